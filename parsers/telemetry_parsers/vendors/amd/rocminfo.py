@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report
-from telemetry_parsers.model import Value as Number
+from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import metric, special
@@ -80,7 +79,7 @@ _RULE_SIGNS = frozenset("*=")
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PrintedValue:
     """A printed value and its line."""
 
     text: str
@@ -92,8 +91,8 @@ class Agent:
     """An agent (CPU, GPU or other processor) with its own values and its memory pools; `line` is its heading."""
 
     line: Line
-    values: dict[str, Value] = field(default_factory=dict)
-    pools: list[dict[str, Value]] = field(default_factory=list)
+    values: dict[str, PrintedValue] = field(default_factory=dict)
+    pools: list[dict[str, PrintedValue]] = field(default_factory=list)
 
     def text(self, key: str) -> str:
         """Return the value of a key; empty if it is not printed."""
@@ -101,7 +100,7 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class KernelModule:
     """The line about the state of the kernel module."""
 
     line: Line
@@ -114,9 +113,9 @@ class Module:
 class _Listing:
     """The content of one output; `is_complete` is true if the closing line was found."""
 
-    system: dict[str, Value] = field(default_factory=dict)
+    system: dict[str, PrintedValue] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)
-    module: Module | None = None
+    module: KernelModule | None = None
     has_heading: bool = False
     is_complete: bool = False
     unknown: dict[str, None] = field(default_factory=dict)
@@ -126,14 +125,14 @@ class _Listing:
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
     """Return the listing in these lines. A truncated last line is not read."""
-    scan = _Scan()
+    parser = _Parser()
     for line in lines:
-        scan.read_line(line)
-    return scan.listing
+        parser.read_line(line)
+    return parser.listing
 
 
-class _Scan:
-    """The parser's state between two lines: the agent and its block."""
+class _Parser:
+    """Parses the output line by line. Keeps the current agent and its current block."""
 
     def __init__(self) -> None:
         self.listing = _Listing()
@@ -178,7 +177,7 @@ class _Scan:
         if match is None:
             return False
         is_hygon = match["name"].lower() == "hygon"
-        self.listing.module = Module(line, match["no"] is None, is_hygon, match["version"])
+        self.listing.module = KernelModule(line, match["no"] is None, is_hygon, match["version"])
         return True
 
     def _read_key(self, line: Line, text: str) -> None:
@@ -189,20 +188,20 @@ class _Scan:
         elif key in _BLOCKS and not match[2]:
             self._block = _BLOCKS[key]
         else:
-            self._store(key, Value(match[2].strip(), line))
+            self._store(key, PrintedValue(match[2].strip(), line))
 
-    def _store(self, key: str, value: Value) -> None:
+    def _store(self, key: str, value: PrintedValue) -> None:
         if key not in _KNOWN_KEYS[self._block]:
             if _starts_error_message(key):
                 self.listing.unread_lines.append(value.line)
             else:
                 self.listing.unknown[f"{self._block}/{key}".removeprefix("/")] = None
             return
-        destination = self._destination()
+        destination = self._current_values()
         if destination is not None:
             destination.setdefault(key, value)
 
-    def _destination(self) -> dict[str, Value] | None:
+    def _current_values(self) -> dict[str, PrintedValue] | None:
         """Return the dictionary for the values of the current block, or None for an ISA block, which is not read."""
         agents = self.listing.agents
         if self._block == "system":
@@ -217,7 +216,7 @@ def _starts_error_message(key: str) -> bool:
     return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
 
 
-def pool_flags(pool: Mapping[str, Value]) -> frozenset[str]:
+def pool_flags(pool: Mapping[str, PrintedValue]) -> frozenset[str]:
     """Return the flags of a pool in global memory, such as `KERNARG` and `FINE GRAINED`; empty for other pools."""
     segment, _, flags_text = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
@@ -307,7 +306,7 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
         draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
 
 
-def _size(text: str, _unit: str) -> Number:
+def _size(text: str, _unit: str) -> Value:
     """Return a size such as `16760832(0xffc000) KB`, or an absence if its two numbers differ."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):

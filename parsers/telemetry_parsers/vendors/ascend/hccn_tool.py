@@ -21,9 +21,9 @@ TOOL = "hccn_tool"
 # The index is the Phy-ID of npu-smi and the number of the /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
 # Chips up to Ascend 910 have one RoCE port. The ports of a 950 have a die and a number.
-PORT = "roce"
+ROCE_PORT = "roce"
 
-UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
+LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
 # Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below it.
 _FLAPS_KEY = "link up count"
@@ -44,7 +44,7 @@ _PORT_COUNTERS: Mapping[str, Target] = {
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
 # The metric that the answer to each flag must contain, if any. Without it, the answer is cut off or not understood.
-FLAGS: Mapping[str, str] = {
+METRICS_BY_FLAG: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
     "-link_stat": COUNTERS[_FLAPS_KEY].key,
@@ -56,8 +56,8 @@ _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down 
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
 # Titles of lists. Unknown lines in these lists are not reported; only the keys above are read.
-_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
-_QUIET = frozenset(
+_LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
+_IGNORED_KEYS = frozenset(
     {
         "current time", "link down count", "fec mode", "ipaddr", "netmask", "dev_id", "is_uboe_port",
         "vnic link status", "vnic ipaddr", "vnic netmask", "bandwidth tx", "bandwidth rx", "mac addr", "default gateway",
@@ -87,23 +87,23 @@ class Port:
     def label(self) -> str:
         """Return the label: `u0p4`, `p4`, or `roce` for the only port of an older chip."""
         if not self.number:
-            return PORT
+            return ROCE_PORT
         return (f"u{self.die}" if self.die else "") + f"p{self.number}"
 
 
 _DEVICE_PREFIX = re.compile(r"[ \t]{0,8}\[(?:devid|device|dev_id)[ \t]{0,4}([0-9]{1,6})\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,6}\Z")
 _STATUS = re.compile(r"\S{1,20}\Z")
-_PORTS = TableShape(
+_PORT_TABLE = TableShape(
     headings=frozenset({"udie id", "port id", "link status"}),
     words={"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS},
     opening="udie id",
 )
-_NUMBERED = TableShape(
+_NUMBER_TABLE = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
 # The device's key in the draft. It cannot be the device's number, which an answer may print after the readings.
-_DEVICE = "device"
+_DEVICE_KEY = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
@@ -123,7 +123,7 @@ def _read_answer(text: Text, draft: Draft) -> bool:
     """Add the readings of one device to the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_number_text(command.value_of("-u")), _number_text(command.value_of("-p")))
-    answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
+    answer = _AnswerReader(draft, units.whole(command.value_of("-i") or text.output.target), port)
     _read_tables(answer, text.lines)
     for line in text.lines:
         answer.read_line(line)
@@ -137,8 +137,8 @@ def _number_text(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Answer:
-    """The answer that is being read; `is_listing` is true in a list, where unknown lines are allowed."""
+class _AnswerReader:
+    """Reads one answer line by line. `is_listing` is true in a list, where unknown lines are allowed."""
 
     draft: Draft
     device: int | None
@@ -161,11 +161,11 @@ class _Answer:
     def _read_text(self, text: str, line: Line) -> None:
         name, colon, value = text.partition(":")
         key = " ".join(name.lower().split())
-        plain = key.strip("- ")
-        if plain in self.keys & _QUIET and not self.is_listing:
+        bare_key = key.strip("- ")
+        if bare_key in self.keys & _IGNORED_KEYS and not self.is_listing:
             self.draft.complain(line.where, f"{quote(key)} is repeated: a command line between two answers is missing")
-        self.keys.add(plain)
-        if plain in _TITLES:
+        self.keys.add(bare_key)
+        if bare_key in _LIST_TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
             self.draft.complain(line.where, value_without_key(text))
@@ -176,12 +176,12 @@ class _Answer:
         if key == _PORT_KEY:
             self._read_port(value)
         elif key == _LINK_KEY:
-            self.store(switch("link_up", UP, self.port.label), value, line.where)
+            self.store(switch("link_up", LINK_STATES, self.port.label), value, line.where)
         elif key in COUNTERS:
             self._read_counter(key, value, line)
         elif key in _FACTS:
             self._read_fact(_FACTS[key], value, line.where)
-        elif key in _QUIET:
+        elif key in _IGNORED_KEYS:
             self.is_understood = True
         elif not self.is_listing:
             self.draft.add_unknown(key)
@@ -204,7 +204,7 @@ class _Answer:
         if units.placeholder(value) is not None:
             return
         self.is_understood = True
-        device = self.draft.device(_DEVICE)
+        device = self.draft.device(_DEVICE_KEY)
         if name in dict(self.draft.device_at(device).facts):
             self._report_repeated(where, name)
         self.draft.store(device, (fact(name),), value, where)
@@ -212,14 +212,14 @@ class _Answer:
     def store(self, target: Target, value: str, where: str) -> None:
         """Store a reading. A repeated reading is reported and ignored."""
         self.is_understood = True
-        device = self.draft.device(_DEVICE)
+        device = self.draft.device(_DEVICE_KEY)
         if self.draft.has_reading(device, target):
             self._report_repeated(where, f"{target.key} of {target.label}")
         else:
             self.draft.store(device, (target,), value, where)
 
     def _report_repeated(self, where: str, name: str) -> None:
-        """Report a repeated reading. The command lines between answers about several devices are missing."""
+        """Report a repeated reading, which shows that the command lines between several answers are missing."""
         if self.device is not None:
             self.draft.complain(
                 where, f"{name} is printed twice; the first value is kept, the second may be of another device"
@@ -233,9 +233,9 @@ class _Answer:
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
         """Set the device of the output, and report the readings that are missing from the output for these flags."""
         if self.device is not None:
-            self.draft.set_index(self.draft.device(_DEVICE), self.device)
-        readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
-        metrics = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
+            self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
+        readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has(_DEVICE_KEY) else []
+        metrics = {METRICS_BY_FLAG[flag] for flag in flags if flag in METRICS_BY_FLAG} - {""}
         if _KEYS_WITH_FLAPS & self.keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
@@ -249,25 +249,25 @@ class _Answer:
 
     def _add_absences(self) -> None:
         """Store an absence for each counter that the statistics do not print."""
-        device = self.draft.device(_DEVICE)
+        device = self.draft.device(_DEVICE_KEY)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.label)
             if not self.draft.has_reading(device, target):
                 self.draft.set_value(device, target, Absent.NOT_REPORTED)
 
 
-def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
+def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
     """Read the port states in the table of `-dev_info`. In other tables, read the device, die and port of each row."""
-    for cells, line in _rows(answer, lines, _PORTS):
+    for cells, line in _rows(answer, lines, _PORT_TABLE):
         label = Port(cells["udie id"], cells["port id"]).label
-        answer.store(switch("link_up", UP, label), cells["link status"], line.where)
-    for cells, _ in _rows(answer, lines, _NUMBERED):
+        answer.store(switch("link_up", LINK_STATES, label), cells["link status"], line.where)
+    for cells, _ in _rows(answer, lines, _NUMBER_TABLE):
         answer.device = int(cells["npu"]) if answer.device is None else answer.device
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])
         answer.is_understood = True
 
 
-def _rows(answer: _Answer, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
+def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
     """Yield the complete rows of a table. Report a table without a closing rule as truncated."""
     table = read_table(lines, shape)
     for record in table.records:
@@ -294,7 +294,7 @@ def _missing_answer(run: Run) -> Problem | None:
     """Return a problem for a command without an answer, or None if a printed error explains why there is none."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
-    if not FLAGS.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
+    if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
         return None
     text = f"no valid answer to {TOOL} {quote(' '.join(run.arguments))}"
     return Problem(lines[0].where if lines else "text", text)

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _MAX_NAMED = 5
 # The length of a host name (RFC 1035), which is the longest text in a table.
 _MAX_TEXT_LENGTH = 255
-_DEEPEST = 32
+_MAX_DEPTH = 32
 # A string without its closing quote extends to the end of the text. Every quote matches, so the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
@@ -60,7 +60,7 @@ class RankTable:
 
 def read_rank_table(text: str) -> RankTable:
     """Return the table in a text. Raise RankTableError with the invalid line or field."""
-    document = _Object(_json(text), "")
+    document = _JsonObject(_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
         return RankTable(version, status)
@@ -95,7 +95,7 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
     raise RankTableError(f"{matches} {description}: {ids}{more}; set rank_table_server to this node's id in the table")
 
 
-def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
+def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
     """Yield the ranks of version 1, which lists servers with their devices."""
     servers = list(document.objects("server_list"))
     _check_count(document, "server_count", len(servers))
@@ -106,7 +106,7 @@ def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
             yield Rank(device.number("rank_id"), device.number("device_id"), server)
 
 
-def _ranks_of_list(document: _Object) -> Iterator[Rank]:
+def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
     """Yield the ranks of version 2, which lists ranks. The server of a rank is its innermost network instance."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
@@ -119,7 +119,7 @@ def _ranks_of_list(document: _Object) -> Iterator[Rank]:
         yield Rank(entry.number("rank_id"), entry.number("device_id"), server)
 
 
-def _check_count(document: _Object, key: str, count: int) -> None:
+def _check_count(document: _JsonObject, key: str, count: int) -> None:
     if document.has(key) and document.number(key) != count:
         raise RankTableError(
             f"{key}: is {document.number(key)}, but {count} are listed; is the file still being written?"
@@ -139,7 +139,7 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
             raise RankTableError(f"device {chip} has {count} ranks {where}")
 
 
-class _Object:
+class _JsonObject:
     """A JSON object with its path in the document. Unknown keys are ignored."""
 
     def __init__(self, plain: Plain, path: str) -> None:
@@ -177,13 +177,13 @@ class _Object:
             raise RankTableError(f"{self._at(key)}: must be a whole number, not {quote(json.dumps(value))}")
         return int(value)
 
-    def objects(self, key: str) -> Iterator[_Object]:
+    def objects(self, key: str) -> Iterator[_JsonObject]:
         """Yield the objects of a required list."""
         value = self._values.get(key)
         if not isinstance(value, list) or len(value) > _MAX_RANKS:
             raise RankTableError(f"{self._at(key)}: must be a list")
         for position, item in enumerate(value):
-            yield _Object(item, f"{self._at(key)}[{position}]")
+            yield _JsonObject(item, f"{self._at(key)}[{position}]")
 
     def _at(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path else key
@@ -203,8 +203,8 @@ def _json(text: str) -> Plain:
 def _check_depth(text: str) -> None:
     """Reject deep nesting. Python has its own limit, but that depends on its version and on the free stack."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
-    if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _DEEPEST:
-        raise RankTableError(f"is nested more than {_DEEPEST} levels deep")
+    if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _MAX_DEPTH:
+        raise RankTableError(f"is nested more than {_MAX_DEPTH} levels deep")
 
 
 def _remedy(line: str, error: json.JSONDecodeError) -> str:

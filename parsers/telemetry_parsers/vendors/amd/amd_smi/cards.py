@@ -100,7 +100,7 @@ def _power_kind(block: Block) -> str | None:
     return None
 
 
-# The path and the group of an entry, by which a later entry replaces an earlier one.
+# The path and the group of an entry. A later entry with the same path and group replaces an earlier one.
 _EntryKey = tuple[tuple[str, ...], int]
 
 
@@ -119,7 +119,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
-    """Return the report on an output without cards. It may consist of versions only; otherwise it must be complete."""
+    """Return the report on an output without cards. An output with versions is valid; any other must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
@@ -141,7 +141,7 @@ def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the blocks with this partition name. If only one partition is known, either name may be missing."""
+    """Return this partition's blocks, or None. If there is only one partition, its name or `name` may be empty."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))
@@ -165,7 +165,7 @@ def _merged(blocks: Sequence[Block]) -> Block:
     entries = [
         entry for number, block in enumerate(blocks) for entry in block.entries if latest[_entry_key(entry)] == number
     ]
-    return replace(blocks[0], entries=entries, open_at=blocks[-1].open_at)
+    return replace(blocks[0], entries=entries, open_path=blocks[-1].open_path)
 
 
 def _entry_key(entry: Entry) -> _EntryKey:

@@ -17,7 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed value with its keys; `group` separates the items of a list."""
+    """A printed value and the path of its keys. The items of a list have different numbers in `group`."""
 
     path: Path
     text: str
@@ -27,13 +27,13 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device, such as a `gpu` (card or partition). A truncated text ends at the path `open_at`."""
+    """The entries of one device, such as a `gpu` (card or partition). A truncated text ends at the path `open_path`."""
 
     kind: str
     index: int | None
     where: str
     entries: list[Entry] = field(default_factory=list)
-    open_at: Path | None = None
+    open_path: Path | None = None
 
 
 def plain_key(name: str) -> str:

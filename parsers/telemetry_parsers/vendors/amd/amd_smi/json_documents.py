@@ -11,7 +11,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, En
 
 
 def cards_of(overview: Plain) -> list[Plain] | None:
-    """Return the cards of an overview, each with its partition, driver and processes, or None for anything else."""
+    """Return the cards in an overview with their partitions, drivers and processes, or None for any other object."""
     if not isinstance(overview, dict):
         return None
     cards, processes = overview.get("gpu_info_list"), overview.get("processes")
@@ -139,13 +139,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flat_items(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the devices in a list, which may contain further lists. Links of `link_status` get their neighbours."""
+    """Return the devices in a nested list. For `link_status`, add the neighbours of the links."""
     flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Return a device of `link_status` with links in the form of `topology`. There is one state per device."""
+    """Convert a device's `link_status`, which has a state per listed device, to links in the form of `topology`."""
     states = item.get(_LINK_STATES) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item

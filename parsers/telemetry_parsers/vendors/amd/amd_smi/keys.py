@@ -24,7 +24,7 @@ def _share(key: str, label: str = "") -> Target:
     return metric(key, label, unit="%")
 
 
-def _cap(key: str) -> Target:
+def _power_cap(key: str) -> Target:
     """Return the metric for a power limit. A card or guest without a limit prints 0 W."""
     return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)
 
@@ -75,8 +75,8 @@ _VIOLATIONS = {
 }
 _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP, which prints the power cap in force despite the key's name.
-    "max_power": _cap("power_cap_watts"),
+    # The column PWR_CAP. Despite the key's name, it prints the current power cap.
+    "max_power": _power_cap("power_cap_watts"),
     "gpu_temperature": temperature("core"),
     "edge_temperature": temperature("edge"),
     "hotspot_temperature": temperature("junction"),
@@ -106,7 +106,7 @@ _MONITOR = {
     "fan": _share("fan_ratio"),
 }
 # Metrics by section and key. Clocks and powers that have several keys are below.
-_SECTIONS: Mapping[str, Mapping[str, Target]] = {
+_TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
         **dict.fromkeys(("umc_activity", "mem_usage"), _share("memory_activity_ratio")),
@@ -122,12 +122,12 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
         "soc_voltage": metric("voltage_volts", "soc", unit="mV"),
         "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
     },
-    "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _cap("power_cap_watts")},
+    "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _power_cap("power_cap_watts")},
     "temperature": {key: temperature(sensor) for key, sensor in _SENSORS.items()},
     "limit": {
-        "max_power": _cap("power_cap_max_watts"),
+        "max_power": _power_cap("power_cap_max_watts"),
         "min_power": metric("power_cap_min_watts", unit="W"),
-        **dict.fromkeys(("socket_power", "current_power", "power"), _cap("power_cap_watts")),
+        **dict.fromkeys(("socket_power", "current_power", "power"), _power_cap("power_cap_watts")),
         **{
             f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
             for name, sensor in _LIMIT_SENSORS.items()
@@ -172,7 +172,7 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "asic": {"num_compute_units": metric("compute_units")},
 }
 # These are used only if no other key has a number.
-FALLBACKS: Mapping[Path, tuple[Target, ...]] = {
+FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
     # Since 7.14, processors with graphics may print only these.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
@@ -187,12 +187,12 @@ FALLBACKS: Mapping[Path, tuple[Target, ...]] = {
 }
 _MAIN: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR.items()},
-    **{(section, key): (target,) for section, keys in _SECTIONS.items() for key, target in keys.items()},
+    **{(section, key): (target,) for section, keys in _TARGETS_BY_SECTION.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
     # 7.x prints limits for each package power tracker. The first one tracks the sustained power.
-    ("limit", "ppt0", "max_power_limit"): (_cap("power_cap_max_watts"),),
+    ("limit", "ppt0", "max_power_limit"): (_power_cap("power_cap_max_watts"),),
     ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
-    ("limit", "ppt0", "socket_power_limit"): (_cap("power_cap_watts"),),
+    ("limit", "ppt0", "socket_power_limit"): (_power_cap("power_cap_watts"),),
     **{
         ("clock", name, key): (_clock(domain),)
         for name, domain in _DOMAINS.items()
@@ -207,10 +207,10 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
-    path: (*_MAIN.get(path, ()), *FALLBACKS.get(path, ())) for path in (*_MAIN, *FALLBACKS)
+    path: (*_MAIN.get(path, ()), *FALLBACK_TARGETS.get(path, ())) for path in (*_MAIN, *FALLBACK_TARGETS)
 }
 # If these have several values, the highest is used.
-_REPEATED: frozenset[Path] = frozenset(
+_REPEATED_PATHS: frozenset[Path] = frozenset(
     {
         *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
         *(("usage", f"{engine}_activity") for engine in ("vcn", "jpeg")),
@@ -224,12 +224,12 @@ ECC_COUNTS: Mapping[str, str] = {
     "deferred_count": "ecc_deferred_total",
 }
 # Lists with one temperature per memory stack or die, in order, and the prefix of their labels.
-STACKS: Mapping[Path, str] = {
+STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
 # Sections with the named sensors of one chip's board or of the baseboard with eight chips.
-BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
+BOARD_SECTIONS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
 def board_sensor_label(name: str) -> str:
@@ -238,7 +238,7 @@ def board_sensor_label(name: str) -> str:
 
 
 # `PPT_VIOLATION_STATUS` is a state; its accumulated counts are in ticks of unknown length.
-VIOLATION_END = "_violation_status"
+VIOLATION_SUFFIX = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
     ("asic_serial", (("asic", "asic_serial"),)),
@@ -266,7 +266,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "evicted_time": ("process_info", "evicted_time"),
 }
 # Known keys without a metric. `vram_percent` is not read, because monitor 6.4 prints a fraction (0 to 1) with a percent sign.
-_QUIET_SECTIONS = frozenset(
+_IGNORED_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
         "soc_pstate", "xgmi_plpd", "process_isolation", "overdrive", "mem_overdrive", "voltage", "voltage_curve",
@@ -282,14 +282,14 @@ _QUIET_SECTIONS = frozenset(
         "current_memory_partition",
     }
 )  # fmt: skip
-_QUIET_PATHS = frozenset(
+_IGNORED_PATHS = frozenset(
     {
         *(("usage", key) for key in ("gfx_busy_inst", "gfx_busy_acc", "jpeg_busy", "vcn_busy")),
         *(("usage", key) for key in ("gfx_below_host_limit_acc", "gfx_low_utilization", "gfx_busy", "mm_usage_list")),
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
-        # The counts of caches are a part of the totals: a second location beside `all` would be counted twice in a sum.
+        # The totals include the counts of caches. As a second location beside `all`, they would be counted twice in a sum.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)
@@ -308,9 +308,9 @@ _QUIET_PATHS = frozenset(
     }
 )  # fmt: skip
 # Names of keys without a metric in any section, because CSV does not print sections.
-QUIET_NAMES = frozenset(
+IGNORED_NAMES = frozenset(
     {
-        *(path[-1] for path in _QUIET_PATHS if path[0] != "clock"),
+        *(path[-1] for path in _IGNORED_PATHS if path[0] != "clock"),
         "market_name", "vendor_id", "vendor_name", "subvendor_id", "device_id", "subsystem_id", "rev_id",
         "asic_serial", "oam_id", "target_graphics_version", "max_pcie_speed", "slot_type", "name", "build_date",
         "part_number", "version", "model_number", "product_serial", "fru_id", "product_name", "manufacturer_name",
@@ -321,8 +321,8 @@ QUIET_NAMES = frozenset(
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),
-        *(path[0] for path in _QUIET_PATHS),
-        *_QUIET_SECTIONS,
+        *(path[0] for path in _IGNORED_PATHS),
+        *_IGNORED_SECTIONS,
         "throttle", "ecc_blocks", "process_info", "retired", "pending", "link_metrics", "links",
     }
 )  # fmt: skip
@@ -330,15 +330,15 @@ SECTIONS = frozenset(
 
 def is_top_level(key: str) -> bool:
     """Return whether a value of this name is outside any section."""
-    return key == "perf_level" or key in _QUIET_SECTIONS
+    return key == "perf_level" or key in _IGNORED_SECTIONS
 
 
 def may_repeat(path: Path) -> bool:
     """Return whether a path may have several values, such as several clocks of a kind."""
-    return path[:1] in _REPEATED or path in _REPEATED
+    return path[:1] in _REPEATED_PATHS or path in _REPEATED_PATHS
 
 
-def is_quiet(path: Path) -> bool:
+def is_ignored(path: Path) -> bool:
     """Return whether a path is known to have no metric."""
     is_of_processor = len(path) > 1 and path[1].startswith("apu_")
-    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS or is_of_processor
+    return path[0] in _IGNORED_SECTIONS or path[:2] in _IGNORED_PATHS or path[:3] in _IGNORED_PATHS or is_of_processor

@@ -16,24 +16,24 @@ from telemetry_parsers.vendors.amd.amd_smi import cards, json_documents, keys, s
 from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, report_without_cards
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
-_NO_GROUPS = "add the user to the groups render and video"
-_LOAD = "load the module amdgpu"
+_JOIN_GROUPS = "add the user to the groups render and video"
+_LOAD_DRIVER = "load the module amdgpu"
 _NO_SUCH_GPU = "ask for a GPU that amd-smi list shows"
 _UNKNOWN_COMMAND = "this version does not know the command line"
 _REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
 ERRORS = (
-    ErrorText("missing the following required groups", "failed", "no_permission", _NO_GROUPS),
+    ErrorText("missing the following required groups", "failed", "no_permission", _JOIN_GROUPS),
     ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
     ErrorText("can not find a device", "wrong_request", None, _NO_SUCH_GPU),
     ErrorText("cannot be found on the system", "wrong_request", None, _NO_SUCH_GPU),
     ErrorText("devicenotfoundexception", "wrong_request", None, _NO_SUCH_GPU),
-    ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD),
-    ErrorText("unable to get devices", "failed", "driver_gone", _LOAD),
-    ErrorText("not found in modules", "failed", "driver_gone", _LOAD),
-    ErrorText("driver_not_loaded", "failed", "driver_gone", _LOAD),
-    ErrorText("drivernotloaded", "failed", "driver_gone", _LOAD),
-    ErrorText("amdsmi_status_init_error", "failed", "driver_gone", _LOAD),
-    ErrorText("initialization error", "failed", "driver_gone", _LOAD),
+    ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("unable to get devices", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("not found in modules", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("driver_not_loaded", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("drivernotloaded", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("amdsmi_status_init_error", "failed", "driver_gone", _LOAD_DRIVER),
+    ErrorText("initialization error", "failed", "driver_gone", _LOAD_DRIVER),
     ErrorText("is invalid. run", "wrong_request", None, _UNKNOWN_COMMAND),
     ErrorText("invalid choice", "wrong_request", None, _UNKNOWN_COMMAND),
     ErrorText("is not supported on the system", "wrong_request", None, _UNKNOWN_COMMAND),
@@ -57,8 +57,8 @@ _VERSION_NAMES = {
     "rocm version": "rocm_version",
 }
 _OVERVIEW_TITLE = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
-_PYTHON = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
-_MATRIX = re.compile(
+_PYTHON_DATA = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
+_TABLE_TITLE = re.compile(
     r"\s{0,8}(?:[A-Z -]{2,20} TABLE|(?:XGMI LINK|GPU LINK PORT) STATUS|(?:CURRENT|MEMORY)_PARTITION"
     r"|ACCELERATOR_PARTITION_(?:PROFILES|RESOURCES)):?\s{0,8}\Z"
 )
@@ -91,8 +91,8 @@ _SHAPES = (
 )
 
 
-def refusal(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a report that names the command to use instead, or None if this is no known unsupported output."""
+def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """Return a report on unsupported output with the command to use instead, or None for any other output."""
     for line in lines:
         reason = _why_not_read(line.text)
         if reason:
@@ -106,9 +106,9 @@ def _why_not_read(text: str) -> str:
     """Return why output that contains this line is not read; empty if this line is not a reason."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
-    if _PYTHON.search(text):
+    if _PYTHON_DATA.search(text):
         return f"this is printed Python data, not JSON{_ADVICE}"
-    if _MATRIX.match(text):
+    if _TABLE_TITLE.match(text):
         return "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
     return ""
 
@@ -142,7 +142,7 @@ _TOOL = Tool(
     silent=_SILENT,
     errors=ERRORS,
     marks_first=False,
-    refusals=(refusal,),
+    refusals=(report_on_unsupported,),
     remnants=(_report_on_json_error, _report_on_broken_json),
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")

@@ -15,14 +15,14 @@ from telemetry_parsers.reports.targets import Target, metric, special, switch
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, link_up, plain_path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
-    BOARDS,
+    BOARD_SECTIONS,
     ECC_COUNTS,
-    FALLBACKS,
+    FALLBACK_TARGETS,
     FIELDS,
-    STACKS,
-    VIOLATION_END,
+    STACK_LABELS,
+    VIOLATION_SUFFIX,
     board_sensor_label,
-    is_quiet,
+    is_ignored,
     may_repeat,
     temperature,
 )
@@ -31,7 +31,7 @@ _TOPOLOGY = ("links",)
 _XGMI = ("link_metrics", "links")
 _STATUS = ("link_status",)
 # `read` is the number of bytes that the card reads from its neighbour.
-_BYTES = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
+_BYTE_COUNTERS = (("read", "link_receive_bytes_total"), ("write", "link_transmit_bytes_total"))
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
@@ -40,7 +40,7 @@ def read_links(draft: Draft, device: int, block: Block) -> None:
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
     for neighbour, link in _links(block, _XGMI):
-        for key, name in _BYTES:
+        for key, name in _BYTE_COUNTERS:
             if key in link:
                 draft.store(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
     for number, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
@@ -63,14 +63,14 @@ def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
             yield f"gpu{number}", link
 
 
-_LIST = "process_list"
+_PROCESS_LIST = "process_list"
 _PROCESS = "process_info"
-NONE = frozenset({"no running processes detected", "[]"})
+NO_PROCESSES = frozenset({"no running processes detected", "[]"})
 NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
 # Entries that begin with one of these keys are read by other functions or have no metric.
-_ELSEWHERE = frozenset(
-    {*_TOPOLOGY, _XGMI[0], *_STATUS, _LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
+_OTHER_SECTIONS = frozenset(
+    {*_TOPOLOGY, _XGMI[0], *_STATUS, _PROCESS_LIST, _PROCESS, *_PAGES, "ecc_blocks", "throttle", "csv", "partition_id"}
 )
 
 
@@ -94,7 +94,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
-        path = entry.path[1:] if entry.path[0] == _LIST else entry.path
+        path = entry.path[1:] if entry.path[0] == _PROCESS_LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
             # In the text form, a section within a process opens its own group. The name begins the next process.
             is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
@@ -109,8 +109,8 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
     """Return the number of processes, if the list is complete and all of them were read."""
     if message is not None:
-        return float(read_count) if message in NONE else Absent.NOT_REPORTED
-    if block.open_at is not None and (block.open_at == () or block.open_at[0] in (_PROCESS, _LIST)):
+        return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
+    if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
         return Absent.NOT_REPORTED
     return Absent.NOT_UNDERSTOOD if read_count < listed_count else float(read_count)
 
@@ -137,52 +137,52 @@ def _page_count(block: Block, section: str) -> Value | None:
     if entries[0].path == (section,):
         text = entries[0].text.strip()
         return 0.0 if text.lower() in NO_PAGES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
-    if block.open_at is not None and block.open_at[:1] == (section,):
+    if block.open_path is not None and block.open_path[:1] == (section,):
         return Absent.NOT_REPORTED
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
 # The label of the total number of errors of all blocks.
-_TOTAL = "all"
+_ALL_BLOCKS = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
     """Add the readings of a card to the draft. Total errors are ignored if errors by block are printed."""
-    chooser = _Chooser(draft, device, block.open_at)
+    chooser = _ReadingChooser(draft, device, block.open_path)
     for entry in block.entries:
         chooser.read_entry(entry)
     items = [item for item, _ in chooser.chosen.values()]
     by_location = {
         item.metric
         for item in items
-        if item.metric in ECC_COUNTS.values() and item.label != _TOTAL and not isinstance(item.value, Absent)
+        if item.metric in ECC_COUNTS.values() and item.label != _ALL_BLOCKS and not isinstance(item.value, Absent)
     }
     for item in (*items, *chooser.levels):
-        if not (item.metric in by_location and item.label == _TOTAL):
+        if not (item.metric in by_location and item.label == _ALL_BLOCKS):
             draft.add_reading(item)
 
 
-class _Chooser:
-    """Chooses a reading for each metric. `chosen` maps it to the reading and to whether a fallback key gave it."""
+class _ReadingChooser:
+    """Chooses one reading per metric. `chosen` has the reading, and whether its key is a fallback."""
 
-    def __init__(self, draft: Draft, device: int, open_at: Path | None) -> None:
+    def __init__(self, draft: Draft, device: int, open_path: Path | None) -> None:
         self._draft = draft
         self._device = device
-        self._open_at = open_at
+        self._open_at = open_path
         self._stacks: Counter[Path] = Counter()
         self.chosen: dict[tuple[str, str], tuple[Reading, bool]] = {}
         self.levels: tuple[Reading, ...] = ()
 
     def read_entry(self, entry: Entry) -> None:
-        """Read the text of an entry for each metric that its path names."""
+        """Read the text of an entry as each metric to which its path is mapped."""
         path = plain_path(entry.path)
         targets = FIELDS.get(path) or _labelled_targets(entry.path) or self._stack_targets(entry)
         for target in targets:
             self._add_candidate(target, entry, path)
         if path == ("perf_level",):
             self._read_level(entry)
-        elif not targets and not (is_quiet(path) or path[0] in _ELSEWHERE) and printed_text(entry.text) is not None:
+        elif not (targets or is_ignored(path) or path[0] in _OTHER_SECTIONS) and printed_text(entry.text) is not None:
             self._draft.add_unknown("/".join(path[:4]))
 
     def _add_candidate(self, target: Target, entry: Entry, path: Path) -> None:
@@ -197,16 +197,16 @@ class _Chooser:
         if is_repeated and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
             # If some values are missing, the highest printed value may not be the highest of all.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
-        key, candidate = (target.key, target.label), (item, target in FALLBACKS.get(path, ()))
+        key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)
-        self.chosen[key] = candidate if previous is None else _better(previous, candidate, is_repeated=is_repeated)
+        self.chosen[key] = candidate if previous is None else _better_of(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
         """Return the temperature metric of the next stack or die; empty if no temperature is printed."""
-        if entry.path not in STACKS:
+        if entry.path not in STACK_LABELS:
             return ()
         self._stacks[entry.path] += 1
-        sensor = f"{STACKS[entry.path]}{self._stacks[entry.path] - 1}"
+        sensor = f"{STACK_LABELS[entry.path]}{self._stacks[entry.path] - 1}"
         return (temperature(sensor),) if printed_text(entry.text) is not None else ()
 
     def _read_level(self, entry: Entry) -> None:
@@ -220,8 +220,8 @@ class _Chooser:
                 self._draft.complain_if_bad(item, entry.text, entry.where)
 
 
-def _better(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:
-    """Return the better reading: a number before an absence, a main key before a fallback, then the higher number."""
+def _better_of(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:
+    """Prefer a number to an absence, a main key to a fallback key and, for repeated keys, the higher number."""
     if isinstance(second[0].value, Absent):
         return first
     if isinstance(first[0].value, Absent) or (first[1] and not second[1]):
@@ -233,10 +233,10 @@ def _labelled_targets(path: Path) -> tuple[Target, ...]:
     """Return the metric of a key that contains the label: a RAS block, a throttle reason or a board's sensor."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
-    if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_END):
-        reason = path[1].removesuffix(VIOLATION_END)
+    if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):
+        reason = path[1].removesuffix(VIOLATION_SUFFIX)
         if _WORD.match(reason):
             return (switch("throttled", ACTIVE, reason),)
-    if len(path) == 3 and path[0] in BOARDS and path[1] == "temperature" and _WORD.match(path[2]):
+    if len(path) == 3 and path[0] in BOARD_SECTIONS and path[1] == "temperature" and _WORD.match(path[2]):
         return (temperature(board_sensor_label(path[2])),)
     return ()

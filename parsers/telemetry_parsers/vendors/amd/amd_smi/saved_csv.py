@@ -14,22 +14,22 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, pl
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
     FIELDS,
+    IGNORED_NAMES,
     PROCESS_KEYS,
-    QUIET_NAMES,
-    VIOLATION_END,
-    is_quiet,
+    VIOLATION_SUFFIX,
+    is_ignored,
 )
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
-_NOT_VALUES = frozenset({"gpu", "timestamp"})
+_IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
 # Column names with two meanings: the first path applies if one of the listed columns is present, else the second.
-_AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = {
+_AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
 # CSV columns whose name differs from the key in the other formats, or whose section has no readings.
-_NAMED: Mapping[str, Path] = {
+_PATHS_BY_NAME: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),
     "xcp": ("partition_id",),
@@ -46,7 +46,7 @@ _NAMED: Mapping[str, Path] = {
 _PAGES = frozenset({"retired", "pending", "un_res"})
 _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
-_XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
+_PARTITION_NAME = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
 # Known CSV columns without a metric.
 _QUIET = re.compile(
     r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
@@ -59,10 +59,10 @@ _SHORTENED = "..."
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """Return a block for each row of a device or process."""
-    scan = _Scan(draft)
+    parser = _CsvParser(draft)
     for line in lines:
-        scan.read_line(line)
-    return scan.blocks
+        parser.read_line(line)
+    return parser.blocks
 
 
 def csv_headings(line: Line) -> list[str]:
@@ -73,8 +73,8 @@ def csv_headings(line: Line) -> list[str]:
     return names if "gpu" in names[:2] else []
 
 
-class _Scan:
-    """The parser's state between two lines: the current columns and the paths of their values."""
+class _CsvParser:
+    """Parses CSV line by line. Keeps the current columns and the paths of their values."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -99,7 +99,7 @@ class _Scan:
         if "" in names:
             self._draft.complain("heading", "a column has no name; the rows below it are not read")
         self._names, self._paths = names, _paths_of(names)
-        self._draft.add_unknown(*(name for name in names if name not in _NOT_VALUES and not self._paths.get(name)))
+        self._draft.add_unknown(*(name for name in names if name not in _IGNORED_COLUMNS and not self._paths.get(name)))
 
     def _read_row(self, line: Line) -> bool:
         try:
@@ -111,7 +111,7 @@ class _Scan:
         if not line.ended or len(cells) != len(self._names) or index is None or "" in self._names:
             return False
         self._group += 1
-        block = Block("gpu", index, f"GPU {index}", open_at=("process_info",))
+        block = Block("gpu", index, f"GPU {index}", open_path=("process_info",))
         for name, cell in row.items():
             path = self._paths.get(name)
             if path:
@@ -122,8 +122,8 @@ class _Scan:
 
 
 def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return the values in a cell. A list of pages, which is printed as Python, has one value per page."""
-    if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
+    """Return the path and text of each value in a cell. A list of pages, printed as Python data, has a value per page."""
+    if path == _PATHS_BY_NAME["process_info"] and units.placeholder(cell) is not None:
         return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
         return [((*path, "page_address"), "")] * cell.count(_PAGE_ADDRESS)
@@ -132,40 +132,40 @@ def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
 
 def _paths_of(names: Sequence[str]) -> dict[str, Path]:
     if "pid" in names:
-        return {name: PROCESS_KEYS.get(name) or _NAMED.get(name, ()) for name in names if name != "gpu"}
-    return {name: _path_of(name, names) for name in names if name not in _NOT_VALUES}
+        return {name: PROCESS_KEYS.get(name) or _PATHS_BY_NAME.get(name, ()) for name in names if name != "gpu"}
+    return {name: _path_of(name, names) for name in names if name not in _IGNORED_COLUMNS}
 
 
 def _path_of(name: str, names: Sequence[str]) -> Path:
     """Return the path whose last key is this name; empty if there is none or more than one."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
-    if name in _NAMED:
-        return _NAMED[name]
-    if name in _AMBIGUOUS:
-        neighbours, path_with_neighbours, other_path = _AMBIGUOUS[name]
+    if name in _PATHS_BY_NAME:
+        return _PATHS_BY_NAME[name]
+    if name in _AMBIGUOUS_NAMES:
+        neighbours, path_with_neighbours, other_path = _AMBIGUOUS_NAMES[name]
         return path_with_neighbours if neighbours.intersection(names) else other_path
     if name.startswith("ppt1_"):
         return ("limit", "ppt1")
     paths: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
-    if (name,) in paths or is_quiet((name,)):
+    if (name,) in paths or is_ignored((name,)):
         return (name,)
-    if name in QUIET_NAMES or (not paths and _QUIET.fullmatch(name)):
+    if name in IGNORED_NAMES or (not paths and _QUIET.fullmatch(name)):
         return ("csv", name)
     return _path_with_label(name) or (paths.pop() if len(paths) == 1 else ())
 
 
 def _path_with_label(name: str) -> Path:
     """Return the path of a key that contains a label: a partition, throttle reason, clock or block; else empty."""
-    partition_match = _XCP.match(name)
+    partition_match = _PARTITION_NAME.match(name)
     if partition_match is not None:
         path = _path_above_partition(partition_match[1])
         return (*path, partition_match[2]) if path else ()
-    if name.endswith(VIOLATION_END):
+    if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
     section = plain_path(("clock", clock[1])) if clock else ()
-    if clock and (is_quiet(section) or any(path[:2] == section for path in FIELDS)):
+    if clock and (is_ignored(section) or any(path[:2] == section for path in FIELDS)):
         return ("clock", clock[1], clock[2])
     if count and count[1] != "total" and count[2] in (*ECC_COUNTS, "deferred_count"):
         return ("ecc_blocks", count[1], count[2])
@@ -174,8 +174,8 @@ def _path_with_label(name: str) -> Path:
 
 def _path_above_partition(name: str) -> Path:
     """Return the path of a value that is printed once per partition, such as a utilization."""
-    if name.endswith(VIOLATION_END):
+    if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _QUIET.fullmatch(name):
         return ("csv", name)
-    return ("usage", name) if is_quiet(("usage", name)) else ()
+    return ("usage", name) if is_ignored(("usage", name)) else ()

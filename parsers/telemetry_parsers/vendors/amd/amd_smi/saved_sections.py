@@ -9,8 +9,8 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import CUT_LINE, SHORTENED, not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
-from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
-from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NONE
+from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_ignored, is_top_level
+from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NO_PROCESSES
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
@@ -18,10 +18,10 @@ _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _MAX_WRAP = 64
 _SHORTENED = "..."
-_LEAF_ENDS = ("_accumulated", "_status", "_activity")
+_LEAF_SUFFIXES = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
 # Messages on a separate line that are printed instead of a list.
-_NOTHING = (NONE | NO_PAGES) - {"[]"}
+_EMPTY_LIST_MESSAGES = (NO_PROCESSES | NO_PAGES) - {"[]"}
 
 
 def is_device(line: Line) -> bool:
@@ -31,14 +31,14 @@ def is_device(line: Line) -> bool:
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """Return the blocks in these lines. A truncated last line is not read."""
-    scan = _Scan(draft, flat=_is_flat(lines))
+    parser = _SectionParser(draft, is_flat=_is_flat(lines))
     for line in lines:
-        scan.read_line(line)
-    return scan.finish()
+        parser.read_line(line)
+    return parser.finish()
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Return whether the indentation was lost, because not all sections are indented below the first device."""
+    """Return whether the text has lost its indentation: a section below the first device is not indented."""
     start = next((position for position, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
     lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
     indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]
@@ -55,20 +55,20 @@ def _indent(line: Line) -> int:
     return len(text) - len(text.lstrip())
 
 
-class _Scan:
-    """The parser's state between two lines: the block, the headings above a key, and an open list."""
+class _SectionParser:
+    """Parses sections line by line. Keeps the block, the headings above a key, and an open list."""
 
-    def __init__(self, draft: Draft, *, flat: bool) -> None:
+    def __init__(self, draft: Draft, *, is_flat: bool) -> None:
         self.blocks: list[Block] = []
         self._draft = draft
-        self._flat = flat
+        self._flat = is_flat
         self._stack: list[tuple[int, str]] = []
         self._device_indent = 0
         self._group = 0
         self._list: list[str] = []
         self._list_entry: tuple[Path, Line] | None = None
         self._heading: tuple[Path, Line] | None = None
-        self._seen: set[tuple[int, Path]] = set()
+        self._stored_paths: set[tuple[int, Path]] = set()
 
     def read_line(self, line: Line) -> None:
         text = line.text.strip()
@@ -87,7 +87,7 @@ class _Scan:
             self._stack, self._device_indent = [], _indent(line)
             self._group += 1
             kind = device[1].lower()
-            self.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
+            self.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_path=()))
         else:
             self._read_key(line, text)
 
@@ -112,7 +112,7 @@ class _Scan:
     def _complete_block(self) -> None:
         """Mark the block as complete after a blank line or before the next device."""
         if self.blocks:
-            self.blocks[-1].open_at = None
+            self.blocks[-1].open_path = None
 
     def _read_key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
@@ -151,14 +151,14 @@ class _Scan:
         """Return whether a key is known to have a value. Without indentation, only its name shows this."""
         path = (*(name for _, name in self._stack), key)
         is_field = plain_path(path) in FIELDS or plain_path((path[0], key)) in FIELDS
-        return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
+        return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_SUFFIXES)
 
     def _read_bare_line(self, text: str, line: Line) -> None:
         """Read a line without a key, such as the message that a list is empty."""
         path = tuple(name for _, name in self._stack)
-        if text.lower() in _NOTHING:
+        if text.lower() in _EMPTY_LIST_MESSAGES:
             self._add(path, text, line)
-        elif not is_quiet(path) or ":" in (text[0], text[-1]):
+        elif not is_ignored(path) or ":" in (text[0], text[-1]):
             self._draft.complain(line.where, not_understood(text))
 
     def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
@@ -191,13 +191,13 @@ class _Scan:
 
     def _add(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
-        if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
+        if block.kind == "gpu" and (self._group, path) in self._stored_paths and not path[-1].startswith("policy"):
             self._draft.complain(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
         elif block.kind == "gpu":
-            self._seen.add((self._group, path))
+            self._stored_paths.add((self._group, path))
             where = f"{block.where} {line.where}"
             block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
-        block.open_at = plain_path(path)
+        block.open_path = plain_path(path)
 
 
 def list_items(value: str) -> list[str]:

@@ -50,10 +50,10 @@ _MAX_WORDS = 120
 
 def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """Return a block for each card or partition, with the values of its last row."""
-    scan = _Scan(draft)
+    parser = _TableParser(draft)
     for line in lines:
-        scan.read_line(line)
-    return scan.blocks
+        parser.read_line(line)
+    return parser.blocks
 
 
 def table_headings(line: Line) -> list[str]:
@@ -68,8 +68,8 @@ def table_headings(line: Line) -> list[str]:
     return words if is_heading and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
 
 
-class _Scan:
-    """The parser's state between two lines, with the current headings of cards or processes."""
+class _TableParser:
+    """Parses tables line by line. Keeps the current headings of cards or processes."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -155,7 +155,7 @@ class _Scan:
         self._group += 1
         block = self._block_of(index)
         # The process table has no end mark, so processes may be missing.
-        block.open_at = ("process_info",)
+        block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
             if heading in _PROCESS_HEADINGS:

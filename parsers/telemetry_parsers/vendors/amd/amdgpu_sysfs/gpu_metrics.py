@@ -16,7 +16,7 @@ Field = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """Where a version stores its partitions: the offsets of their count and of the first one, and the size of each."""
+    """The partitions in a version of the blob: the offset of their count, the offset of the first, and their size."""
 
     count_offset: int
     first_offset: int

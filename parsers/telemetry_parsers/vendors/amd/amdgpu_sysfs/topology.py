@@ -110,7 +110,7 @@ def _partitions(members: Sequence[_RawNode]) -> Iterator[Node]:
 
 
 def _raw_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
-    """Return the numbers of a node, or None. In a container, the nodes of other containers are empty or forbidden."""
+    """Return the numbers of a node, or None if it has none. Nodes of other containers are empty or forbidden."""
     values = _numbers(files.get("properties"))
     if not values:
         return None
@@ -185,7 +185,7 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Add facts, readings and partitions to the cards by address. Sleeping cards get no readings."""
+    """Add facts, readings and partitions to the cards with the nodes' addresses. Sleeping cards get no readings."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     only_in_kfd = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
@@ -217,7 +217,7 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
 
 
 def _read_without_files(node: Node, position: int, draft: Draft) -> None:
-    """Store the readings that KFD has of a card whose driver files are missing."""
+    """Store KFD's readings of a card whose driver files are missing."""
     if node.max_clock_megahertz is not None:
         draft.add_reading(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_partitioned:
@@ -240,7 +240,7 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """Add the processes with memory on a node, and their number, if the list of processes exists."""
+    """If KFD lists processes, add those with memory on a node, and their number."""
     if not tree.lists_processes:
         return
     positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}

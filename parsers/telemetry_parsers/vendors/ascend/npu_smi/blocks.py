@@ -16,7 +16,7 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import (
-    KNOWN,
+    KNOWN_KEYS,
     Block,
     Evidence,
     Slot,
@@ -26,33 +26,33 @@ from telemetry_parsers.vendors.ascend.npu_smi.readings import (
     read_card_fields,
     slots_in,
 )
-from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
+from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards_in, is_process
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
 _MAX_CHIPS = 16  # of one card; 310 has four
 
 
-def is_block_line(line: Line, common: frozenset[str] = keys.COMMON_WORDS) -> bool:
-    """Return whether a line has a known key, apart from those in `common`, or is a process of `-t proc-mem`."""
+def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) -> bool:
+    """Return whether a line is a process of `-t proc-mem`, or has a known key that is not in `common_keys`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
-    is_key = bool(colon) and line.ended and key in KNOWN and key not in common
+    is_key = bool(colon) and line.ended and key in KNOWN_KEYS and key not in common_keys
     return is_key or is_process(line)
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """What is known besides the answer: the requested chip, and whether other answers show a product without HBM."""
+class OutputContext:
+    """Facts from outside the answer: the requested chip, and whether other answers show a product without HBM."""
 
     requested: Slot
     without_hbm: bool
 
 
-def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
+def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> None:
     """Add the readings of an output to the draft."""
     totals = list(_totals(lines))
-    for card in cards(lines, context.requested.card, draft.problems):
+    for card in cards_in(lines, context.requested.card, draft.problems):
         problem_count = len(draft.problems)
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
@@ -63,7 +63,7 @@ def read_answer(lines: Sequence[Line], context: Context, draft: Draft) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card. Values that name no chip belong to `default_slot`. `chips` are the named chips."""
+    """An answer about one card. `chips` have a name in it. Values without a name belong to `default_slot`."""
 
     draft: Draft
     card: Card
@@ -80,7 +80,7 @@ class _CardAnswer:
         return self.chips or (counted if len(counted) > 1 else (Slot(self.card.number),))
 
 
-def _read_card(draft: Draft, card: Card, context: Context) -> list[Section]:
+def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section]:
     """Store the values in an answer's lines about one card. Return the sections of these lines."""
     sections = list(card.sections(draft.problems))
     parts = [section.part for section in sections if section.part is not None]
@@ -110,24 +110,24 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
     if reason:
         draft.complain(section.where, reason)
     elif part is not None and part.is_other_part:
-        _check_end(draft, section, keys.ENDS_OF_PARTS, answer.keys)
+        _check_end(draft, section, keys.END_KEYS_OF_PARTS, answer.keys)
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
     elif part is None and _is_of_whole_card(answer, section):
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
-    elif part is not None or section.rows or section.is_idle or not KNOWN.isdisjoint(section.entries):
+    elif part is not None or section.rows or section.is_idle or not KNOWN_KEYS.isdisjoint(section.entries):
         slot = answer.default_slot if part is None else Slot(answer.card.number, part.chip)
         names_only_card = answer.card.is_named and not answer.names_parts
-        ends = keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS
-        _store_section(answer, chip_at(draft, slot), section, ends)
+        ends = keys.END_KEYS_OF_CARDS if names_only_card else keys.END_KEYS_OF_CHIPS
+        _store_chip(answer, chip_at(draft, slot), section, ends)
     else:
         draft.add_unknown(*section.entries)
 
 
 def _why_not_read(answer: _CardAnswer, section: Section) -> str:
     """Return why a section is not read; empty if it is read."""
-    if section.repeated is not None and answer.default_slot == Slot() and section.part is None:
+    if section.repeated_line is not None and answer.default_slot == Slot() and section.part is None:
         return "answers about several chips without their names are not read; save the command lines, too"
-    if section.repeated is not None:
+    if section.repeated_line is not None:
         return "repeated values are not read: the name of a chip or part between them is missing"
     if section.part is not None and section.part.chip is None and not section.part.is_other_part:
         return "a chip without a valid number is not read"
@@ -150,7 +150,7 @@ def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
     return bool(measured) and not section.rows and measured <= fields.keys()
 
 
-def _store_section(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+def _store_chip(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.EndKey]) -> None:
     """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
     _describe(draft, device, section.entries)
@@ -164,13 +164,13 @@ def _store_section(answer: _CardAnswer, device: int, section: Section, ends: Seq
 
 
 def _check_end(
-    draft: Draft, section: Section, ends: Sequence[keys.End], also_printed: AbstractSet[str] = frozenset()
+    draft: Draft, section: Section, ends: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
     """Return whether the last line shows that the section is complete. If not, report the section as truncated."""
     last_key = section.last_key
     printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
-    is_complete = last_key not in KNOWN or any(
-        end.key == last_key and end.instead not in printed_keys and (not end.beside or end.beside in printed_keys)
+    is_complete = last_key not in KNOWN_KEYS or any(
+        end.key == last_key and end.excludes not in printed_keys and (not end.requires or end.requires in printed_keys)
         for end in ends
     )
     if not is_complete:
@@ -203,14 +203,14 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
     def text(*names: str) -> str | None:
         return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
-    address = text(keys.ADDRESS)
+    address = text(keys.ADDRESS_KEY)
     template = Device(
         draft.vendor,
-        model=text(*keys.MODELS),
-        uuid=text(*keys.UUIDS),
+        model=text(*keys.MODEL_KEYS),
+        uuid=text(*keys.UUID_KEYS),
         bus_id=bus_address(address) if address else None,
-        serial=text(keys.SERIAL),
-        driver=text(keys.DRIVER),
+        serial=text(keys.SERIAL_KEY),
+        driver=text(keys.DRIVER_KEY),
     )
     facts = {name: units.text_or_none(block[key].text) for key, name in keys.FACTS.items() if key in block}
     if keys.FAULT_EVENTS in block:
@@ -224,12 +224,12 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
     for line in lines:
         name, _, value = line.text.partition(":")
         count = units.whole(value)
-        if line.ended and count is not None and split_key(name)[0] in keys.TOTALS:
+        if line.ended and count is not None and split_key(name)[0] in keys.TOTAL_KEYS:
             yield line, count
 
 
 def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
-    """Report a list as truncated if it does not have as many cards as its total says."""
+    """Report a truncated list if its total differs from the number of its cards."""
     listed_cards = {slot.card for slot in slots_in(draft)}
     for line, count in totals:
         if count != len(listed_cards):

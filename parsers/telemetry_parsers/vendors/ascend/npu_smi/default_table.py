@@ -15,7 +15,7 @@ from telemetry_parsers.text.answers import PROCESS_TABLE, listed_twice, not_a_ro
 from telemetry_parsers.text.framed import Record, TableShape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL, TO_HEALTH, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.keys import HEALTH_TARGET, PHYSICAL_SPACE, split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at, slots_in
 
 _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
@@ -29,7 +29,7 @@ _PAIRS = tuple(
 )
 _POWERS = ("power(w)", "power(mw)")
 _NUMBERS = (*_POWERS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
-_WORDS: Mapping[str, re.Pattern[str]] = {
+_WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(_NUMBERS, _NUMBER),
     **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
     **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
@@ -39,7 +39,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
 }
 # Tables of Ascend 950 print id and name in separate cells, older ones in one cell.
 _SHAPES = tuple(
-    TableShape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
+    TableShape(frozenset({*_WORD_PATTERNS, "name"}), _WORD_PATTERNS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
@@ -60,7 +60,7 @@ _ENGINES = (
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
 # All tables of this shape, from which the parser's metrics are collected.
-TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
+TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 
 def is_table(line: Line) -> bool:
@@ -134,12 +134,11 @@ def _read_versions(lines: Sequence[Line], draft: Draft) -> str | None:
 
 
 def _has_heading(line: Line, name: str) -> bool:
-    """Return whether a line has this heading."""
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[str]) -> str | None:
-    """Add a chip to the draft. Return where its index is from (`phy-id` or `card`), or None if there is no index."""
+    """Add a chip to the draft. Return the source of its index (`phy-id` or `card`), or None if it has no index."""
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
@@ -165,8 +164,8 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings of the table. Readings without a cell are absent, except those of engines."""
-    draft.store(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
+    """Store the readings in the cells of a chip. Readings without a cell are absent, except those of engines."""
+    draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
         if cell is None:
@@ -209,10 +208,10 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
-    """Return PHYSICAL if the indices are physical ids (printed, or NPU ids of cards with one chip each), else ""."""
+    """Return PHYSICAL_SPACE if all indices are physical ids, which NPU ids of cards with one chip are, too; else ""."""
     cards = [slot.card for slot in slots_in(draft)]
     has_single_chips = len(set(cards)) == len(cards)
-    return PHYSICAL if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
+    return PHYSICAL_SPACE if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
 
 
 def _is_expected(line: Line) -> bool:
@@ -223,16 +222,16 @@ def _is_expected(line: Line) -> bool:
 # The tool lists at most this many processes per chip, so a chip with this many listed may have more.
 _MAX_LISTED = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
-_PROCESS_WORDS: Mapping[str, re.Pattern[str]] = {
+_CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
     "process id": _PID,
     "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # no number for a process on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
 _OLD, _NEW = (
-    TableShape(frozenset({*_PROCESS_WORDS, "process name"}), _PROCESS_WORDS, opening) for opening in ("npu", "npu id")
+    TableShape(frozenset({*_CELL_PATTERNS, "process name"}), _CELL_PATTERNS, opening) for opening in ("npu", "npu id")
 )
-_NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
+_NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -240,10 +239,10 @@ class _ProcessCounts:
     """The number of processes of each chip, and the cards whose rows are complete, incomplete or missing."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
-    unlisted: dict[int, Line] = field(default_factory=dict)  # missing from the device table
-    idle: set[int] = field(default_factory=set)  # cards with the message that there are no processes
-    closed: set[int] = field(default_factory=set)  # rows with a rule below them
-    cut: set[int] = field(default_factory=set)  # rows without a rule below them
+    unlisted_cards: dict[int, Line] = field(default_factory=dict)  # missing from the device table
+    idle_cards: set[int] = field(default_factory=set)  # cards with the message that there are no processes
+    closed_cards: set[int] = field(default_factory=set)  # rows with a rule below them
+    cut_cards: set[int] = field(default_factory=set)  # rows without a rule below them
     absence: Absent | None = None  # the reason if rows cannot be counted
 
 
@@ -258,36 +257,36 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
-    counted = _ProcessCounts()
+    totals = _ProcessCounts()
     draft.add_unknown(*table.unknown)
     for line in table.unread:
-        _read_other_line(draft, line, counted)
+        _read_other_line(draft, line, totals)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _read_row(draft, record, counted, slots, closed=record.line.number < last_rule)
+        _read_row(draft, record, totals, slots, is_closed=record.line.number < last_rule)
     is_empty = not slots and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
         draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
-    for card, line in counted.unlisted.items():
+    for card, line in totals.unlisted_cards.items():
         draft.complain(line.where, f"processes of NPU {card}, which is missing from the device table")
     if not slots:
-        for card in sorted((counted.idle | counted.closed) - {slot.card for slot in slots_in(draft)}):
+        for card in sorted((totals.idle_cards | totals.closed_cards) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(counted, slot))
+        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(totals, slot))
 
 
-def _read_other_line(draft: Draft, line: Line, counted: _ProcessCounts) -> None:
+def _read_other_line(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
     """Read a line that is not a row: the message that a card has no processes, or unknown text."""
-    idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
-    if idle is not None:
-        counted.idle.add(int(idle[1]))
+    no_process_match = _NO_PROCESSES.match(line.text.strip().strip("|").strip()) if line.ended else None
+    if no_process_match is not None:
+        totals.idle_cards.add(int(no_process_match[1]))
     elif line.ended and not is_rule(line.text):
-        counted.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else counted.absence
+        totals.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else totals.absence
         draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, slots: frozenset[Slot], *, closed: bool) -> None:
+def _read_row(draft: Draft, record: Record, totals: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
     """Read a row of the table. A truncated row is ignored."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
@@ -295,25 +294,25 @@ def _read_row(draft: Draft, record: Record, counted: _ProcessCounts, slots: froz
     if not record.line.ended:
         return
     if card is None or pid is None or record.misfits:
-        counted.absence = Absent.NOT_UNDERSTOOD
+        totals.absence = Absent.NOT_UNDERSTOOD
         draft.complain(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
     if slots and slot not in slots:
-        counted.unlisted.setdefault(card, record.line)
+        totals.unlisted_cards.setdefault(card, record.line)
         return
-    (counted.closed if closed else counted.cut).add(card)
-    counted.counts[slot] += 1
+    (totals.closed_cards if is_closed else totals.cut_cards).add(card)
+    totals.counts[slot] += 1
     memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
     draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _complete_count(counted: _ProcessCounts, slot: Slot) -> Value:
-    if slot.card in counted.idle and not counted.counts[slot]:
+def _complete_count(totals: _ProcessCounts, slot: Slot) -> Value:
+    if slot.card in totals.idle_cards and not totals.counts[slot]:
         return 0.0
-    if counted.absence is not None:
-        return counted.absence
-    if slot.card not in counted.closed or slot.card in counted.cut or counted.counts[slot] >= _MAX_LISTED:
+    if totals.absence is not None:
+        return totals.absence
+    if slot.card not in totals.closed_cards or slot.card in totals.cut_cards or totals.counts[slot] >= _MAX_LISTED:
         return Absent.NOT_REPORTED
-    return float(counted.counts[slot])
+    return float(totals.counts[slot])

@@ -11,11 +11,11 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, health, metric, switch
 
 # The physical id of a chip, which is also the number of its /dev/davinci node and the number for hccn_tool.
-PHYSICAL = "ascend-physical"
+PHYSICAL_SPACE = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
 # Printed for a temperature that could not be read.
-NO_NUMBERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
+PLACEHOLDERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 
 def split_key(key: str) -> tuple[str, str]:
@@ -30,20 +30,20 @@ _MEMORIES = ("hbm", "ddr")
 # The printed names of each kind of memory. For cards without HBM, DDR is just called memory.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
 # `-t memory` of a 310 prints no kind; `-t flash` prints the size of a flash chip under the same key.
-BARE_MEMORY = ("capacity", "clock speed")
+BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these.
-WITHOUT_HBM = frozenset(
+KEYS_WITHOUT_HBM = frozenset(
     {
-        *BARE_MEMORY, "memory capacity", "memory clock speed", "memory bandwidth usage rate", "total ddr capacity", "vectorcore usage rate",
+        *BARE_MEMORY_KEYS, "memory capacity", "memory clock speed", "memory bandwidth usage rate", "total ddr capacity", "vectorcore usage rate",
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
 # Product names and headings of products without HBM. Other answers in the same log may contain them.
-SHOWS_NO_HBM = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
-SHOWS_HBM = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
+NO_HBM_PATTERN = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
+HBM_PATTERN = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
 # Cards with HBM print these keys, possibly without a line about HBM: a virtual card may omit the usage of its HBM.
-MAY_HAVE_HBM = frozenset(
+KEYS_WITH_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
         "ddr hugepages total", "ddr hugepages usage rate",
@@ -51,7 +51,7 @@ MAY_HAVE_HBM = frozenset(
 )  # fmt: skip
 BITS = ("single", "double")
 
-# Sensors of the card, even below a chip's name. According to Huawei: of its air, module, USB hub and disk.
+# Sensors of the card (air, module, USB hub and disk, according to Huawei), even if they are below a chip's name.
 CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
@@ -116,25 +116,25 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# Of these keys, the one of the device's memory is used, which is HBM if there is any.
-ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
+# The first key that is printed is used: the state of HBM or, for a device without HBM, of DDR.
+ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # The JPEG encoder and decoder share a label; the higher utilization is used.
-JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
+JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
-HEALTH = ("health status", "health")
-TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
-TO_HEALTH = health({state: state for state in HEALTH_STATES})
+HEALTH_KEYS = ("health status", "health")
+ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
+HEALTH_TARGET = health({state: state for state in HEALTH_STATES})
 
 # All tables of this shape, from which the parser's metrics are collected.
-TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, TO_ECC_ENABLED, TO_HEALTH)
+TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, ECC_ENABLED_TARGET, HEALTH_TARGET)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
 # The names of parts of a card that are not chips.
 OTHER_PARTS = frozenset({"mcu", "3559"})
-MODELS, UUIDS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
-SERIAL, DRIVER = "serial number", "software version"
-ADDRESS = "pcie bus info"
+MODEL_KEYS, UUID_KEYS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
+SERIAL_KEY, DRIVER_KEY = "serial number", "software version"
+ADDRESS_KEY = "pcie bus info"
 FACTS: Mapping[str, str] = {
     "firmware version": "firmware",
     "product type": "product",
@@ -143,17 +143,17 @@ FACTS: Mapping[str, str] = {
     "compatibility": "compatibility",
     "error code": "error_codes",
 }
-TOTALS = ("total count", "card count")
+TOTAL_KEYS = ("total count", "card count")
 # Keys of active faults. The values of the first two are hexadecimal codes; the others count chips with a fault.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # The value of this key continues on the next lines, which have a blank key.
-LONG_KEY = "error information"
+MULTILINE_KEY = "error information"
 # Keys of the 950's link, which are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # Keys of identities, which are not measured.
 IDENTITY_KEYS = frozenset(
     {
-        CARD_KEY, CHIP_KEY, *TOTALS, *MODELS, *UUIDS, SERIAL, DRIVER, *FACTS, ADDRESS, COUNT_KEY, "chip type", "chip version", "model",
+        CARD_KEY, CHIP_KEY, *TOTAL_KEYS, *MODEL_KEYS, *UUID_KEYS, SERIAL_KEY, DRIVER_KEY, *FACTS, ADDRESS_KEY, COUNT_KEY, "chip type", "chip version", "model",
         "manufacturer", "board id", "main board id", "pcb id", "bom id", "class id", "pci vendor id", "pci device id",
         "subsystem vendor id", "subsystem device id", "ndie id", "chip position id", "error information", "fault event count",
         FAULT_EVENTS, *FAULT_COUNTS, "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id",
@@ -161,7 +161,7 @@ IDENTITY_KEYS = frozenset(
     }
 )  # fmt: skip
 # Measured values without a metric, such as huge pages and error counts across restarts.
-WITHOUT_METRIC = frozenset(
+KEYS_WITHOUT_METRIC = frozenset(
     {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
         "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
@@ -171,60 +171,60 @@ WITHOUT_METRIC = frozenset(
 )  # fmt: skip
 
 # Other tools also print these keys, so the keys do not identify output of this tool.
-COMMON_WORDS = frozenset(
+COMMON_KEYS = frozenset(
     {
         "temperature", "retry count", "health", "model", "serial number", "product name", "firmware version", "manufacturer",
         "software version", "compatibility", "slot id", "board id", "class id", "pci vendor id", "pci device id", "chip id",
         "subsystem vendor id", "subsystem device id", "memory capacity", "memory usage rate", "memory clock speed",
         "memory bandwidth usage rate", "tx error count", "rx error count", "power dissipation", "error code",
         "single-bit error count", "double-bit error count", "total count", "card count", "chip name", "chip type",
-        "chip version", "die id", "bom id", "pcb id", "temperature sensor", *BARE_MEMORY, "total capacity", "voltage", FLASH_KEY,
+        "chip version", "die id", "bom id", "pcb id", "temperature sensor", *BARE_MEMORY_KEYS, "total capacity", "voltage", FLASH_KEY,
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
 # The beginnings of keys of links between chips. They are not read, because they do not name the link.
-QUIET_BEGINNINGS = ("hccs ", "xlink ")
+IGNORED_STARTS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """A key that may end a complete answer, provided that the key `beside` is printed and the key `instead` is not."""
+class EndKey:
+    """A key that may end a complete answer if the key `requires` is printed and the key `excludes` is not."""
 
     key: str
-    beside: str = ""
-    instead: str = ""
+    requires: str = ""
+    excludes: str = ""
 
 
 # The keys that may end a complete answer. An answer about the chips of a card names each chip, above or below
 # its lines. A name below them shows that they are complete. Other answers end with one of these keys.
 # Answers about a 950, which has no chips, begin with the card.
-ENDS_OF_CARDS: tuple[End, ...] = (
-    *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
-    *map(End, ("hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    End("temperature", instead="aicore usage rate"),  # of temp; common prints the power below the temperature
+END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
+    *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
+    *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
+    EndKey("temperature", excludes="aicore usage rate"),  # of temp; common prints the power below the temperature
 )
 # Answers about one chip do not name it; in common, temp and volt the chip is above its lines.
-ENDS_OF_CHIPS: tuple[End, ...] = (
-    *map(End, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
-    End("hbm bandwidth usage rate", instead="aivector usage rate"),  # usages of 910A
-    *map(End, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
-    End("temperature", beside="aicore freq", instead="aicore count"),  # common of 310P
+END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
+    *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
+    EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A
+    *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
+    EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # common of 310P
     # Older versions print no clocks. If there is HBM, its rate is above the temperature.
-    End("temperature", beside="memory usage rate", instead="hbm usage rate"),
-    End("temperature", instead="aicore usage rate"),  # temp
-    *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
-    *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
-    End("ddr clock speed", beside="total ddr capacity"),  # memory of 310P
-    *map(End, (f"{memory} double bit next-isolated pages count" for memory in _MEMORIES)),  # ecc
-    End("hbm double bit isolated pages count"),  # ecc of 910A
-    *map(End, ("double-bit error count", "retry count", *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
-    End("health", beside=CHIP_KEY),
-    End("error information"),  # health
+    EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),
+    EndKey("temperature", excludes="aicore usage rate"),  # temp
+    *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
+    *map(EndKey, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
+    EndKey("ddr clock speed", requires="total ddr capacity"),  # memory of 310P
+    *map(EndKey, (f"{memory} double bit next-isolated pages count" for memory in _MEMORIES)),  # ecc
+    EndKey("hbm double bit isolated pages count"),  # ecc of 910A
+    *map(EndKey, ("double-bit error count", "retry count", *ECC_ENABLED_KEYS)),  # ecc of 310, pcie-err, ecc-enable
+    EndKey("health", requires=CHIP_KEY),
+    EndKey("error information"),  # health
 )
 # In `common`, the name of the card's controller is above its lines. In other answers it is below them.
-ENDS_OF_PARTS: tuple[End, ...] = (
-    *map(End, ("npu real-time power", "power dissipation")),
+END_KEYS_OF_PARTS: tuple[EndKey, ...] = (
+    *map(EndKey, ("npu real-time power", "power dissipation")),
     # The controller of a 910B has a temperature and no power in `common` (23.0). That of a 910A has both.
-    End("temperature", beside="aicore count"),
+    EndKey("temperature", requires="aicore count"),
 )

@@ -15,7 +15,7 @@ from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, default_table, keys, readings, saved
-from telemetry_parsers.vendors.ascend.npu_smi.keys import NO_NUMBERS
+from telemetry_parsers.vendors.ascend.npu_smi.keys import PLACEHOLDERS
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot
 from telemetry_parsers.vendors.ascend.npu_smi.saved import answers_in
 
@@ -54,7 +54,7 @@ _VERSION = re.compile(
 _UNSUPPORTED = ("does not support", "dose not support")
 # The metrics that each poll adds to those of the table. Metrics of the table are not added, because values of different
 # times would alternate, and some answers have another meaning (usable memory, AI cores for the whole chip).
-_ADDED: Mapping[str, frozenset[str]] = {
+_METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
     "memory": frozenset({"temperature_celsius", "clock_hertz"}),
@@ -74,26 +74,26 @@ _LOG_HEAD_CHARACTERS = 16_384
 
 def _is_added(poll: str, item: Reading) -> bool:
     """Return whether a poll adds this reading to those of the table."""
-    added = _ADDED.get(poll)
+    added = _METRICS_BY_POLL.get(poll)
     return added is None or (item.metric in added and (item.metric, item.label) != _IN_THE_TABLE)
 
 
 def _read_blocks(text: Text, draft: Draft) -> bool:
-    common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_WORDS
+    common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
     # Many tools print such blocks, with keys such as `HBM Temperature`.
     is_npu_smi = any(blocks.is_block_line(line, common) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
     # This is needed only for answers about memory. Only the beginning of the text is searched, to limit the time.
     joined = text.joined.upper()
-    head = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
-    without_hbm = keys.SHOWS_NO_HBM.search(head) is not None and keys.SHOWS_HBM.search(head) is None
-    blocks.read_answer(text.lines, blocks.Context(_requested_slot(text), without_hbm), draft)
+    log_start = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
+    without_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
+    blocks.read_answer(text.lines, blocks.OutputContext(_requested_slot(text), without_hbm), draft)
     return True
 
 
 def _requested_slot(text: Text) -> Slot:
-    """Return the card and the chip that the command names. The text repeats the command, or the reader knows it."""
+    """Return the card and the chip in the command line, which is in the text or recorded by the reader."""
     command = text.command_of(TOOL)
     return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
@@ -106,7 +106,7 @@ def _read_version(text: Text, draft: Draft) -> bool:
 
 
 def _report_on_unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return an empty report if a card does not support a query, which the reader sends to every card; else None."""
+    """Return an empty report if a card does not support a query, or None. Every card receives each query."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first_line for words in _UNSUPPORTED) else None
 
@@ -131,7 +131,7 @@ _TOOL = Tool(
     silent=_SILENT,
     errors=ERRORS,
     index_space="",  # PHYSICAL if the text proves it
-    words=NO_NUMBERS,
+    words=PLACEHOLDERS,
     several=Several(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,
     refusals=(_report_on_unsupported,),

@@ -13,7 +13,7 @@ from telemetry_parsers.text.answers import not_a_row, not_understood
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.ascend.npu_smi import keys
-from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL
+from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL_SPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
                 spaces.add(_add_mapped_chip(draft, row))
     if headings and not spaces:
         draft.complain(lines[-1].where, "the mapping names no chip")
-    draft.index_space = PHYSICAL if spaces - {None} == {PHYSICAL} else ""
+    draft.index_space = PHYSICAL_SPACE if spaces - {None} == {PHYSICAL_SPACE} else ""
 
 
 def _report_outside(draft: Draft, line: Line) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     texts = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
     draft.describe(device, Device(draft.vendor, model=units.text_or_none(row.get(_NAME))), texts)
-    return "logic" if physical_id is None else PHYSICAL
+    return "logic" if physical_id is None else PHYSICAL_SPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +123,26 @@ _MEMORY_KEYS: Mapping[str, tuple[int, Target]] = {
         for kind, names in enumerate(keys.MEMORY_NAMES)
         for name in names
     },
-    **{name: (_DDR, keys.MEMORY_FIELDS["{} " + name]) for name in keys.BARE_MEMORY},
+    **{name: (_DDR, keys.MEMORY_FIELDS["{} " + name]) for name in keys.BARE_MEMORY_KEYS},
 }
-_JPEG = metric("engine_utilization_ratio", "jpeg")
-_PENDING = metric("retired_pages_pending")
-KNOWN = frozenset(
+_JPEG_TARGET = metric("engine_utilization_ratio", "jpeg")
+_PENDING_TARGET = metric("retired_pages_pending")
+KNOWN_KEYS = frozenset(
     {
-        *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED, *keys.JPEG, *keys.PENDING_PAGES,
-        *keys.HEALTH, *keys.IDENTITY_KEYS, *keys.WITHOUT_METRIC,
+        *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED_KEYS, *keys.JPEG_KEYS, *keys.PENDING_PAGES,
+        *keys.HEALTH_KEYS, *keys.IDENTITY_KEYS, *keys.KEYS_WITHOUT_METRIC,
     }
 )  # fmt: skip
 
 
 def is_measured(key: str) -> bool:
     """Return whether a key is known to have a measured value."""
-    return key in KNOWN and key not in keys.IDENTITY_KEYS
+    return key in KNOWN_KEYS and key not in keys.IDENTITY_KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the rest of the answer shows about a block: that it is complete, and that the product has no HBM."""
+    """Whether a block is complete, and whether the product is known to have no HBM."""
 
     is_complete: bool
     without_hbm: bool
@@ -150,23 +150,23 @@ class Evidence:
 
 def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
     """Add the readings of a block to the draft, and report its unknown keys."""
-    is_missing = _is_hbm_capacity_missing(block)
-    kind = None if is_missing else _memory_of(block, evidence)
+    is_ambiguous = _is_hbm_capacity_missing(block)
+    kind = None if is_ambiguous else _memory_kind(block, evidence)
     if kind is None and evidence.is_complete and _has_memory(block):
-        text = "HBM's capacity is missing" if is_missing else "the text does not show whether the chip has HBM"
+        text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
         draft.complain(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
     for key, target in _targets_of(block, kind):
         _store(draft, device, block[key], target)
-    for key in keys.HEALTH:
+    for key in keys.HEALTH_KEYS:
         if key in block:
-            _store(draft, device, block[key], keys.TO_HEALTH)
+            _store(draft, device, block[key], keys.HEALTH_TARGET)
     _store_jpeg(draft, device, block)
-    _store_pending(draft, device, block)
-    enabled = next((block[key] for key in keys.ECC_ENABLED if key in block), None)
+    _store_pending_pages(draft, device, block)
+    enabled = next((block[key] for key in keys.ECC_ENABLED_KEYS if key in block), None)
     if enabled is not None:
-        _store(draft, device, enabled, keys.TO_ECC_ENABLED)
+        _store(draft, device, enabled, keys.ECC_ENABLED_TARGET)
     for key in block:
-        if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
+        if key not in KNOWN_KEYS and not key.startswith(keys.IGNORED_STARTS):
             draft.add_unknown(key)
 
 
@@ -177,12 +177,12 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
             for device in devices:
                 _store(draft, device, entry, target)
-        elif key not in KNOWN:
+        elif key not in KNOWN_KEYS:
             draft.add_unknown(key)
 
 
 def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each key that has a reading, and its metric."""
+    """Yield each key from which a metric is read, and the metric."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
@@ -197,8 +197,8 @@ def _has_memory(block: Block) -> bool:
     )
 
 
-def _memory_of(block: Block, evidence: Evidence) -> int | None:
-    """Return the kind of the device's memory: HBM if printed, DDR if no HBM line can be missing, else None."""
+def _memory_kind(block: Block, evidence: Evidence) -> int | None:
+    """Return HBM if it is printed, DDR if the device cannot have HBM, or None if memory or its kind is unknown."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -206,9 +206,9 @@ def _memory_of(block: Block, evidence: Evidence) -> int | None:
         return _HBM
     if _DDR not in kinds or _is_zero(block, "ddr capacity"):
         return None
-    is_proven = _HBM in kinds or evidence.without_hbm or not keys.WITHOUT_HBM.isdisjoint(block)
-    is_open = not evidence.is_complete or not keys.MAY_HAVE_HBM.isdisjoint(block)
-    return _DDR if is_proven or not is_open else None
+    has_no_hbm = _HBM in kinds or evidence.without_hbm or not keys.KEYS_WITHOUT_HBM.isdisjoint(block)
+    may_have_hbm = not evidence.is_complete or not keys.KEYS_WITH_HBM.isdisjoint(block)
+    return _DDR if has_no_hbm or not may_have_hbm else None
 
 
 def _is_hbm_capacity_missing(block: Block) -> bool:
@@ -234,25 +234,25 @@ def _value_of(draft: Draft, entry: Entry, target: Target) -> Value:
 
 def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
     """Store the utilization of the busier JPEG engine. It is absent if only one of the two is known."""
-    entries = [block[key] for key in keys.JPEG if key in block]
-    values = [_value_of(draft, entry, _JPEG) for entry in entries]
+    entries = [block[key] for key in keys.JPEG_KEYS if key in block]
+    values = [_value_of(draft, entry, _JPEG_TARGET) for entry in entries]
     if not entries:
         return
     numbers = [value for value in values if not isinstance(value, Absent)]
     absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
     result: Value = absences[0] if absences else max(numbers)
     position = values.index(result) if result in values else 0
-    draft.set_value(device, _JPEG, result, entries[position].text, entries[position].line.where)
+    draft.set_value(device, _JPEG_TARGET, result, entries[position].text, entries[position].line.where)
 
 
-def _store_pending(draft: Draft, device: int, block: Block) -> None:
-    """Store 1 if pages will be retired at the next start, or 0 if there are none for either kind of errors."""
+def _store_pending_pages(draft: Draft, device: int, block: Block) -> None:
+    """Store 1 if pages will be retired at the next start. Store 0 only if the counts of both kinds of errors are 0."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):
         if isinstance(value, Absent):
-            draft.set_value(device, _PENDING, value, entry.text, entry.line.where)
+            draft.set_value(device, _PENDING_TARGET, value, entry.text, entry.line.where)
             return
     is_pending = any(value != 0 for value in values)
     if is_pending or (values and len(values) % len(keys.BITS) == 0):
-        draft.set_value(device, _PENDING, float(is_pending), "", entries[0].line.where)
+        draft.set_value(device, _PENDING_TARGET, float(is_pending), "", entries[0].line.where)

@@ -17,9 +17,9 @@ from telemetry_parsers.vendors.ascend.npu_smi import blocks, readings
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at
 
-_CARD, _CHIP = "npuid(idx)", "chipid(idx)"
+_CARD_HEADING, _CHIP_HEADING = "npuid(idx)", "chipid(idx)"
 # The metrics of each column of `watch`.
-_WATCHED: Mapping[str, tuple[Target, ...]] = {
+_WATCH_TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pwr(w)": (metric("power_watts"),),
     "pwr(mw)": (metric("power_watts"),),
     "temp(c)": (metric("temperature_celsius", "core"),),
@@ -32,9 +32,9 @@ _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_WHOLE_CHIP = "npu util(%)"  # read last: the utilization of the AI cores takes precedence
-_WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
-_NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
+_CHIP_UTILIZATION = "npu util(%)"  # read last: the utilization of the AI cores takes precedence
+_WATCH_HEADINGS = frozenset({_CARD_HEADING, _CHIP_HEADING, *_WATCH_TARGETS})
+_DEVICE_NAME = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
 _MAX_COLUMNS = 200
 
@@ -49,10 +49,10 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         if not words or watch_headings(line) or not line.ended:
             continue
         cells = dict(zip(headings, words, strict=False))
-        if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
+        if not headings or len(words) != len(headings) or units.whole(cells[_CARD_HEADING]) is None:
             draft.complain(line.where, not_a_row(line.text, "watch"))
         else:
-            last_rows[Slot(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
+            last_rows[Slot(units.whole(cells[_CARD_HEADING]), units.whole(cells.get(_CHIP_HEADING, "")))] = line, cells
     if not last_rows:
         draft.complain(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
     for slot, (line, cells) in last_rows.items():
@@ -65,15 +65,15 @@ def watch_headings(line: Line) -> tuple[str, ...]:
         return ()
     # Each heading ends in a bracket, so even a single blank separates two headings.
     names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MAX_COLUMNS) if part.strip()]
-    return tuple(names) if names[:1] == [_CARD] else ()
+    return tuple(names) if names[:1] == [_CARD_HEADING] else ()
 
 
 def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -> None:
     device = chip_at(draft, slot)
-    for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
-        if heading not in _WATCH:
+    for heading in sorted(cells, key=lambda name: name == _CHIP_UTILIZATION):
+        if heading not in _WATCH_HEADINGS:
             draft.add_unknown(heading)
-        draft.store(device, _WATCHED.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
+        draft.store(device, _WATCH_TARGETS.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
@@ -91,7 +91,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, not_a_row(line.text, "the matrix"))
-        columns.update(filter(_NODE.match, words) if row is None else ())
+        columns.update(filter(_DEVICE_NAME.match, words) if row is None else ())
     if columns - nodes:
         draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
 
@@ -99,16 +99,16 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     """Return the device and the processors in a row of `npu-smi info -t topo`, or None for any other line."""
     words = line.text.split(maxsplit=_MAX_COLUMNS)
-    node = _NODE.match(words[0]) if line.ended and len(words) > 1 else None
+    node = _DEVICE_NAME.match(words[0]) if line.ended and len(words) > 1 else None
     if node is None or not _RELATION.match(words[1]):
         return None
     last_word, number = words[-1], int(node[2])
     slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical=number)
-    return slot, None if _RELATION.match(last_word) or _NODE.match(last_word) else units.text_or_none(last_word)
+    return slot, None if _RELATION.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
 # For each shape, a test whether a line has it. A line that passes no test has the shape of the previous line.
-_SHAPES: Mapping[str, Callable[[Line], object]] = {
+_SHAPE_TESTS: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,
     "watch": watch_headings,
@@ -122,7 +122,7 @@ def answers_in(run: Run) -> list[Run]:
     answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
-        shapes = (name for name, has_shape in _SHAPES.items() if line.text.strip() and has_shape(line))
+        shapes = (name for name, has_shape in _SHAPE_TESTS.items() if line.text.strip() and has_shape(line))
         next_shape = next(shapes, shape)
         if shape and next_shape != shape:
             answers.append([])

@@ -13,15 +13,15 @@ from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
 
-_PROCESS = ("process id:", "process name:", "process memory(mb):")
+_PROCESS_KEYS = ("process id:", "process name:", "process memory(mb):")
 _ERROR_WORDS = ("warning", "[warning", "error:", "[error", "failed to ")
 _NO_PROCESS = "no process in device"
-_NO_NAME = "get pid name failed"  # the process follows, with a blank name
+_NAME_FAILED = "get pid name failed"  # the process follows, with a blank name
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A line that names the part of the card to which values belong: a chip's number, or another part's name."""
+class PartLine:
+    """A line that names a chip or another part of the card. The values above or below it belong to that part."""
 
     line: Line
     chip: int | None = None
@@ -39,7 +39,7 @@ class ProcessRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _KeyValue:
     """A key with its value."""
 
     key: str
@@ -52,47 +52,47 @@ class _Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Idle:
+class _NoProcesses:
     """The message that there are no processes."""
 
     line: Line
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _ChipFailure:
     """The message that a chip did not answer."""
 
     line: Line
 
 
-_Item = Part | ProcessRow | _Pair | _Idle | _Failure
+_LineContent = PartLine | ProcessRow | _KeyValue | _NoProcesses | _ChipFailure
 
 
 @dataclass(slots=True)
 class Section:
-    """The values in one section of a card; the section may have no name. `repeated` is a line that repeats a key."""
+    """The values in one section of a card; the section may have no name. `repeated_line` is a line that repeats a key."""
 
-    part: Part | None = None
+    part: PartLine | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     rows: list[ProcessRow] = field(default_factory=list)
     is_idle: bool = False
-    repeated: Line | None = None
+    repeated_line: Line | None = None
     has_failed: bool = False
 
-    def add(self, item: _Item) -> None:
+    def add(self, item: _LineContent) -> None:
         """Add one line."""
-        if isinstance(item, Part):
+        if isinstance(item, PartLine):
             self.part = item
         elif isinstance(item, ProcessRow):
             self.rows.append(item)
-        elif isinstance(item, _Idle):
+        elif isinstance(item, _NoProcesses):
             self.is_idle = True
-        elif isinstance(item, _Failure):
+        elif isinstance(item, _ChipFailure):
             self.has_failed = True
         elif item.key not in self.entries:
             self.entries[item.key] = item.entry
         elif is_measured(item.key):
-            self.repeated = self.repeated or item.line
+            self.repeated_line = self.repeated_line or item.line
         else:
             entry = self.entries[item.key]
             self.entries[item.key] = replace(entry, text=f"{entry.text} {item.entry.text}")
@@ -130,85 +130,85 @@ class Card:
     where: str = "text"
     is_named: bool = False
     chip_count: int | None = None
-    paragraphs: list[list[_Item]] = field(default_factory=lambda: [[]])
+    paragraphs: list[list[_LineContent]] = field(default_factory=lambda: [[]])
 
     def is_continued(self) -> bool:
         """Return whether the value of the last line continues below under a blank key."""
         last_item = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
-        return isinstance(last_item, _Pair) and last_item.key == keys.LONG_KEY
+        return isinstance(last_item, _KeyValue) and last_item.key == keys.MULTILINE_KEY
 
     def sections(self, problems: list[Problem]) -> Iterator[Section]:
         """Yield the sections. Paragraphs without clear boundaries between their sections are reported."""
-        for paragraph in _joined_if_doubled(self.paragraphs):
-            yield from _sections(paragraph, problems)
+        for paragraph in _join_if_doubled(self.paragraphs):
+            yield from _split_sections(paragraph, problems)
 
 
-def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. `number` is the card in the command; the answer may not name it."""
-    cards_so_far = [Card(number)]
+def cards_in(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
+    """Return the cards in these lines. `number` is the card in the command line, which the answer need not repeat."""
+    cards = [Card(number)]
     for line in lines:
         text = line.text.strip()
         if not text:
-            cards_so_far[-1].paragraphs.append([])
+            cards[-1].paragraphs.append([])
         elif not line.ended:
             problems.append(Problem(line.where, CUT_LINE))
         elif is_process(line):
-            _store_process(cards_so_far[-1], line, problems)
+            _store_process(cards[-1], line, problems)
         elif text.lower().startswith(_NO_PROCESS):
-            cards_so_far[-1].paragraphs[-1].append(_Idle(line))
-        elif not text.lower().startswith(_NO_NAME):
-            _read_line(cards_so_far, line, problems)
-    return cards_so_far
+            cards[-1].paragraphs[-1].append(_NoProcesses(line))
+        elif not text.lower().startswith(_NAME_FAILED):
+            _read_line(cards, line, problems)
+    return cards
 
 
 def is_process(line: Line) -> bool:
     """Return whether a line is a process of `-t proc-mem`."""
-    return line.ended and line.text.strip().lower().startswith(_PROCESS[0])
+    return line.ended and line.text.strip().lower().startswith(_PROCESS_KEYS[0])
 
 
-def _read_line(cards_so_far: list[Card], line: Line, problems: list[Problem]) -> None:
+def _read_line(cards: list[Card], line: Line, problems: list[Problem]) -> None:
     name, colon, value = line.text.partition(":")
     key, unit = split_key(name)
     if not colon:
         problems.append(Problem(line.where, not_understood(line.text)))
     elif key.startswith(_ERROR_WORDS):
         problems.append(Problem(line.where, quote(line.text)))
-        cards_so_far[-1].paragraphs[-1].append(_Failure(line))
+        cards[-1].paragraphs[-1].append(_ChipFailure(line))
     elif key == keys.CARD_KEY:
-        cards_so_far.append(Card(units.whole(value), line.where, is_named=True))
+        cards.append(Card(units.whole(value), line.where, is_named=True))
     elif key == keys.COUNT_KEY:
-        _store_count(cards_so_far, line, value, problems)
+        _store_count(cards, line, value, problems)
     elif key:
-        _store_value(cards_so_far[-1], key, Entry(value.strip(), unit, line))
-    elif not cards_so_far[-1].is_continued():
+        _store_value(cards[-1], key, Entry(value.strip(), unit, line))
+    elif not cards[-1].is_continued():
         problems.append(Problem(line.where, value_without_key(line.text)))
 
 
 def _store_value(card: Card, key: str, entry: Entry) -> None:
     """Store a key with its value, or the name of a part."""
     if key == keys.CHIP_KEY:
-        card.paragraphs[-1].append(Part(entry.line, units.whole(entry.text)))
+        card.paragraphs[-1].append(PartLine(entry.line, units.whole(entry.text)))
     elif key == keys.NAME_KEY and entry.text.lower() in keys.OTHER_PARTS:
-        card.paragraphs[-1].append(Part(entry.line, is_other_part=True))
-    elif key not in keys.TOTALS:
-        card.paragraphs[-1].append(_Pair(key, entry))
+        card.paragraphs[-1].append(PartLine(entry.line, is_other_part=True))
+    elif key not in keys.TOTAL_KEYS:
+        card.paragraphs[-1].append(_KeyValue(key, entry))
 
 
-def _store_count(cards_so_far: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
+def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
     """Store the number of chips. A second number belongs to another card, whose NPU ID is missing."""
-    if cards_so_far[-1].chip_count is not None:
-        cards_so_far.append(Card(where=line.where))
-    cards_so_far[-1].chip_count = units.whole(value)
-    if cards_so_far[-1].chip_count is None:
+    if cards[-1].chip_count is not None:
+        cards.append(Card(where=line.where))
+    cards[-1].chip_count = units.whole(value)
+    if cards[-1].chip_count is None:
         problems.append(Problem(line.where, f"not a valid number of chips: {quote(line.text)}"))
 
 
 def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
-    """Store a process such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
+    """Parse and store a line such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
     text = line.text.strip()
     lower = text.lower()
-    starts = [lower.find(word) for word in _PROCESS]
-    ends = [start + len(word) for start, word in zip(starts, _PROCESS, strict=True)]
+    starts = [lower.find(word) for word in _PROCESS_KEYS]
+    ends = [start + len(word) for start, word in zip(starts, _PROCESS_KEYS, strict=True)]
     pid = units.whole(text[ends[0] : starts[1]])
     if pid is None or -1 in starts or starts != sorted(starts):
         problems.append(Problem(line.where, f"not a valid process: {quote(text)}"))
@@ -218,17 +218,17 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
     card.paragraphs[-1].append(ProcessRow(pid, text[ends[1] : starts[2]].strip(), used, line))
 
 
-def _joined_if_doubled(paragraphs: Sequence[list[_Item]]) -> list[list[_Item]]:
-    """Return the paragraphs. If a copy added a blank line after each line, join all of them."""
+def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
+    """Return the paragraphs, or a single one if a copy added a blank line after each line."""
     filled = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled) > 2 and all(len(paragraph) == 1 for paragraph in filled)
     return [[item for paragraph in filled for item in paragraph]] if is_doubled else filled
 
 
-def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[Section]:
+def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
     """Yield the sections of a paragraph. Either all of them begin with the name of a part, or all end with it."""
     items = _with_one_name(paragraph)
-    names = [position for position, item in enumerate(items) if isinstance(item, Part)]
+    names = [position for position, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(names) and _has_content(items[: names[0]])
     has_below = bool(names) and _has_content(items[names[-1] :])
     if (has_above and has_below) or (len(names) > 1 and not has_above and not has_below and _has_content(items)):
@@ -244,17 +244,18 @@ def _sections(paragraph: Sequence[_Item], problems: list[Problem]) -> Iterator[S
         yield section
 
 
-def _with_one_name(paragraph: Sequence[_Item]) -> list[_Item]:
+def _with_one_name(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
     """Return the paragraph. If a part has a number and a name, as in `-t board`, only the line of the name is kept."""
-    items: list[_Item] = []
+    items: list[_LineContent] = []
     for item in paragraph:
-        if items and isinstance(item, Part) and isinstance(items[-1], Part) and item.is_other_part:
+        if items and isinstance(item, PartLine) and isinstance(items[-1], PartLine) and item.is_other_part:
             items.pop()
         items.append(item)
     return items
 
 
-def _has_content(items: Sequence[_Item]) -> bool:
+def _has_content(items: Sequence[_LineContent]) -> bool:
     return any(
-        isinstance(item, ProcessRow | _Idle) or (isinstance(item, _Pair) and is_measured(item.key)) for item in items
+        isinstance(item, ProcessRow | _NoProcesses) or (isinstance(item, _KeyValue) and is_measured(item.key))
+        for item in items
     )
