@@ -77,7 +77,7 @@ def start_ticks(folder: str) -> int | None:
 
 def uid_of(folder: str) -> int:
     """Return the UID of a process."""
-    status = read_text(f"{folder}/status")
+    status = proc_text(f"{folder}/status")
     line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
     return int(line.split()[1])
 
@@ -85,7 +85,7 @@ def uid_of(folder: str) -> int:
 def job_variables(folder: str) -> dict[str, Plain]:
     """Return the environment variables that identify the job and rank of a process, or none without permission to read them."""
     try:
-        content = read_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
+        content = proc_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading it needs a capability
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
@@ -100,7 +100,7 @@ def open_cards(folder: str) -> Iterator[str]:
         return
     for descriptor in descriptors[:_MAX_DESCRIPTORS]:
         try:
-            content = read_bytes(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
+            content = proc_bytes(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
         except OSError:  # closed in the meantime
             continue
         if _CARD in content:
@@ -110,17 +110,17 @@ def open_cards(folder: str) -> Iterator[str]:
 def command_line(pid: int) -> str:
     """Return the command line of a process, which may contain secrets, or an empty text if it cannot be read."""
     try:
-        return read_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
+        return proc_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden
         return ""
 
 
-def read_text(path: str, max_bytes: int = MAX_BYTES) -> str:
+def proc_text(path: str, max_bytes: int = MAX_BYTES) -> str:
     """Return the beginning of a /proc file as text."""
-    return read_bytes(path, max_bytes).decode("utf-8", errors="replace")
+    return proc_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 
-def read_bytes(path: str, max_bytes: int) -> bytes:
+def proc_bytes(path: str, max_bytes: int) -> bytes:
     """Return the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -297,8 +297,8 @@ class ProcReader(Reader):
                 "pid": pid,
                 "ticks": ticks,
                 "started": round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS, 2),
-                "command": read_text(f"{folder}/comm").rstrip("\n"),
-                "cgroup": read_text(f"{folder}/cgroup"),
+                "command": proc_text(f"{folder}/comm").rstrip("\n"),
+                "cgroup": proc_text(f"{folder}/cgroup"),
             }
             uid = uid_of(folder)
         except (OSError, ValueError, LookupError):  # the process has exited

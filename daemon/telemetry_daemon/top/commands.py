@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from telemetry_daemon.readers.proc import command_line, read_text
+from telemetry_daemon.readers.proc import command_line, proc_text
 from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 
@@ -29,7 +29,7 @@ class Processes:
         """Return the running processes by PID. `started` maps PIDs to Unix start times, so that reused PIDs are detected."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
-        boot = now - float(read_text(f"{self._proc}/uptime").split()[0])
+        boot = now - float(proc_text(f"{self._proc}/uptime").split()[0])
         for pid, start in started.items():
             times = self._times(pid)
             if times is None or abs(boot + times[0] - start) > _START_TOLERANCE_SECONDS:
@@ -43,7 +43,7 @@ class Processes:
     def _times(self, pid: int) -> tuple[float, float] | None:
         """Return the start time since boot and the CPU time in seconds, or None if the process cannot be read."""
         try:
-            content = read_text(f"{self._proc}/{pid}/stat")
+            content = proc_text(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
             ticks = [int(fields[index]) for index in (_START, _UTIME, _STIME)]
         except (OSError, ValueError, LookupError):  # the process has exited, or this user may not see it
