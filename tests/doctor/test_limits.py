@@ -11,12 +11,12 @@ from telemetry_daemon.doctor.daemon import Unit
 from telemetry_daemon.doctor.limits import (
     Folder,
     Limits,
-    findings_of_container,
-    findings_of_folders,
-    findings_of_proc,
-    findings_of_unit,
-    folders,
-    limits,
+    container_findings,
+    folder_findings,
+    proc_findings,
+    read_folders,
+    read_limits,
+    unit_findings,
 )
 
 MIB = 1 << 20
@@ -33,10 +33,10 @@ MIB = 1 << 20
     ],
 )
 def test_limits_of_a_container(given: Limits, expected: list[str]) -> None:
-    found = list(findings_of_container(given, "Docker"))
+    found = list(container_findings(given, "Docker"))
     assert [finding.what for finding in found] == expected
     assert all("container" in finding.remedy for finding in found)
-    assert not list(findings_of_container(given, ""))
+    assert not list(container_findings(given, ""))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_limits_of_a_container(given: Limits, expected: list[str]) -> None:
     ],
 )
 def test_limits_of_the_unit(properties: dict[str, str], expected: list[str]) -> None:
-    assert not list(findings_of_unit(None))
-    found = list(findings_of_unit(Unit(properties)))
+    assert not list(unit_findings(None))
+    found = list(unit_findings(Unit(properties)))
     assert len(found) == len(expected)
     assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
 
@@ -72,7 +72,7 @@ FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, fre
     ],
 )
 def test_faults_of_a_folder(folder: Folder, container: str, expected: list[tuple[str, str]]) -> None:
-    found = list(findings_of_folders([folder], container))
+    found = list(folder_findings([folder], container))
     assert len(found) == len(expected)
     for finding, (what, remedy) in zip(found, expected, strict=True):
         assert what in finding.what
@@ -107,10 +107,10 @@ def test_hidepid_hides_processes_from_the_units_user(
 ) -> None:
     root = tree(tmp_path, {"proc/self/mounts": f"proc /proc proc rw,{options} 0 0\n"})
     unit = {"User": user, "SupplementaryGroups": group}
-    assert limits(root, Unit(unit)).hides_processes is hides
-    assert [*findings_of_proc(limits(root, Unit(unit)), owners_are_shown=False)] == []
+    assert read_limits(root, Unit(unit)).hides_processes is hides
+    assert [*proc_findings(read_limits(root, Unit(unit)), owners_are_shown=False)] == []
     may_trace = Unit({**unit, "AmbientCapabilities": "cap_net_bind_service cap_sys_ptrace"})
-    assert not limits(root, may_trace).hides_processes
+    assert not read_limits(root, may_trace).hides_processes
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_control_groups_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: tuple[object, ...]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    found = limits(tree(tmp_path, files))
+    found = read_limits(tree(tmp_path, files))
     assert (found.memory_bytes, found.tasks, found.cpus) == expected
 
 
@@ -159,7 +159,7 @@ def test_user_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, u
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("resource.getrlimit", {resource.RLIMIT_NPROC: (9, 20), resource.RLIMIT_NOFILE: (5, 700)}.get)
     files = {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/pids.max": "17\n"}
-    found = limits(tree(tmp_path, files))
+    found = read_limits(tree(tmp_path, files))
     assert (found.tasks, found.open_files) == (tasks, 700)
 
 
@@ -167,11 +167,11 @@ def test_folders_are_checked(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
     of_state = StateSettings(str(tmp_path / "state"), str(tmp_path / "none"))
-    (found,) = folders(Settings(state=of_state))
+    (found,) = read_folders(Settings(state=of_state))
     assert (found.setting, found.is_read_only) == ("state.directory", False)
     assert "can be written by others" in found.trouble
     assert found.free_bytes is not None
     (tmp_path / "state").chmod(0o755)
-    (found,) = folders(Settings(state=of_state))
+    (found,) = read_folders(Settings(state=of_state))
     assert (found.trouble, found.owner) == ("", "")
     assert os.geteuid() == (tmp_path / "state").stat().st_uid

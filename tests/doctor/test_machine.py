@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from doctor.played import Played
-from telemetry_daemon.doctor.machine import FIRST_USER_GROUP, groups, machine
+from telemetry_daemon.doctor.machine import FIRST_USER_GROUP, group_names, read_machine
 
 
 def test_cards_have_their_drivers(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_cards_have_their_drivers(tmp_path: Path) -> None:
     played.stranger(0x3B, "0x10de", "nvidia")
     played.stranger(0x5E, "0x10de", "vfio-pci")
     played.stranger(0x86, "0x1002")
-    found = machine(played.root, {})
+    found = read_machine(played.root, {})
     assert [(card.vendor, card.driver, card.is_passed_through) for card in found.cards] == [
         ("nvidia", "nvidia", False),
         ("nvidia", "vfio-pci", True),
@@ -33,7 +33,7 @@ def test_device_nodes_have_their_vendors(tmp_path: Path) -> None:
     for name, behind in {"renderD128": "0000:86:00.0", "renderD129": "0000:03:00.0"}.items():
         (played.root / f"sys/class/drm/{name}").mkdir(parents=True)
         (played.root / f"sys/class/drm/{name}/device").symlink_to(played.root / "sys/bus/pci/devices" / behind)
-    found = machine(played.root, {})
+    found = read_machine(played.root, {})
     assert {node.path: node.vendors for node in found.nodes} == {
         "/dev/nvidia0": ("nvidia",),
         "/dev/kfd": ("amd", "hygon"),
@@ -45,15 +45,15 @@ def test_device_nodes_have_their_vendors(tmp_path: Path) -> None:
 
 
 def test_containers_are_recognized(tmp_path: Path) -> None:
-    assert machine(tmp_path, {}).container == ""
-    assert machine(tmp_path, {"container": "lxc"}).container == "lxc"
+    assert read_machine(tmp_path, {}).container == ""
+    assert read_machine(tmp_path, {"container": "lxc"}).container == "lxc"
     (tmp_path / ".dockerenv").touch()
-    assert machine(tmp_path, {}).container == "Docker"
-    assert machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
+    assert read_machine(tmp_path, {}).container == "Docker"
+    assert read_machine(tmp_path, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).container == "Kubernetes"
 
 
 def test_groups_of_people_are_separate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getgroups", lambda: [0, 54321])
     monkeypatch.setattr("os.getegid", lambda: 0)
-    assert groups() == ("54321", "root")
-    assert groups(FIRST_USER_GROUP) == ("54321",)
+    assert group_names() == ("54321", "root")
+    assert group_names(FIRST_USER_GROUP) == ("54321",)

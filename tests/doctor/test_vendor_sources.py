@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.doctor.cards import VendorSources, sources_of
+from telemetry_daemon.doctor.cards import VendorSources, vendor_sources
 from telemetry_daemon.polling.pci_bus import WHERE
 from telemetry_parsers.model import MergedDevice, MergedReading, Problem, Snapshot, SourceStatus
 
@@ -48,5 +48,5 @@ def test_sources_of_a_vendor_are_summarized(
     statuses: list[SourceStatus], devices: list[MergedDevice], expected: VendorSources, is_well: bool
 ) -> None:
     snapshot = Snapshot("n", 1e9, 0.0, 60.0, devices=tuple(devices), sources=tuple(statuses))
-    found = sources_of(snapshot, "amd")
-    assert (found, found.is_well) == (expected, is_well)
+    found = vendor_sources(snapshot, "amd")
+    assert (found, found.is_read_well) == (expected, is_well)

@@ -16,9 +16,9 @@ from telemetry_daemon.doctor import bundle as bundles
 from telemetry_daemon.doctor import daemon, examination, limits, machine, sources
 from telemetry_daemon.doctor.daemon import LocalDaemon
 from telemetry_daemon.doctor.document import document
-from telemetry_daemon.doctor.examination import Examined
+from telemetry_daemon.doctor.examination import Examination
 from telemetry_daemon.doctor.findings import Finding, counted
-from telemetry_daemon.doctor.members import Material, gather
+from telemetry_daemon.doctor.members import BundleMaterial, add_members
 from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
@@ -41,22 +41,23 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
         examined = _examine_this_node(arguments, root, options.settings(arguments))[0]
     if arguments.format == "json":
         return json_values.indented_json(document(examined)), len(examined.findings)
-    lines = examination.lines(examined, clean, show_all=arguments.all)
+    lines = examination.text_lines(examined, clean, show_all=arguments.all)
     return "".join(f"{line}\n" for line in lines), len(examined.findings)
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
     """Write all masked facts about this node into one file. Return its list of contents and the number of findings."""
     try:
-        bundles.check(arguments.bundle)
+        bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)
-        mask = Mask(secrets.token_bytes(32), {*names_here(), machine.user(), *machine.groups(machine.FIRST_USER_GROUP)})
+        names = {*names_here(), machine.current_user(), *machine.group_names(machine.FIRST_USER_GROUP)}
+        mask = Mask(secrets.token_bytes(32), names)
         bundle = bundles.Bundle(mask)
-        gather(bundle, mask, material)
+        add_members(bundle, mask, material)
         time = material.examined.snapshot.wall_time
         head = _head(time, mask)
         packed = bundle.packed(head, time)
-        bundles.write(arguments.bundle, packed)
+        bundles.write_file(arguments.bundle, packed)
     except bundles.BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     count = len(material.examined.findings)
@@ -64,46 +65,46 @@ def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
     return f"{bundle.contents(head)}{summary}\n", count
 
 
-def _examine_other_node(arguments: argparse.Namespace) -> Examined:
+def _examine_other_node(arguments: argparse.Namespace) -> Examination:
     (address,) = daemons.addresses([arguments.node], None)
     try:
-        return examination.examine_remote(daemon.ask(address, daemons.read_credentials(arguments)))
+        return examination.examine_remote(daemon.request_view(address, daemons.read_credentials(arguments)))
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
 
 
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
-) -> tuple[Examined, sources.PolledSources]:
+) -> tuple[Examination, sources.PolledSources]:
     """Return the examination of this node, with the earlier `findings`, and all outputs that were read."""
     with load(find(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
         if not findings:
             options.check_sections(arguments, settings, loaded.polls)
-        read = sources.read(loaded, settings, arguments.source, root, streams.show_waiting)
+        polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
         failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
-    beside = LocalDaemon() if arguments.source else _daemon(arguments, settings)
-    facts = Examined(
-        snapshot=read.snapshot,
-        examined_sources=read.examined_sources,
-        machine=machine.machine(root, os.environ),
-        limits=limits.limits(root, beside.unit),
-        folders=limits.folders(settings),
-        daemon=beside,
-        listed=read.listed,
-        known=(*findings, *failures),
+    local_daemon = LocalDaemon() if arguments.source else _daemon(arguments, settings)
+    facts = Examination(
+        snapshot=polled.snapshot,
+        examined_sources=polled.examined_sources,
+        machine=machine.read_machine(root, os.environ),
+        limits=limits.read_limits(root, local_daemon.unit),
+        folders=limits.read_folders(settings),
+        daemon=local_daemon,
+        listings=polled.listings,
+        earlier_findings=(*findings, *failures),
         flights=_flights(settings.state.directory),
         expected=settings.expect.devices,
         owners_are_shown=settings.attribution.enabled,
         is_partial=bool(arguments.source),
     )
-    return examination.examine(facts), read
+    return examination.examine(facts), polled
 
 
 def _daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
-    beside = LocalDaemon(unit=daemon.unit(), settings_hash=settings_hash(settings), version=__version__)
+    local_daemon = LocalDaemon(unit=daemon.read_unit(), settings_hash=settings_hash(settings), version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
-    return daemon.find(daemons.local_addresses(settings), credentials, page_path, beside)
+    return daemon.probe(daemons.local_addresses(settings), credentials, page_path, local_daemon)
 
 
 def _flights(state_directory: str) -> tuple[Flight, ...]:
@@ -113,17 +114,18 @@ def _flights(state_directory: str) -> tuple[Flight, ...]:
         return ()
 
 
-def _collect_material(arguments: argparse.Namespace, root: Path) -> Material:
+def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMaterial:
     """Collect all facts about this node. If the configuration is invalid, its errors are findings and defaults apply."""
     inputs, credentials = options.inputs(arguments), daemons.read_credentials(arguments)
     try:
         loaded = load_with_origins(inputs)
-        return Material(*_examine_this_node(arguments, root, loaded.settings), loaded, root, credentials)
+        return BundleMaterial(*_examine_this_node(arguments, root, loaded.settings), loaded, root, credentials)
     except ConfigError as error:
         remedy = "correct it; `telemetry config check` checks it"
         findings = [Finding("configuration", line, remedy) for line in error.lines]
         loaded = Loaded(Settings(), path_of(inputs), {})
-        return Material(*_examine_this_node(arguments, root, loaded.settings, findings), loaded, root, credentials)
+        examined = _examine_this_node(arguments, root, loaded.settings, findings)
+        return BundleMaterial(*examined, loaded, root, credentials)
 
 
 def _head(time: float, mask: Mask) -> str:

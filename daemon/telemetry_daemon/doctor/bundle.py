@@ -77,7 +77,7 @@ class Bundle:
         self._missing: list[tuple[str, str]] = []
         self._bytes = _OVERHEAD_BYTES
 
-    def text(
+    def add_text(
         self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
         """Add a text. It is truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
@@ -89,7 +89,7 @@ class Bundle:
         masked = (mask or self._mask.masked_text)(text[:limit] + ending).rstrip("\n") + "\n"
         self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.places - count))
 
-    def document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
+    def add_document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
         """Add a JSON document."""
         if not plain:
             self.add_missing(name, "it is empty")
@@ -132,7 +132,7 @@ class Bundle:
         return packed.getvalue()
 
 
-def check(path: Path) -> None:
+def check_path(path: Path) -> None:
     """Raise BundleError if the folder is not writable or another kind of file has this name."""
     if path == Path("-"):
         raise BundleError("a bundle cannot be written to a terminal; name a file, such as bug.tar.gz")
@@ -152,7 +152,7 @@ def check(path: Path) -> None:
         raise BundleError(f"cannot write to {path}: its folder is missing or not writable; use a writable folder")
 
 
-def write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write the bundle atomically, readable only by its owner. Raise BundleError on failure."""
     try:
         named.write_file(path, content)

@@ -9,7 +9,7 @@ from itertools import combinations
 from string import digits
 
 from telemetry_daemon.doctor.findings import Finding, counted
-from telemetry_daemon.doctor.machine import DeviceNode, Machine, patterns_of
+from telemetry_daemon.doctor.machine import DeviceNode, Machine, node_patterns
 from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
 from telemetry_exporters.judgement.checkup import device_name
 from telemetry_exporters.judgement.verdict import Severity, judge
@@ -50,13 +50,13 @@ class VendorSources:
     is_switched_off: bool = False
 
     @property
-    def is_well(self) -> bool:
+    def is_read_well(self) -> bool:
         """Return whether the vendor's cards are read without problems."""
         return bool(self.read_by or self.paused) and not self.failed and not self.incomplete
 
 
-def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) -> VendorSources:
-    """Return the vendor's sources. A source in `complete` lists all cards of the container, so it is not incomplete."""
+def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
+    """Return the vendor's sources. A source in `complete_sources` lists all cards of the container, so it is not incomplete."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -72,7 +72,7 @@ def sources_of(snapshot: Snapshot, vendor: str, complete: Collection[str] = ()) 
         failed=names(lambda status: status.state in UNSUCCESSFUL),
         incomplete=names(
             lambda status: (
-                status.source not in complete and any(problem.where == PCI_BUS for problem in status.problems)
+                status.source not in complete_sources and any(problem.where == PCI_BUS for problem in status.problems)
             )
         ),
         paused=names(lambda status: status.state in ("suspended", "released")),
@@ -108,7 +108,7 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
             sum(device.up is False for device in snapshot.devices if device.vendor == vendor and device.parent is None)
             for snapshot in snapshots
         )
-        if count + lost < expected_count and not any(sources_of(snapshot, vendor).paused for snapshot in snapshots):
+        if count + lost < expected_count and not any(vendor_sources(snapshot, vendor).paused for snapshot in snapshots):
             what = f"{counted(expected_count, f'{vendor} device')} {'is' if expected_count == 1 else 'are'} expected, {count} found"
             yield Finding("expect.devices", what, "see `lspci` and `dmesg` for the others, or correct expect.devices")
 
@@ -137,7 +137,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
         # If only display drivers are bound to cards, the device nodes belong to them.
-        if not sources.is_well and (bound or (nodes and not has_display_driver)):
+        if not sources.is_read_well and (bound or (nodes and not has_display_driver)):
             yield from _missing_tools(machine, sources, bound)
             if not nodes:
                 yield _missing_nodes(machine, sources.vendor)
@@ -159,7 +159,7 @@ def _missing_tools(machine: Machine, sources: VendorSources, cards: int) -> Iter
 
 
 def _missing_nodes(machine: Machine, vendor: str) -> Finding:
-    paths = patterns_of(vendor)
+    paths = node_patterns(vendor)
     remedy = "run the vendor's tool once as root, which creates them, or reload the driver; dmesg shows the reason"
     if machine.container:
         option = f"add each of {' '.join(paths)} with --device"
@@ -183,10 +183,10 @@ def _denied_nodes(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) ->
         denied = nodes_by_cause[error, group]
         reason = _REASONS.get(error, errno.errorcode.get(error, ""))
         what = f"{machine.user} cannot open {first_names([node.path for node in denied])} ({vendor})"
-        yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy(machine, error, denied[0]))
+        yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy_for_denial(machine, error, denied[0]))
 
 
-def _remedy(machine: Machine, error: int, node: DeviceNode) -> str:
+def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
     if error == errno.EPERM:
         if machine.container:
             return f"add the device to the container: --device {node.path}; in Kubernetes use the vendor's device plugin or runtime"
@@ -219,14 +219,14 @@ class Listing:
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
     """Yield one listing per vendor of the cards that a source listed. Devices in the same slot are one card."""
-    whole = [device for device in devices if device.parent is None]
-    for vendor in sorted({device.vendor for device in whole}):
-        addresses = [device.bus_id for device in whole if device.vendor == vendor]
+    physical_devices = [device for device in devices if device.parent is None]
+    for vendor in sorted({device.vendor for device in physical_devices}):
+        addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
         slots = frozenset(_slot(address) for address in addresses if address) if all(addresses) else frozenset()
         yield Listing(source, vendor, len(slots) or len(addresses), slots, is_incomplete)
 
 
-def given_to_container(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
+def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
     """Return incomplete listings that show all of the container's cards: as many as are expected or have device nodes."""
     if not machine.container:
         return ()
@@ -268,7 +268,7 @@ def contradictions(
     for listing in listed:
         max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
     counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in max_listed}
-    merged = _cards(devices)
+    merged = _card_counts(devices)
     for vendor, cards in sorted(counts.items()):
         if merged[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
             what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged[vendor]} reported"
@@ -282,9 +282,9 @@ def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDev
     for device in devices:
         for source in {reading.source for reading in device.readings}:
             devices_by_source.setdefault(source, []).append(device)
-    counts_by_source = [_cards(source_devices) for source_devices in devices_by_source.values()]
+    counts_by_source = [_card_counts(source_devices) for source_devices in devices_by_source.values()]
     max_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in on_bus}
-    yield from _duplicates(on_bus, _cards(devices), max_listed)
+    yield from _duplicates(on_bus, _card_counts(devices), max_listed)
 
 
 def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Mapping[str, int]) -> Iterator[Finding]:
@@ -295,10 +295,10 @@ def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Map
             yield Finding(PCI_BUS, what, _BUG_REMEDY)
 
 
-def _cards(devices: Iterable[MergedDevice]) -> Counter[str]:
+def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
     """Count the cards of each vendor. Devices in the same slot are one card."""
-    whole = (device for device in devices if device.up and device.parent is None and not device.simulated)
-    cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in whole}
+    physical_devices = (device for device in devices if device.up and device.parent is None and not device.simulated)
+    cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in physical_devices}
     return Counter(vendor for vendor, _ in cards)
 
 

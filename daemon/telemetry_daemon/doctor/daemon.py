@@ -114,7 +114,7 @@ class Unit:
         return frozenset(numbers)
 
 
-def unit() -> Unit | None:
+def read_unit() -> Unit | None:
     """Return the unit, or None if systemd or the unit is missing."""
     output = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     properties = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
@@ -152,7 +152,7 @@ class DaemonView:
         return self.snapshot.recorded is None and not any(device.simulated for device in self.snapshot.devices)
 
 
-def ask(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
+def request_view(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
     """Return the report of the daemon at the address. Raise NodeError if it does not answer."""
     page = ""
     with closing(Client(address, credentials, _SECONDS)) as client:
@@ -165,18 +165,18 @@ def ask(address: Address, credentials: Credentials, page_path: str = "/metrics")
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
 
-    def counts(metric: str) -> Mapping[str, int]:
+    def card_counts(metric: str) -> Mapping[str, int]:
         return {vendor: int(count) for vendor, count in re.findall(_VENDOR_COUNT % metric, page, re.MULTILINE)}
 
     return DaemonView(
         address.name,
         snapshot,
         version="".join(_VERSION.findall(page)[:1]),
-        on_bus=counts("telemetry_pci_devices"),
+        on_bus=card_counts("telemetry_pci_devices"),
         settings_hash=answer.headers.get(READS_HEADER.lower(), ""),
         document=document,
         page=page,
-        expected=counts("telemetry_devices_expected"),
+        expected=card_counts("telemetry_devices_expected"),
     )
 
 
@@ -194,20 +194,20 @@ class LocalDaemon:
     address: Address | None = None
 
 
-def find(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
+def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
     """Try the addresses in order until a daemon answers or is found to be broken. Return this daemon."""
     unanswered = None
     for address in addresses:
-        daemon = _request(address, credentials, page_path, daemon)
+        daemon = _try_address(address, credentials, page_path, daemon)
         if daemon.view is not None or daemon.is_broken:
             return daemon
         unanswered = unanswered or (daemon if daemon.why_not else None)
     return unanswered or replace(daemon, why_not="no daemon answers on this node")
 
 
-def _request(address: Address, credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
+def _try_address(address: Address, credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
     try:
-        return replace(daemon, view=ask(address, credentials, page_path), address=address)
+        return replace(daemon, view=request_view(address, credentials, page_path), address=address)
     except NodeError as error:
         if _is_broken(error, address):
             return replace(daemon, why_not=str(error), is_broken=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from telemetry_daemon.doctor import sources
 from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, notes
-from telemetry_daemon.doctor.examination import Examined
+from telemetry_daemon.doctor.examination import Examination
 from telemetry_daemon.doctor.machine import DeviceNode
 from telemetry_daemon.doctor.sources import ExaminedSource
 from telemetry_daemon.version import __version__
@@ -200,7 +200,7 @@ class DoctorJson:
     """Everything that is wrong. The command exits with 2 if there is any."""
 
 
-def document(examined: Examined) -> dict[str, Any]:
+def document(examined: Examination) -> dict[str, Any]:
     """Return the document as plain data. All keys are present; unknown values are None."""
     other, machine = examined.other, examined.machine
     is_here = other is None
@@ -261,7 +261,7 @@ def _node(node: DeviceNode) -> DeviceNodeJson:
     )
 
 
-def _limits(examined: Examined) -> LimitsJson:
+def _limits(examined: Examination) -> LimitsJson:
     limits = examined.limits
     return LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files)
 
@@ -292,10 +292,10 @@ def _source(source: ExaminedSource) -> SourceJson:
         reason=status.reason,
         detail=status.detail or None,
         version=status.version or None,
-        tools=tuple(tool.path for tool in sources.tools_found(source)),
+        tools=tuple(tool.path for tool in sources.installed_tools(source)),
         remedy=sources.remedy(source) or None if status.state != "ok" else None,
         problems=tuple(ProblemJson(problem.where, problem.text) for problem in status.problems),
-        absent={reason: tuple(names) for reason, names in sources.absences(source).items()},
+        absent={reason: tuple(names) for reason, names in sources.absent_metrics_by_reason(source).items()},
         unknown_fields=tuple(status.unknown_fields),
         polls=tuple(PollJson(poll.poll, poll.state, poll.reason, round(poll.seconds, 6)) for poll in status.polls),
     )

@@ -28,7 +28,7 @@ _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class Examination:
     """A node's facts and findings. `other` is the daemon's report if it is another node. `expected` counts cards by vendor."""
 
     snapshot: Snapshot
@@ -37,8 +37,8 @@ class Examined:
     limits: Limits = field(default_factory=Limits)
     folders: tuple[Folder, ...] = ()
     daemon: LocalDaemon = field(default_factory=LocalDaemon)
-    listed: tuple[Listing, ...] = ()
-    known: tuple[Finding, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    earlier_findings: tuple[Finding, ...] = ()
     flights: tuple[Flight, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
     other: DaemonView | None = None
@@ -48,55 +48,56 @@ class Examined:
     notes: tuple[str, ...] = ()
 
 
-def examine(facts: Examined) -> Examined:
+def examine(facts: Examination) -> Examination:
     """Return the facts with the findings and notes."""
-    listings = cards.given_to_container(facts.machine, facts.listed, facts.expected)
+    listings = cards.container_listings(facts.machine, facts.listings, facts.expected)
     findings = _findings(facts, {listing.source for listing in listings})
     return replace(facts, findings=tuple(findings), notes=tuple(cards.notes(facts.machine, listings)))
 
 
-def examine_remote(view: DaemonView) -> Examined:
+def examine_remote(view: DaemonView) -> Examination:
     """Examine another node using only its daemon's report."""
     snapshot, present = view.snapshot, cards.present_devices(view.snapshot)
     examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
-    complete = {
+    complete_sources = {
         source.source for source in snapshot.sources if view.expected.get(source.vendor) == present[source.vendor]
     }
-    findings = [*sources.findings(examined_sources, complete=complete)]
+    findings = [*sources.findings(examined_sources, complete_sources=complete_sources)]
     if view.is_real:
         findings += cards.device_faults([snapshot], {})
         findings += cards.missing_card_findings([snapshot], view.expected)
         findings += cards.remote_contradictions(view.on_bus, snapshot.devices)
     notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
-    return Examined(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
+    return Examination(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
 
 
-def _findings(facts: Examined, complete: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings. A source in `complete` lists all cards of the container."""
-    yield from facts.known
+def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
+    """Yield the findings. A source in `complete_sources` lists all cards of the container."""
+    yield from facts.earlier_findings
     if facts.is_partial:
         yield from sources.findings(facts.examined_sources)
         return
-    machine, beside = facts.machine, facts.daemon
-    snapshots = [facts.snapshot, *(view.snapshot for view in [beside.view] if view is not None and view.is_real)]
+    machine, local_daemon = facts.machine, facts.daemon
+    snapshots = [facts.snapshot, *(view.snapshot for view in [local_daemon.view] if view is not None and view.is_real)]
     yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
     yield from cards.missing_card_findings(snapshots, facts.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.on_bus, *node_vendors})
-    yield from cards.unread_cards(machine, [cards.sources_of(facts.snapshot, vendor, complete) for vendor in vendors])
-    yield from sources.findings(facts.examined_sources, daemon.working_sources(beside), complete)
+    by_vendor = [cards.vendor_sources(facts.snapshot, vendor, complete_sources) for vendor in vendors]
+    yield from cards.unread_cards(machine, by_vendor)
+    yield from sources.findings(facts.examined_sources, daemon.working_sources(local_daemon), complete_sources)
     addresses = {
         vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.on_bus
     }
-    yield from cards.contradictions(addresses, facts.listed, facts.snapshot.devices)
-    yield from daemon.findings(facts.snapshot, beside)
-    yield from limits.findings_of_container(facts.limits, machine.container)
-    yield from limits.findings_of_unit(beside.unit)
-    yield from limits.findings_of_proc(facts.limits, owners_are_shown=facts.owners_are_shown)
-    yield from limits.findings_of_folders(facts.folders, machine.container)
+    yield from cards.contradictions(addresses, facts.listings, facts.snapshot.devices)
+    yield from daemon.findings(facts.snapshot, local_daemon)
+    yield from limits.container_findings(facts.limits, machine.container)
+    yield from limits.unit_findings(local_daemon.unit)
+    yield from limits.proc_findings(facts.limits, owners_are_shown=facts.owners_are_shown)
+    yield from limits.folder_findings(facts.folders, machine.container)
 
 
-def lines(facts: Examined, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
+def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
     """Yield the lines of the text output. `sanitize` makes a text safe to print. `show_all` adds details of missing sources."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
@@ -107,7 +108,7 @@ def lines(facts: Examined, sanitize: Callable[[str], str], *, show_all: bool = F
         yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if word else [""]))
 
 
-def _rows(facts: Examined, *, show_all: bool) -> Iterator[_Row]:
+def _rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _head(facts))
     statuses = [source.status for source in facts.examined_sources]
     absent = [status.source for status in statuses if status.state == "missing" and not show_all]
@@ -131,7 +132,7 @@ def _rows(facts: Examined, *, show_all: bool) -> Iterator[_Row]:
         yield "  to do", finding.remedy
 
 
-def _head(facts: Examined) -> Iterator[str]:
+def _head(facts: Examination) -> Iterator[str]:
     machine, other = facts.machine, facts.other
     on_bus = machine.on_bus if other is None else other.on_bus
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
@@ -156,7 +157,7 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     status = source.status
     yield "", _heading(source)
     if status.state not in ("missing", "disabled"):
-        for tool in sources.tools_found(source):
+        for tool in sources.installed_tools(source):
             suffix = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
             yield "  at", tool.path + (", which is not run as root" if tool.distrust_reason else suffix)
         for poll in status.polls:
@@ -167,7 +168,7 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
         return
     for problem in status.problems:
         yield "  problem", f"{problem.where}: {problem.text}"
-    for reason, metrics in sources.absences(source).items():
+    for reason, metrics in sources.absent_metrics_by_reason(source).items():
         yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
         yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"

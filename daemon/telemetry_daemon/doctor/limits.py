@@ -81,7 +81,7 @@ _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuot
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
-def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
+def container_findings(limits: Limits, container: str) -> Iterator[Finding]:
     """Yield the container's limits that are too small. Yield none outside a container, where the daemon has its own limits."""
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
@@ -89,7 +89,7 @@ def findings_of_container(limits: Limits, container: str) -> Iterator[Finding]:
             yield from requirement.findings("container", limits, option + requirement.container_option)
 
 
-def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
+def unit_findings(unit: Unit | None) -> Iterator[Finding]:
     """Yield limits of the unit that are too small."""
     if unit is not None:
         for requirement in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
@@ -97,13 +97,13 @@ def findings_of_unit(unit: Unit | None) -> Iterator[Finding]:
             yield from requirement.findings(UNIT, _unit_limits(unit), option)
 
 
-def findings_of_proc(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
+def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
     """Yield a finding if owners are shown and /proc hides processes."""
     if limits.hides_processes and owners_are_shown:
         yield Finding("/proc", _HIDDEN, _HIDDEN_REMEDY)
 
 
-def findings_of_folders(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
+def folder_findings(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
     """Yield folders that the daemon cannot write to. Skip other users' folders, unless this process runs in a container."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
@@ -127,14 +127,14 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
     return "", ""
 
 
-def limits(root: Path, daemon: Unit | None = None) -> Limits:
+def read_limits(root: Path, daemon: Unit | None = None) -> Limits:
     """Return the limits of this process. `hides_processes` refers to the daemon's unit if given, else to this process."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
-        memory_bytes=_minimum(_counts(root, "memory", "memory.max", "memory.limit_in_bytes")),
-        tasks=_minimum((*_counts(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
+        memory_bytes=_minimum(_values_in(root, "memory", "memory.max", "memory.limit_in_bytes")),
+        tasks=_minimum((*_values_in(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
         cpus=min(_cpu_shares(root), default=None),
         open_files=_minimum([hard_files]),
         hides_processes=_hides_processes(root, daemon),
@@ -145,7 +145,7 @@ def _minimum(numbers: Collection[int]) -> int | None:
     return min((number for number in numbers if 0 <= number < _NO_LIMIT), default=None)
 
 
-def _counts(root: Path, controller: str, *names: str) -> list[int]:
+def _values_in(root: Path, controller: str, *names: str) -> list[int]:
     texts = [text_at(str(folder / name)) for folder in _control_groups(root, controller) for name in names]
     return [int(text) for text in texts if text.isdecimal()]
 
@@ -188,19 +188,19 @@ def _hides_processes(root: Path, daemon: Unit | None) -> bool:
     groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
     fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
-        _hides(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
+        _is_hiding(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
         for parts in fields
         if len(parts) > 3 and parts[1] == "/proc"
     )
 
 
-def _hides(options: Mapping[str, str], groups: Collection[int]) -> bool:
+def _is_hiding(options: Mapping[str, str], groups: Collection[int]) -> bool:
     is_in_group = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
     value = options.get("hidepid")
     return value in _HIDDEN_FROM_ALL or (value in _HIDDEN_EXCEPT_GROUP and not is_in_group)
 
 
-def folders(settings: Settings) -> tuple[Folder, ...]:
+def read_folders(settings: Settings) -> tuple[Folder, ...]:
     """Return the daemon's folders. A missing folder that can be created is left out."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}

@@ -61,14 +61,14 @@ class Machine:
         return tuple(node for node in self.nodes if vendor in node.vendors)
 
 
-def machine(root: Path, environment: Mapping[str, str]) -> Machine:
+def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
     """Examine the machine whose file system is at `root`. Suspended cards are not woken."""
     cards = pci.find_accelerators(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
-    return Machine(user(), groups(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
+    return Machine(current_user(), group_names(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))
 
 
-def user() -> str:
+def current_user() -> str:
     """Return the name of the current user."""
     try:
         return getpass.getuser()
@@ -76,7 +76,7 @@ def user() -> str:
         return f"user {os.getuid()}"
 
 
-def groups(first_id: int = 0) -> tuple[str, ...]:
+def group_names(first_id: int = 0) -> tuple[str, ...]:
     """Return the names of this process's groups whose ID is at least `first_id`."""
     numbers = {os.getegid(), *os.getgroups()}
     return tuple(sorted({_group_name(number) for number in numbers if number >= first_id}))
@@ -89,20 +89,20 @@ def _container(root: Path, environment: Mapping[str, str]) -> str:
     return container or environment.get("container", "")
 
 
-def patterns_of(vendor: str) -> tuple[str, ...]:
+def node_patterns(vendor: str) -> tuple[str, ...]:
     """Return the patterns of a vendor's device nodes."""
     return tuple(path for item in VENDORS if item.word == vendor for nodes in item.nodes for path in nodes.paths)
 
 
 def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
-    vendors_of: dict[Path, tuple[str, ...]] = {}
+    vendors_by_path: dict[Path, tuple[str, ...]] = {}
     for vendor in VENDORS:
-        for pattern in patterns_of(vendor.word):
+        for pattern in node_patterns(vendor.word):
             for path in root.glob(pattern.lstrip("/")):
                 card = root / "sys/class/drm" / path.name / "device"
                 if not pattern.startswith(_RENDER_NODES) or vendor_at.get(card.resolve().name.lower()) == vendor.word:
-                    vendors_of[path] = (*vendors_of.get(path, ()), vendor.word)
-    for node, vendors in sorted(vendors_of.items()):
+                    vendors_by_path[path] = (*vendors_by_path.get(path, ()), vendor.word)
+    for node, vendors in sorted(vendors_by_path.items()):
         with suppress(OSError):  # removed after the listing
             status = node.stat()
             owner, group = user_name(status.st_uid), _group_name(status.st_gid)

@@ -27,8 +27,8 @@ from telemetry_daemon.doctor.bundle import (
 )
 from telemetry_daemon.doctor.daemon import HISTORY, PROPERTIES, UNIT, run_program
 from telemetry_daemon.doctor.document import document
-from telemetry_daemon.doctor.examination import Examined
-from telemetry_daemon.doctor.sources import PolledSources, tools_found
+from telemetry_daemon.doctor.examination import Examination
+from telemetry_daemon.doctor.sources import PolledSources, installed_tools
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import read_file, text_at
 from telemetry_daemon.masking.mask import Mask
@@ -59,17 +59,17 @@ _HISTORY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class BundleMaterial:
     """What the members are made from: facts about the node, its configuration, and the credentials for its daemon."""
 
-    examined: Examined
-    read: PolledSources
-    loaded: Loaded
+    examined: Examination
+    polled: PolledSources
+    configuration: Loaded
     root: Path
-    given: Credentials
+    credentials: Credentials
 
 
-def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
+def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     """Add all members. Captures are masked first: the mask learns identities from them, and hides these everywhere."""
     recording = _recording(bundle, mask, material)
     view = material.examined.daemon.view
@@ -77,42 +77,43 @@ def gather(bundle: Bundle, mask: Mask, material: Material) -> None:
         devices = (Device(device.vendor, uuid=device.uuid, serial=device.serial) for device in view.snapshot.devices)
         mask.learn(Report(devices=tuple(devices)))
     _doctor(bundle, mask, material.examined)
-    _configuration(bundle, mask, material.loaded)
+    _configuration(bundle, mask, material.configuration)
     versions = "versions of device telemetry, Python, kernel, drivers and tools"
-    bundle.text("versions.txt", versions, "\n".join(_versions(material)))
-    bundle.text("machine.txt", "cards, drivers, device nodes, limits, folders", "\n".join(_machine(material.examined)))
+    bundle.add_text("versions.txt", versions, "\n".join(_versions(material)))
+    machine = "\n".join(_machine(material.examined))
+    bundle.add_text("machine.txt", "cards, drivers, device nodes, limits, folders", machine)
     _unit(bundle, mask)
     _daemon(bundle, mask, material)
     bundle.add(recording)
     _flights(bundle, material.examined.flights)
 
 
-def _recording(bundle: Bundle, mask: Mask, material: Material) -> Member:
+def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
     """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
     count = mask.places
-    lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.read.captures]
+    lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     past: list[bytes] = []
     try:
         past = _past_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
         bundle.add_missing("the daemon's last minutes", str(error))
-    more = f", and {len(past)} earlier captures of the daemon" if past else ""
+    earlier_text = f", and {len(past)} earlier captures of the daemon" if past else ""
     packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
-    what = f"the current output of tools, files and libraries{more}"
+    what = f"the current output of tools, files and libraries{earlier_text}"
     return Member("recording.jsonl.gz", what, packed, mask.places - count)
 
 
-def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
+def _past_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
     """Return the daemon's newest captures, oldest first, as many as the limits on size and time allow. Raise ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # the control socket would not answer
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
-    captures = list(recorder.recent_captures(material.loaded.settings.state.runtime_directory))
+    captures = list(recorder.recent_captures(material.configuration.settings.state.runtime_directory))
     end = time.monotonic() + _MAX_MASKING_SECONDS
     while captures and time.monotonic() < end:
         capture = captures.pop()
-        lines.append(capture_line(mask.masked_capture(capture, _report(capture, material.read))))
+        lines.append(capture_line(mask.masked_capture(capture, _report_of(capture, material.polled))))
         max_bytes -= len(lines[-1])
         if max_bytes < 0:
             lines.pop()
@@ -120,53 +121,54 @@ def _past_lines(mask: Mask, material: Material, max_bytes: int) -> list[bytes]:
     return lines[::-1]
 
 
-def _report(capture: Capture, read: PolledSources) -> Report | None:
+def _report_of(capture: Capture, polled: PolledSources) -> Report | None:
     """Return the report of a capture, from which the mask learns. Return None for plugins, which must not run here."""
-    source = next((source for source in read.examined_sources if source.status.source == capture.source), None)
+    source = next((source for source in polled.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 
 
-def _doctor(bundle: Bundle, mask: Mask, examined: Examined) -> None:
+def _doctor(bundle: Bundle, mask: Mask, examined: Examination) -> None:
     def masked(_whole: str) -> str:
-        return "\n".join(examination.lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
+        return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
     # `masked` ignores its argument and builds the text itself, because texts must be masked before they are wrapped.
-    bundle.text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
-    bundle.document("doctor.json", "the same as JSON", document(examined))
+    bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
+    bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
 
-def _configuration(bundle: Bundle, mask: Mask, loaded: Loaded) -> None:
+def _configuration(bundle: Bundle, mask: Mask, configuration: Loaded) -> None:
     def masked(text: str) -> str:
         return masked_settings(text, mask)
 
-    bundle.text("configuration.toml", "all effective settings", show_toml(loaded.settings), masked)
-    origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(loaded.origins.items()))
+    bundle.add_text("configuration.toml", "all effective settings", show_toml(configuration.settings), masked)
+    origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(configuration.origins.items()))
     variables = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
-    bundle.text(
+    bundle.add_text(
         "configuration-origins.txt",
         "which settings come from variables or flags, and which variables are set",
         f"{origins}\nset in this environment: {', '.join(variables) or 'none'}",
     )
-    bundle.text("configuration-file.toml", "the configuration file without comments", _text(loaded.file), masked)
-    web = loaded.settings.web.config_file
-    bundle.text("web.txt", "the web configuration without users, hashes and paths", _web(web))
+    file_text = _read_text(configuration.file)
+    bundle.add_text("configuration-file.toml", "the configuration file without comments", file_text, masked)
+    web_text = _web_text(configuration.settings.web.config_file)
+    bundle.add_text("web.txt", "the web configuration without users, hashes and paths", web_text)
 
 
-def _text(path: str | None) -> str:
+def _read_text(path: str | None) -> str:
     try:
         return read_file(path, _MAX_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
     except (OSError, ValueError):  # a finding reports this
         return ""
 
 
-def _web(path: str) -> str:
+def _web_text(path: str) -> str:
     try:
         return redacted_web(read_file(path, _MAX_CONFIG_BYTES)) if path else ""
     except (OSError, ValueError) as error:
         return f"the file cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}"
 
 
-def _machine(examined: Examined) -> Iterator[str]:
+def _machine(examined: Examination) -> Iterator[str]:
     machine, limits = examined.machine, examined.limits
     yield f"container: {machine.container or 'none'}"
     for card in machine.cards:
@@ -181,14 +183,14 @@ def _machine(examined: Examined) -> Iterator[str]:
         yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'ok'}"
 
 
-def _versions(material: Material) -> Iterator[str]:
+def _versions(material: BundleMaterial) -> Iterator[str]:
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):  # optional packages
             yield f"{package} {metadata.version(package)}"
     yield f"kernel {platform.system()} {platform.release()}"
-    root, examined_sources = material.root, material.read.examined_sources
+    root, examined_sources = material.root, material.polled.examined_sources
     yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
     for driver in sorted({card.driver for card in material.examined.machine.cards if card.driver}):
         yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'reports no version'}"
@@ -196,7 +198,7 @@ def _versions(material: Material) -> Iterator[str]:
     for source in examined_sources:
         if source.status.version:
             yield f"source {source.status.source} version {source.status.version}"
-        yield from (f"tool {tool.path}" for tool in tools_found(source))
+        yield from (f"tool {tool.path}" for tool in installed_tools(source))
 
 
 def _unit(bundle: Bundle, mask: Mask) -> None:
@@ -204,29 +206,29 @@ def _unit(bundle: Bundle, mask: Mask) -> None:
     files = run_program("systemctl", "cat", UNIT)
     text = f"{files}\n# systemctl show\n{properties}" if files or properties else ""
     what = "the unit and its drop-ins, without values of its environment"
-    bundle.text("unit.txt", what, text, lambda text: masked_unit(text, mask))
+    bundle.add_text("unit.txt", what, text, lambda text: masked_unit(text, mask))
     options = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
     journal = run_program("journalctl", "-u", UNIT, *options)
     entries = "\n".join(line for line in journal.splitlines() if not line.startswith("-- "))
-    bundle.text("journal.txt", f"the last {_JOURNAL_LINES} lines of the unit's journal", entries)
+    bundle.add_text("journal.txt", f"the last {_JOURNAL_LINES} lines of the unit's journal", entries)
 
 
-def _daemon(bundle: Bundle, mask: Mask, material: Material) -> None:
+def _daemon(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     daemon = material.examined.daemon
     if daemon.view is None or daemon.address is None:
         bundle.add_missing("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
         return
-    bundle.document("snapshot.json", "the daemon's readings", daemon.view.document)
+    bundle.add_document("snapshot.json", "the daemon's readings", daemon.view.document)
     try:
-        with closing(Client(daemon.address, material.given, _HISTORY_SECONDS)) as client:
+        with closing(Client(daemon.address, material.credentials, _HISTORY_SECONDS)) as client:
             history = document_in(client.get(HISTORY).body)
-        bundle.document("history.json", "the daemon's last half hour and its events", history)
+        bundle.add_document("history.json", "the daemon's last half hour and its events", history)
     except NodeError as error:
         bundle.add_missing("history.json", str(error))
     except DocumentError as error:
         bundle.add_missing("history.json", f"the document is invalid: {error}")
     page = daemon.view.page
-    bundle.text(
+    bundle.add_text(
         "metrics.txt", "the daemon's metrics page", page, lambda text: masked_page(text, mask), _MAX_PAGE_LENGTH
     )
 

@@ -103,11 +103,11 @@ class PolledSources:
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
-    listed: tuple[Listing, ...]
+    listings: tuple[Listing, ...]
     captures: tuple[tuple[Capture, Report | None], ...]
 
 
-def read(
+def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
     """Poll all sources, or only some, once. If one of these reports owners, also poll all others, which read the cards."""
@@ -120,9 +120,9 @@ def read(
     includes_owners = any(item.parser.name in only and reports_owners(item.parser) for item in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if includes_owners else ()
     polled = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
-    shot = OneShot(os.uname().nodename, polled, Clock(), on_waiting=on_waiting)
-    with closing(shot):
-        snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
+    oneshot = OneShot(os.uname().nodename, polled, Clock(), on_waiting=on_waiting)
+    with closing(oneshot):
+        snapshot = oneshot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(received)
     parsers_by_source = {item.parser.name: item for item in loaded.parsers}
     sources = tuple(
@@ -153,9 +153,9 @@ def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture,
 
 
 def findings(
-    sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete: Collection[str] = ()
+    sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete_sources: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield failed sources and problems of working ones. A source in `complete` lists all cards of the container."""
+    """Yield failed sources and problems of working ones. A source in `complete_sources` lists all cards of the container."""
     for source in sources:
         status = source.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in ok_in_daemon):
@@ -164,7 +164,7 @@ def findings(
             yield Finding(status.source, what, remedy(source) or _OTHER_PROBLEMS)
         elif status.state == "ok":
             for problem in status.problems:
-                if problem.where != PCI_BUS or status.source not in complete:
+                if problem.where != PCI_BUS or status.source not in complete_sources:
                     what = f"{problem.where}: {problem.text}"
                     yield Finding(status.source, what, _NOT_LISTED if problem.where == PCI_BUS else _OTHER_PROBLEMS)
 
@@ -181,7 +181,7 @@ def remedy(source: ExaminedSource) -> str:
     return _REMEDIES.get(key, _REMEDIES.get(status.state, "")).format(source=status.source)
 
 
-def tools_found(source: ExaminedSource) -> tuple[Tool, ...]:
+def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
     """Return the source's tools that are installed."""
     requests = [poll.request for poll in source.parser.polls] if source.parser is not None else []
     folders_by_tool = {
@@ -195,7 +195,7 @@ def tools_found(source: ExaminedSource) -> tuple[Tool, ...]:
     return tuple(tool for tool in tools if tool is not None)
 
 
-def absences(source: ExaminedSource) -> dict[str, list[str]]:
+def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
     """Map each reason to the metrics that are absent for it. For partitions, skip metrics that are just not reported."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
