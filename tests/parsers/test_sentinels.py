@@ -111,7 +111,7 @@ def every_answer(number: Any) -> dict[str, Any]:
     )
     return {
         "calls": answers | dict.fromkeys((*special, *nvml_tables.ECC_CALLS), number),
-        "fields": dict.fromkeys((*nvml_tables.FIELDS, *nvml_tables.ECC_FIELDS, nvml_tables.RECOVERY), number),
+        "fields": dict.fromkeys((*nvml_tables.FIELDS, *nvml_tables.ECC_FIELDS, nvml_tables.RECOVERY_FIELD), number),
         "gpm": dict.fromkeys(nvml_tables.GPM, number),
         "links": {"each": {"0": dict.fromkeys(("state", "tx_bytes", "rx_bytes", "crc", "replay", "recovery"), number)}},
         "compute_capability": [9, 0],
@@ -163,7 +163,7 @@ def test_short_words_with_all_bits_set_are_no_reading_of_what_has_a_range(number
 def test_all_bits_set_are_a_reading_of_nothing_for_mtml_either(number: Any) -> None:
     parts = {name: {row.part for row in rows} for name, rows in mtml_tables.CALLS.items()}
     answers = {name: with_parts(wanted, number) for name, wanted in parts.items()}
-    calls = {**answers, f"{mtml_tables.FAN_CALLS}0": number, f"{mtml_tables.LINK_CALLS}0": number}
+    calls = {**answers, f"{mtml_tables.FAN_PREFIX}0": number, f"{mtml_tables.LINK_PREFIX}0": number}
     report = mtml_report(calls)
     assert [item for item in report.readings if not isinstance(item.value, Absent)] == []
     assert {item.metric for item in report.readings} == set(mtml_tables.GIVES)
@@ -171,5 +171,5 @@ def test_all_bits_set_are_a_reading_of_nothing_for_mtml_either(number: Any) -> N
 
 @pytest.mark.parametrize("broken", [-1, {"error": 4}, 255])
 def test_the_fastest_fan_is_none_where_one_of_them_is_unknown(broken: Any) -> None:
-    report = mtml_report({f"{mtml_tables.FAN_CALLS}0": 61, f"{mtml_tables.FAN_CALLS}1": broken})
+    report = mtml_report({f"{mtml_tables.FAN_PREFIX}0": 61, f"{mtml_tables.FAN_PREFIX}1": broken})
     assert [isinstance(item.value, Absent) for item in report.readings] == [True]

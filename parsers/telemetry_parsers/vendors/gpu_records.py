@@ -165,7 +165,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # ES1000 and Rage XL are the VGA of older servers' management controllers. Integrated graphics count, as in amdgpu.
+    # ES1000 and Rage XL are VGA chips of older servers' management controllers. Integrated graphics are cards, as in amdgpu.
     pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(

@@ -37,8 +37,8 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# For each value: section and key in `-q`, section and key in the XML of `-q -x` (`xpu` is a card), and metrics.
-_FIELDS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
+# Each row has section and key in `-q`, section and key in the XML of `-q -x` (where `xpu` is a card), and the metrics.
+_TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
     (("", "xpu uuid"), ("xpu", "uuid"), (identity("uuid"),)),
@@ -70,7 +70,7 @@ _ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"
 _LIST = CardListShape(
     card_heading=re.compile(f"XPU {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    keys={key: targets for key, _, targets in _FIELDS},
+    keys={key: targets for key, _, targets in _TARGETS_BY_KEYS},
     ignored=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
     ignored_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
     header_facts={"driver version": "driver"},
@@ -79,7 +79,7 @@ _LIST = CardListShape(
 _LOG = CardListShape(
     card_heading=re.compile(f"xpu {_ADDRESS}"),
     card_targets=(identity("bus_id"),),
-    keys={key: targets for _, key, targets in _FIELDS},
+    keys={key: targets for _, key, targets in _TARGETS_BY_KEYS},
     ignored=frozenset(
         {
             *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
@@ -97,7 +97,7 @@ _LOG = CardListShape(
 )  # fmt: skip
 
 # The fields of `-m` by position. Six clocks (9 to 14) have unknown meanings. The memory temperature (6) is 0 on a P800.
-_POSITIONS: Mapping[int, Target] = {
+_TARGETS_BY_POSITION: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
     3: identity("serial"),
@@ -108,7 +108,7 @@ _POSITIONS: Mapping[int, Target] = {
     20: fact("firmware"),
     21: identity("model"),
 }
-POWER, MODEL = 8, 21
+_POWER_POSITION, _MODEL_POSITION = 8, 21
 # The unit of power in `-m`, by the first word of the model. The unit of other models is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
@@ -117,7 +117,7 @@ _START = re.compile(
     r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7][ \t]{1,8}[0-9]{1,4}[ \t]{1,8}[0-9]{1,4}[ \t]"
 )
 _FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
-_LONGEST = 1000
+_MAX_LINE_LENGTH = 1000
 
 
 def _is_field_row(line: Line) -> bool:
@@ -128,7 +128,7 @@ def _is_field_row(line: Line) -> bool:
 def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
     """Add the cards to the draft."""
     for line in lines:
-        text = line.text.strip()[:_LONGEST]
+        text = line.text.strip()[:_MAX_LINE_LENGTH]
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last field may be a fragment
-        if _START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [MODEL]:
+        if _START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)
@@ -149,15 +149,15 @@ def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.complain(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
-    for position, target in _POSITIONS.items():
+    for position, target in _TARGETS_BY_POSITION.items():
         draft.store(device, (target,), fields[position], line.where)
-    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
+    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_POSITION].startswith(model)), None)
     if unit is None:
-        text = f"power_watts: the unit is unknown for the model {quote(fields[MODEL])}"
+        text = f"power_watts: the unit is unknown for the model {quote(fields[_MODEL_POSITION])}"
         draft.complain(line.where, text)
         draft.set_value(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:
-        draft.store(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)
+        draft.store(device, (metric("power_watts", unit=unit),), fields[_POWER_POSITION], line.where)
 
 
 _COMMANDS = ("xpu-smi", "xpu_smi")
@@ -169,7 +169,7 @@ _TOOL = Tool(
         xml_log(_LOG),
         shape(is_card_heading, read_list, _LIST),
         shape(is_table, read_table, _TABLE),
-        of_lines(_is_field_row, _read_field_rows, tables=(_POSITIONS,)),
+        of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_POSITION,)),
     ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(

@@ -153,7 +153,7 @@ _LIST = CardListShape(
 )  # fmt: skip
 
 # The paths of the values in the JSON object of a card (`-j`). Each object's key is the card's bus address.
-_DOCUMENT: Mapping[tuple[str, ...], Target] = {
+_JSON_TARGETS: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),
     ("hotspot",): _HOTSPOT,
@@ -164,7 +164,7 @@ _DOCUMENT: Mapping[tuple[str, ...], Target] = {
     ("clocks", "VPUE"): metric("clock_hertz", "vpue", unit="MHz"),
     ("clocks", "VPUD"): metric("clock_hertz", "vpud", unit="MHz"),
 }
-_DOCUMENT_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
+_JSON_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
 
 _MONITOR = MonitorShape(
     heading_starts=("dev,", "idx,"),
@@ -184,7 +184,7 @@ _MONITOR = MonitorShape(
     ignored=frozenset({"die", "visvram", "xtt"}),
 )
 
-_LONGEST = 400
+_MAX_LINE_LENGTH = 400
 
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
@@ -192,7 +192,7 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
     start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
-        text = line.text.strip()[:_LONGEST]
+        text = line.text.strip()[:_MAX_LINE_LENGTH]
         if is_process_title(line):
             break
         if is_rule(text) or not text.startswith("|") or not text.endswith("|"):
@@ -210,13 +210,13 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
     texts = [item for cell in read_cells for item in cell or ()]
     ids = {target.key: units.whole(text) for targets, text in texts for target in targets if target.kind == "identity"}
-    gpu, slice_ = ids.get("index"), ids.get("partition")
+    gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
-    if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
+    if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
         draft.complain(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
-    part = draft.device((gpu, slice_))
-    draft.set_partition(part, parent, str(slice_))
+    part = draft.device((gpu, slice_number))
+    draft.set_partition(part, parent, str(slice_number))
     for targets, text in texts:
         draft.store(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
@@ -225,18 +225,18 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
 # `mx-smi  version: 2.2.12` precedes the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
 # A line of `-L`: number, model, bus address, state, and the UUID or the reason for the state.
-_LISTED = re.compile(
+_NAME_ROW = re.compile(
     r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
     r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"
 )
 
 
-def _read_document(answer: Text, draft: Draft) -> bool:
+def _read_document(text: Text, draft: Draft) -> bool:
     """Read the documents into the draft. Return False if the text contains no document of this tool."""
-    text = _TITLE.sub("", answer.joined)
-    if '"attached_gpus"' not in text:
+    json_text = _TITLE.sub("", text.joined)
+    if '"attached_gpus"' not in json_text:
         return False
-    json = find_documents(text, OBJECTS)
+    json = find_documents(json_text, OBJECTS)
     complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
     for document in complete:
         _store_document(cast("dict[str, Any]", document.value), draft)
@@ -251,9 +251,9 @@ def _store_document(document: dict[str, Any], draft: Draft) -> None:
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
             _read_card(name, item, draft)
-        elif _DOCUMENT_VERSIONS.get(name) == "driver":
+        elif _JSON_VERSIONS.get(name) == "driver":
             draft.driver = str(item)
-        elif name in _DOCUMENT_VERSIONS:
+        elif name in _JSON_VERSIONS:
             draft.tool_version = str(item)
     if str(document.get("attached_gpus")) != str(draft.device_count()):
         draft.complain("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
@@ -262,7 +262,7 @@ def _store_document(document: dict[str, Any], draft: Draft) -> None:
 def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
     device = draft.device(address)
     draft.store(device, (identity("bus_id"),), address, "JSON")
-    for path, target in _DOCUMENT.items():
+    for path, target in _JSON_TARGETS.items():
         text = _text_at(item, path)
         if text is not None:
             draft.store(device, (target,), text, f"JSON {'/'.join(path)}")
@@ -282,7 +282,7 @@ def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
 def _read_names(answer: Text, draft: Draft) -> bool:
     """Read the GPUs of `-L`. A GPU that is not available becomes a problem."""
     for line in answer.lines:
-        match = _LISTED.match(line.text.strip()) if line.ended else None
+        match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
             draft.complain(line.where, f"not a line of a GPU: {quote(line.text)}")
         if match is None or draft.has(int(match[1])):
@@ -315,7 +315,7 @@ _TOOL = Tool(
     name=_NAMES[0],
     vendor="metax",
     shapes=(
-        Shape(_read_document, "json", tables=(_DOCUMENT,)),
+        Shape(_read_document, "json", tables=(_JSON_TARGETS,)),
         shape(is_table, _read_table, _TABLE),
         Shape(_read_names, tables=(STATE,)),
         shape(is_card_heading, read_list, _LIST),

@@ -291,7 +291,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem for a command without an answer, or None if a printed error explains why there is none."""
+    """Return a problem for a command without an answer, or None if a printed error explains the missing answer."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):

@@ -25,16 +25,16 @@ _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
 _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
 # The service prints the average, minimum and maximum before the current number.
-_CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Appended to a value of which a part is missing, to make it invalid.
-_NO_NUMBER = "?"
-_LONGEST = 400
+_CURRENT_VALUE = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
+# This text is appended to a value with a missing part, so that the value is not understood.
+_INVALID_VALUE = "?"
+_MAX_LINE_LENGTH = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
 
 
 @dataclass(slots=True)
 class _Grid:
-    """The parser's state between two lines."""
+    """The state that the parser keeps from one line to the next."""
 
     draft: Draft
     kind: str = ""
@@ -49,14 +49,14 @@ class _Grid:
     item: str = ""
     # For each device, the states in `health` by the number of the item.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # Whether the last line was a rule, and whether lines are being ignored because their device is unknown.
+    # Whether the last line was a rule, and whether lines are ignored because their device is unknown.
     is_after_rule: bool = False
-    is_unnamed: bool = False
+    is_ignoring: bool = False
 
 
 def is_grid_heading(line: Line) -> bool:
     """Return whether a line is the heading of a grid."""
-    return line.ended and bool(_grid_at(_cells(line)))
+    return line.ended and bool(_grid_kind(_cells(line)))
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
@@ -71,11 +71,11 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
         if not line.ended:
             draft.is_cut = True
             draft.complain(line.where, CUT_LINE)
-        elif _grid_at(cells):
+        elif _grid_kind(cells):
             _start_grid(grid, cells)
         elif grid.kind in ("discovery", "config"):
             _read_description(grid, cells, line)
-        elif grid.device is not None and not grid.is_unnamed:
+        elif grid.device is not None and not grid.is_ignoring:
             _read_labelled(grid, cells[0], cells[-1], line)
         else:
             _ignore_device(grid, line)
@@ -86,8 +86,8 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
 def _ignore_device(grid: _Grid, line: Line) -> None:
     """Ignore all lines before the next device's number, because they do not name their device."""
     grid.device, grid.label, grid.texts = None, "", []
-    if not grid.is_unnamed:
-        grid.is_unnamed = True
+    if not grid.is_ignoring:
+        grid.is_ignoring = True
         text = f"the device of this line and of the following lines is missing: {quote(line.text)}"
         grid.draft.complain(line.where, text)
 
@@ -119,11 +119,11 @@ def target_of(label: str) -> tuple[Target | None, bool]:
 
 
 def _cells(line: Line) -> list[str]:
-    text = line.text.strip()[:_LONGEST]
+    text = line.text.strip()[:_MAX_LINE_LENGTH]
     return [part.strip() for part in text.strip("|").split("|")] if text.startswith("|") else []
 
 
-def _grid_at(cells: Sequence[str]) -> str:
+def _grid_kind(cells: Sequence[str]) -> str:
     """Return the kind of the grid that starts at this line; empty for any other line."""
     if len(cells) < 2:
         return ""
@@ -135,7 +135,7 @@ def _grid_at(cells: Sequence[str]) -> str:
 
 def _start_grid(grid: _Grid, cells: Sequence[str]) -> None:
     _store_label(grid)
-    grid.kind, grid.section, grid.last_key, grid.item, grid.is_unnamed = _grid_at(cells), "", "", "", False
+    grid.kind, grid.section, grid.last_key, grid.item, grid.is_ignoring = _grid_kind(cells), "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
     grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
@@ -146,7 +146,7 @@ def _read_description(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     if printed_index:
         index = units.whole(printed_index)
         grid.device, grid.section, grid.last_key = (None if index is None else grid.draft.device(index)), "", ""
-        grid.is_unnamed = False
+        grid.is_ignoring = False
     elif grid.is_after_rule and any(cells):
         _ignore_device(grid, line)
     key, colon, text = cells[-1].partition(":")
@@ -193,13 +193,13 @@ def _read_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
         _store_label(grid)
         grid.label, grid.where = label, line.where
     elif not label and not _belongs_above(grid.texts, text):
-        grid.texts.append(_NO_NUMBER)
+        grid.texts.append(_INVALID_VALUE)
         grid.draft.complain(line.where, f"a value without its label: {quote(line.text)}")
     grid.texts.append(text)
 
 
 def _continue_label(grid: _Grid, label: str, text: str) -> bool:
-    """Append a line to a label that continues on it because its cell is too narrow. Return False for other lines."""
+    """Append a line to a label that did not fit into one line. Return False if the line does not continue a label."""
     if text or grid.label != "Average % utilization of":
         return False
     grid.label = f"{grid.label} {label}"
@@ -207,7 +207,7 @@ def _continue_label(grid: _Grid, label: str, text: str) -> bool:
 
 
 def _belongs_above(texts: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label continues the value above, with the next tile or with further engines."""
+    """Return whether a text without a label continues the value above with the next tile or more engines."""
     if not text:
         return True
     if text.startswith("Engine"):
@@ -253,9 +253,9 @@ def _position_of(grid: _Grid, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the number of the device, or the highest number if one per engine is printed; None for anything else."""
+    """Return the device's number or, if there is one per engine, the highest. Return None for any other text."""
     device_number = text.partition(";")[0].strip()
-    current = _CURRENT.match(text)
+    current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_number:
         return current[1] if current else device_number
     engines = _ENGINE.findall(text)

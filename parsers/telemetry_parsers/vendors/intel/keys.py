@@ -143,7 +143,7 @@ _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
 # The items: temperatures of core and memory, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# For each component in `health -j`: the number of the same item in `health`, and the sensor that its thresholds are for.
+# For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),

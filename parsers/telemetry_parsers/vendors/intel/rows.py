@@ -18,44 +18,44 @@ from telemetry_parsers.vendors.intel.grids import split_label, target_of
 _INDEX = ("deviceid", "device id")
 _TILE = "tileid"
 # The newest row of each device and tile: its line, its headings, and its cells.
-_Newest = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
-_PS = re.compile(
+_NewestRows = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
+_PROCESS_ROW = re.compile(
     r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"
 )
-_LONGEST = 2000
+_MAX_LINE_LENGTH = 2000
 
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> None:
     """Add the newest row of each device to the draft, in the order of the devices."""
-    header: list[str] = []
-    newest: _Newest = {}
+    headings: list[str] = []
+    newest: _NewestRows = {}
     for line in lines:
         names = csv_headings(line)
         if names:
-            header = names
-            draft.add_unknown(*(name for name in header if not _is_known(name)))
-        elif header and line.text.strip():
-            _keep_row(draft, header, line, newest)
-    for (index, tile), (line, headings, cells) in newest.items():
-        _read_row(draft, index, tile, headings, cells, line)
+            headings = names
+            draft.add_unknown(*(name for name in headings if not _is_known(name)))
+        elif headings and line.text.strip():
+            _keep_newest_row(draft, headings, line, newest)
+    for (index, tile), (line, row_headings, cells) in newest.items():
+        _read_row(draft, index, tile, row_headings, cells, line)
 
 
-def _keep_row(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> None:
+def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest: _NewestRows) -> None:
     """Keep a row as the newest of its device. A truncated row is kept only if the device has no other."""
     cells = _csv_cells(line)
-    if len(cells) != len(header):
+    if len(cells) != len(headings):
         draft.complain(line.where, wrong_cells(line.text))
         return
-    slot = _device_and_tile(header, cells)
+    slot = _device_and_tile(headings, cells)
     if line.ended:
-        newest[slot] = (line, header, cells)
+        newest[slot] = (line, headings, cells)
     elif slot not in newest:
-        newest[slot] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest[slot] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def _read_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
+def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
     number = units.whole(index)
-    if number is not None and not tile and any(split_label(name)[0] == _TILE for name in header):
+    if number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
         draft.complain(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
     if number is None:
@@ -65,14 +65,14 @@ def _read_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
     if units.whole(tile) is not None:
         parent, device = device, draft.device((number, tile))
         draft.set_partition(device, parent, tile)
-    for target, cell in _cells_by_target(header, cells):
+    for target, cell in _cells_by_target(headings, cells):
         draft.store(device, (target,), cell, line.where)
 
 
-def _cells_by_target(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return the metric and the cell of each column. Of several engines of a kind, only the busiest is returned."""
+def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
+    """Return the metric and the cell of each column. If a kind has several engines, return only the busiest."""
     busiest: dict[tuple[str, str], tuple[Target, str]] = {}
-    for name, cell in zip(header, cells, strict=True):
+    for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)
         if target is not None:
             key = (target.key, target.label)
@@ -94,7 +94,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
         if is_ps_heading(line):
             is_started = True
             continue
-        match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
+        match = _PROCESS_ROW.match(line.text.strip()[:_MAX_LINE_LENGTH]) if line.ended else None
         if match is not None and is_started:
             device = draft.device(int(match[3]))
             draft.processes.append(Process(device, int(match[1]), match[2].strip(), process_bytes(match[4])))
@@ -110,17 +110,17 @@ def process_bytes(text: str) -> float | None:
 
 def is_ps_heading(line: Line) -> bool:
     """Return whether a line is the heading of `ps`."""
-    words = line.text[:_LONGEST].split()
+    words = line.text[:_MAX_LINE_LENGTH].split()
     return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
 
 
 def _csv_cells(line: Line) -> list[str]:
-    return csv_cells(line.text, max_length=4 * _LONGEST, max_commas=_LONGEST)
+    return csv_cells(line.text, max_length=4 * _MAX_LINE_LENGTH, max_commas=_MAX_LINE_LENGTH)
 
 
 def csv_headings(line: Line) -> list[str]:
     """Return the headings in a CSV heading line with a device's number; empty for any other line."""
-    if not line.ended or "," not in line.text[:_LONGEST]:
+    if not line.ended or "," not in line.text[:_MAX_LINE_LENGTH]:
         return []
     cells = _csv_cells(line)
     names = [split_label(cell)[0] for cell in cells]
@@ -128,8 +128,8 @@ def csv_headings(line: Line) -> list[str]:
     return cells if is_heading else []
 
 
-def _device_and_tile(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
-    cells_by_name = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
+def _device_and_tile(headings: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
+    cells_by_name = {split_label(name)[0]: cell for name, cell in zip(headings, cells, strict=True)}
     return next((cells_by_name[name] for name in _INDEX if name in cells_by_name), ""), cells_by_name.get(_TILE, "")
 
 

@@ -17,7 +17,7 @@ from telemetry_parsers.vendors.intel.rows import process_bytes
 
 _MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
 _LONGEST = 2000
-_Object = dict[str, Any]
+_JsonObject = dict[str, Any]
 
 
 def is_matrix_heading(line: Line) -> bool:
@@ -38,7 +38,7 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
             draft.complain(line.where, not_a_row(line.text, "the matrix"))
 
 
-def add_process(item: _Object, draft: Draft) -> None:
+def add_process(item: _JsonObject, draft: Draft) -> None:
     """Add a process of `ps -j` to the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
@@ -50,7 +50,7 @@ def add_process(item: _Object, draft: Draft) -> None:
         draft.processes.append(process)
 
 
-def add_stats(stats: _Object, draft: Draft) -> None:
+def add_stats(stats: _JsonObject, draft: Draft) -> None:
     """Add the counters and engines of a device and of its tiles to the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
@@ -59,7 +59,7 @@ def add_stats(stats: _Object, draft: Draft) -> None:
     device = draft.device(index)
     _store_counters(stats.get("device_level"), device, draft)
     _store_engines(stats.get("engine_util"), device, draft)
-    for tile in objects(stats.get("tile_level")):
+    for tile in objects_in(stats.get("tile_level")):
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
             part = draft.device((index, name))
@@ -69,7 +69,7 @@ def add_stats(stats: _Object, draft: Draft) -> None:
 
 
 def _store_counters(entries: Any, device: int, draft: Draft) -> None:
-    for entry in objects(entries):
+    for entry in objects_in(entries):
         name = str(entry.get("metrics_type", "")).removeprefix(keys.STATISTICS)
         text = str(entry.get("value", ""))
         where = f"JSON {quote(name)}"
@@ -92,14 +92,14 @@ def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
 def _store_engines(kinds: Any, device: int, draft: Draft) -> None:
     """Store the busiest engine of each kind."""
     for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
-        numbers = [str(engine.get("value", "")) for engine in objects(engines)]
+        numbers = [str(engine.get("value", "")) for engine in objects_in(engines)]
         readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
             draft.store(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
-def add_sample(index_text: str, sample: _Object, draft: Draft) -> None:
+def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
     """Add a line of `dump -j` to the draft. `index_text` is the device's number."""
     index = units.whole(index_text)
     if index is None:
@@ -114,6 +114,6 @@ def add_sample(index_text: str, sample: _Object, draft: Draft) -> None:
             draft.add_unknown(name)
 
 
-def objects(items: Any) -> Iterable[_Object]:
+def objects_in(items: Any) -> Iterable[_JsonObject]:
     """Return the objects in a list; empty for anything else."""
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

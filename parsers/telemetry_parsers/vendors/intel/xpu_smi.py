@@ -19,23 +19,23 @@ from telemetry_parsers.vendors.intel import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.keys import QUERY, TABLE, store_health
 
 # Each JSON document contains one of these.
-_MARKS = (
+_JSON_MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
 )  # fmt: skip
-_Object = dict[str, Any]
+_JsonObject = dict[str, Any]
 
 
 def read_json(text: Text, draft: Draft) -> bool:
     """Read the documents into the draft. Return False if the text contains none."""
     joined = text.joined
-    if not any(mark in joined for mark in _MARKS):
+    if not any(mark in joined for mark in _JSON_MARKS):
         return False
-    newest: dict[str, _Object] = {}
+    newest: dict[str, _JsonObject] = {}
     json = find_documents(joined, OBJECTS)
     complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
     for document in complete:
-        _read_document(cast("_Object", document.value), newest, draft)
+        _read_document(cast("_JsonObject", document.value), newest, draft)
     if json.fault:
         draft.complain("JSON", broken_document(json.fault))
     for device_number, sample in newest.items():
@@ -44,10 +44,10 @@ def read_json(text: Text, draft: Draft) -> bool:
     return bool(json.documents)
 
 
-def _read_document(document: _Object, newest: dict[str, _Object], draft: Draft) -> None:
-    for name, read_item in _LISTS.items():
+def _read_document(document: _JsonObject, newest: dict[str, _JsonObject], draft: Draft) -> None:
+    for name, read_item in _ITEM_READERS.items():
         if name in document:
-            for item in saved.objects(document[name]):
+            for item in saved.objects_in(document[name]):
                 read_item(item, draft)
             return
     metrics = document.get("metrics")
@@ -61,7 +61,7 @@ def _read_document(document: _Object, newest: dict[str, _Object], draft: Draft) 
         draft.add_unknown(*document)
 
 
-def _read_device(item: _Object, draft: Draft) -> None:
+def _read_device(item: _JsonObject, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
     if index is None or draft.has(index):
         draft.complain("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
@@ -76,7 +76,7 @@ def _read_device(item: _Object, draft: Draft) -> None:
     _read_health(item, device, draft)
 
 
-def _read_health(item: _Object, device: int, draft: Draft) -> None:
+def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
     """Read the thresholds and the state of each component. Report a state that is not healthy."""
     states: dict[str, str] = {}
     for name, (number, sensor) in keys.HEALTH_JSON.items():
@@ -94,7 +94,7 @@ def _read_health(item: _Object, device: int, draft: Draft) -> None:
 
 
 # Functions that read an item of a document's list, by the name of the list.
-_LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
+_ITEM_READERS: Mapping[str, Callable[[_JsonObject, Draft], None]] = {
     "device_list": _read_device,
     "device_util_by_proc_list": saved.add_process,
     "datas": saved.add_stats,

@@ -64,9 +64,9 @@ def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> No
 
 _TITLE = "processes:"
 _PROCESS_COLUMNS = ("id", "pid", "process name")
-_HEADINGS = frozenset({*_PROCESS_COLUMNS, "gpu memory", "usage", "gpu memory usage"})
-_NONE = "no running processes found"
-_TARGET = metric("processes")
+_PROCESS_HEADINGS = frozenset({*_PROCESS_COLUMNS, "gpu memory", "usage", "gpu memory usage"})
+_NO_PROCESSES = "no running processes found"
+_PROCESS_COUNT = metric("processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the table, or the reason for an absent count if rows may be missing.
+# The rows of the table or, if rows may be missing, the reason why processes are not counted.
 _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes and their cards to the draft, for a text with a process table but no card table."""
+    """Read a text that has a process table without a card table. Add the processes and their cards to the draft."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
@@ -116,7 +116,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
     for index, position in positions.items():
-        draft.set_value(position, _TARGET, rows if isinstance(rows, Absent) else float(counts[index]))
+        draft.set_value(position, _PROCESS_COUNT, rows if isinstance(rows, Absent) else float(counts[index]))
 
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
@@ -124,8 +124,8 @@ def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     start = next((row for row, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
         return _report_cut(lines, draft)
-    names = [name for line in lines[1:start] for name in headings_in(line.text, _HEADINGS)]
-    unknown = [name for name in names if name not in _HEADINGS]
+    names = [name for line in lines[1:start] for name in headings_in(line.text, _PROCESS_HEADINGS)]
+    unknown = [name for name in names if name not in _PROCESS_HEADINGS]
     if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
         draft.add_unknown(*unknown)
         draft.complain(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
@@ -139,7 +139,7 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
     is_idle = False
     for position, line in enumerate(lines[start:], start):
         if is_rule(line.text):
-            _report_rest(lines[position + 1 :], draft)
+            _report_lines_below(lines[position + 1 :], draft)
             return rows if rows or is_idle else _report_blank_table(line, draft)
         row = _row(line.text) if line.ended else None
         if row is not None:
@@ -154,7 +154,7 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
 
 
 def _is_none_message(line: Line) -> bool:
-    return line.text.strip().lower() == _NONE
+    return line.text.strip().lower() == _NO_PROCESSES
 
 
 def _row(text: str) -> _ProcessRow | None:
@@ -170,14 +170,14 @@ def _row(text: str) -> _ProcessRow | None:
     return _ProcessRow(index, pid, "".join(names), None if isinstance(used, Absent) else used)
 
 
-def _report_rest(lines: Sequence[Line], draft: Draft) -> None:
+def _report_lines_below(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         if line.text.strip():
             draft.complain(line.where, not_understood(line.text))
 
 
 def _report_blank_table(line: Line, draft: Draft) -> Absent:
-    draft.complain(line.where, f"the process table has neither a row nor the message {_NONE!r}")
+    draft.complain(line.where, f"the process table has neither a row nor the message {_NO_PROCESSES!r}")
     return Absent.NOT_REPORTED
 
 

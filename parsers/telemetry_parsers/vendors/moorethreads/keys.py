@@ -15,7 +15,7 @@ _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 Key = tuple[str, str]
 
 # The speeds of Fan0, Fan1 … are in a section of their own, below the section with the number of fans.
-FANS = metric("fan_ratio")
+FAN_TARGET = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
 FIELDS: Mapping[Key, Target] = {
@@ -71,7 +71,7 @@ CARD_KEYS = frozenset(
     }
 )
 # Known keys without a metric: identities, and `Memory` under `Utilization`, which may be occupancy or traffic.
-QUIET: frozenset[Key] = frozenset(
+IGNORED_KEYS: frozenset[Key] = frozenset(
     {
         *(("", key) for key in CARD_KEYS),
         *(("pci", key) for key in ("bus", "device", "domain", "bus id", "pci/bus id", "vendor id", "device id")),
@@ -82,7 +82,7 @@ QUIET: frozenset[Key] = frozenset(
         ("ecc mode", "pending"),
     }
 )
-QUIET_SECTIONS = frozenset(
+IGNORED_SECTIONS = frozenset(
     {"fb memory spec", "display interface", "encoder stats", "decoder stats", "thermal slowdown stats"}
 )
-SECTIONS = frozenset({*(section for section, _ in FIELDS), *QUIET_SECTIONS, "pci", "gpu link info", "fan", FAN_SECTION})
+SECTIONS = frozenset({*(name for name, _ in FIELDS), *IGNORED_SECTIONS, "pci", "gpu link info", "fan", FAN_SECTION})

@@ -19,7 +19,7 @@ from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.moorethreads import default_table, keys, query
 
 TOOL = "mthreads-gmi"
-_REFUSALS = (
+_REFUSED_REQUESTS = (
     "usage:",
     "invalid argument",
     "invalid parameter",
@@ -38,7 +38,7 @@ ERRORS = (
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
     # The message for an unknown flag is not documented. These messages are typical of such tools.
-    *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSALS),
+    *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSED_REQUESTS),
 )
 _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
@@ -91,21 +91,21 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Change the outcome of output that was not understood to "wrong request", so that fewer flags are tried."""
-    no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
-    is_refused = no_answer and bool(arguments_of(output.name, TOOL))
+    """If output with flags was not understood, set the outcome "wrong request", so the next command line is tried."""
+    has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
+    is_refused = has_failed and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report
 
 
-_QUERY = (keys.FIELDS, keys.FANS)
+_QUERY_TARGETS = (keys.FIELDS, keys.FAN_TARGET)
 _TOOL = Tool(
     name=TOOL,
     vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.TABLE),
         of_lines(default_table.is_process_title, default_table.read_process_table, empty=may_be_empty),
-        of_lines(query.is_card_heading, query.read_list, tables=_QUERY),
-        Shape(query.read_json, "json", tables=_QUERY),
+        of_lines(query.is_card_heading, query.read_list, tables=_QUERY_TARGETS),
+        Shape(query.read_json, "json", tables=_QUERY_TARGETS),
         shape(is_card_heading, read_list, _NAMES),
         Shape(_read_version, empty=accept_empty),
     ),

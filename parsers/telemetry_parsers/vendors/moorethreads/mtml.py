@@ -61,13 +61,13 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
     ),
     "MemoryRetiredPagesPendingStatus": (Row("retired_pages_pending"),),
 }
-FAN_CALLS = "DeviceFanSpeed."
+FAN_PREFIX = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
-LINK_CALLS = "DeviceMtLinkState."
+LINK_PREFIX = "DeviceMtLinkState."
 # State 2 is a link below its highest speed, which is up.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
-_QUIET = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
+_FACT_CALLS = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
 GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in rows), "fan_ratio", "link_up")))
 
 _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
@@ -92,11 +92,11 @@ def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
         if name in CALLS:
             for row in CALLS[name]:
                 readings.row(row, answer, quote(name))
-        elif name.startswith(LINK_CALLS):
-            _read_link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
-        elif not name.startswith(FAN_CALLS) and name not in _QUIET:
+        elif name.startswith(LINK_PREFIX):
+            _read_link(quote(name.removeprefix(LINK_PREFIX)), answer, name, readings)
+        elif not name.startswith(FAN_PREFIX) and name not in _FACT_CALLS:
             readings.draft.add_unknown(name)
-    readings.add_greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
+    readings.add_greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)})
 
 
 def _read_link(link: str, answer: Plain, name: str, readings: Readings) -> None:

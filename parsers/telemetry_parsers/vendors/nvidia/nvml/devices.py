@@ -41,17 +41,17 @@ _SWITCH = MappingProxyType({0: "off", 1: "on"})
 _COMPUTE_MODES = MappingProxyType({0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"})
 _ADDRESSING_MODES = MappingProxyType({0: "none", 1: "hmm", 2: "ats"})
 _FABRIC_STATES = MappingProxyType({1: "not_started", 2: "in_progress", 3: "completed"})
-_TEXTS = (
+_TEXT_FACTS = (
     ("firmware", "VbiosVersion"),
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
 # NumaNodeId is the NUMA node that consists of the GPU's memory (Grace). MemoryAffinity is the node nearest to the card.
-_NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
-_AFFINITY = "MemoryAffinity.1.0"
+_NUMBER_FACTS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
+_AFFINITY_CALL = "MemoryAffinity.1.0"
 # Compute capabilities of GPUs that share a chip with a CPU: Tegra, Orin, Thor, GB10.
-_INTEGRATED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
-_WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
+_INTEGRATED_CAPABILITIES = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
+_WORD_FACTS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
     ("architecture", "Architecture", _ARCHITECTURES),
     ("persistence_mode", "PersistenceMode", _SWITCH),
     ("compute_mode", "ComputeMode", _COMPUTE_MODES),
@@ -78,17 +78,17 @@ def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
 
 def is_integrated(recorded: dict[str, Plain]) -> bool:
     """Return whether the GPU shares a chip and memory with a CPU. Its PCIe and memory values are not valid."""
-    return capability(recorded) in _INTEGRATED
+    return capability(recorded) in _INTEGRATED_CAPABILITIES
 
 
 def power_kind(recorded: dict[str, Plain]) -> str | None:
-    """Return the kind of the main power: the average if the card reports one, else the instantaneous power."""
+    """Return the kind of the main power, which is the average if the card reports one, or None if unknown."""
     fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
         version = capability(recorded)
         # This older call returns the average on Ampere (but not GA100, capability 8.0) and newer.
         return None if version is None else "average" if version > (8, 0) else "instant"
-    # A card that has reported an average before still has one, even if it could not be read this time.
+    # If the card has ever reported an average, the main power stays the average, even if this reading failed.
     if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
@@ -116,15 +116,15 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
         "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
         "memory_kind": "unified" if is_integrated(recorded) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-        **{name: text(calls.get(call)) for name, call in _TEXTS},
-        **{name: _number_text(calls.get(call)) for name, call in _NUMBERS},
-        "numa_node": _only_bit(calls.get(_AFFINITY)),
-        **{name: _word(calls.get(call), words) for name, call, words in _WORDS},
+        **{name: text(calls.get(call)) for name, call in _TEXT_FACTS},
+        **{name: _number_text(calls.get(call)) for name, call in _NUMBER_FACTS},
+        "numa_node": _only_bit(calls.get(_AFFINITY_CALL)),
+        **{name: _word(calls.get(call), words) for name, call, words in _WORD_FACTS},
     }
     yield from ((name, fact) for name, fact in facts.items() if fact is not None)
-    yield from _modes("mig_mode", calls.get("MigMode"))
-    yield from _modes("ecc_mode", calls.get("EccMode"))
-    yield from _fabric(mapping(calls.get("GpuFabricInfo")))
+    yield from _mode_facts("mig_mode", calls.get("MigMode"))
+    yield from _mode_facts("ecc_mode", calls.get("EccMode"))
+    yield from _fabric_facts(mapping(calls.get("GpuFabricInfo")))
 
 
 def _number_text(answer: Plain) -> str | None:
@@ -138,7 +138,7 @@ def _only_bit(answer: Plain) -> str | None:
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
 
-def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
+def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
     """Yield the current mode and, if another one takes effect after a reset, that one as `<name>_pending`."""
     current, pending = (_word(part_of(answer, position), _SWITCH) for position in (0, 1))
     if current is not None:
@@ -147,7 +147,7 @@ def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
         yield f"{name}_pending", pending
 
 
-def _fabric(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+def _fabric_facts(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     state = _word(info.get("state"), _FABRIC_STATES)
     if state is None:
         return
@@ -167,9 +167,9 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
 
 # The largest PID of Linux.
 _MAX_PID = 1 << 22
-_MOST = 100_000
+_MAX_ENTRIES = 100_000
 _MAX_PERCENT = 100
-_Key = tuple[int, int | None, int | None]
+_ProcessKey = tuple[int, int | None, int | None]
 # If a process is in several lists, the last kind in this order is used.
 _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
@@ -179,7 +179,7 @@ def read_processes(
     answer: Plain, utilization: Plain, readings: Readings, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
     """Return the processes of a device. Store their number and, on a GPU with unified memory, their total memory."""
-    processes: dict[_Key, Process] = {}
+    processes: dict[_ProcessKey, Process] = {}
     lists = mapping(answer).items()
     values = [_read_list(kind, listed, processes, readings) for kind, listed in lists if error_in(listed) is None]
     failures = [_absence_of_list(kind, listed, readings) for kind, listed in lists if error_in(listed) is not None]
@@ -199,16 +199,16 @@ def read_processes(
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
     """Return the processes with their utilization, if the driver samples it."""
-    if not isinstance(samples, list) or len(samples) > _MOST:
+    if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
-    percents = dict(sample for sample in map(_sample, samples) if sample is not None)
+    percents = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
     # The driver samples active processes. A process without a sample was idle, unless a sample has an unlisted PID: MPS and
     # some containers show other PIDs, and samples of processes that ended remain for a while.
     idle = 0.0 if percents.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=percents.get(process.pid, idle)) for process in processes)
 
 
-def _sample(sample: Plain) -> tuple[int, float | None] | None:
+def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
     """Return the PID of a sample and its ratio, or None. The ratio is None if the driver reports more than 100 %."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
@@ -217,14 +217,14 @@ def _sample(sample: Plain) -> tuple[int, float | None] | None:
 
 
 def _absence_of_list(kind: str, listed: Plain, readings: Readings) -> Absent:
-    """Return why a list is absent. Report this as a problem unless the list is just not supported."""
+    """Return why a list is absent. Report a problem unless the list is not supported."""
     return (
         Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
     )
 
 
-def _read_list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Readings) -> Value:
-    if not isinstance(listed, list) or len(listed) > _MOST:
+def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], readings: Readings) -> Value:
+    if not isinstance(listed, list) or len(listed) > _MAX_ENTRIES:
         return Absent.NOT_UNDERSTOOD
     entries = [_read_entry(kind, entry, readings) for entry in listed]
     if any(entry is None for entry in entries):
@@ -244,7 +244,7 @@ def _merged_process(previous: Process, process: Process) -> Process:
     )
 
 
-def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
+def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_ProcessKey, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
     pid = integer(entry[0], _MAX_PID + 1)

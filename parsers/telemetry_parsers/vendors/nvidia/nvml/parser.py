@@ -13,12 +13,12 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 
 SOURCE = NVML.source
 _NO_PERMISSION = 4
-_LOST = {
+_REASONS_OF_LOST_GPU = {
     15: "the GPU is lost: it fell off the bus, or its driver no longer uses it; the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
 # If DCGM and GPM use the same counters, the readings of both may be wrong (Syllo/nvtop #483).
-_DCGM = (
+_DCGM_PROBLEM = (
     "a DCGM host engine runs (process {}), which uses the same counters of the GPU if it collects profiling metrics; "
     'switch those off there, or here: sources.nvml.polls.gpm.mode = "never"'
 )
@@ -44,7 +44,7 @@ def _report_on_output(output: Output) -> Report:
             draft.complain("gpus", "an entry is not an object")
     engine = integer(answer.node.get("host_engine"))
     if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
-        draft.complain("gpm", _DCGM.format(engine))
+        draft.complain("gpm", _DCGM_PROBLEM.format(engine))
     unopened = items(answer.node.get("unseen"))
     _report_unopened(unopened, draft)
     if not draft.device_count():
@@ -62,39 +62,39 @@ def _has_gpm(gpu: Plain) -> bool:
 
 def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
     device = devices.gpu(gpu, node)
-    readings_of = Readings(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
+    device_readings = Readings(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
-        reason = _LOST.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
-        readings_of.complain(f"{reason} (NVML error {quote(str(code))})")
-    readings.read_gpu(gpu, readings_of)
+        reason = _REASONS_OF_LOST_GPU.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
+        device_readings.complain(f"{reason} (NVML error {quote(str(code))})")
+    readings.read_gpu(gpu, device_readings)
     if isinstance(gpu.get("watched"), bool):
-        readings_of.add("event_watch", float(gpu["watched"]))
-    _read_common(gpu, readings_of)
+        device_readings.add("event_watch", float(gpu["watched"]))
+    _read_common(gpu, device_readings)
     for instance in items(gpu.get("instances")):
-        _read_instance(mapping(instance), device, readings_of)
+        _read_instance(mapping(instance), device, device_readings)
 
 
-def _read_instance(instance: dict[str, Plain], parent: Device, readings_of_parent: Readings) -> None:
-    device = devices.instance(instance, parent, readings_of_parent.device)
+def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: Readings) -> None:
+    device = devices.instance(instance, parent, parent_readings.device)
     if device is None:
-        readings_of_parent.complain("a MIG instance has no index")
+        parent_readings.complain("a MIG instance has no index")
         return
-    draft = readings_of_parent.draft
+    draft = parent_readings.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
-    readings_of = Readings(NVML, draft, draft.add(device), where)
-    readings.read_instance(instance, readings_of)
-    _read_common(instance, readings_of)
+    device_readings = Readings(NVML, draft, draft.add(device), where)
+    readings.read_instance(instance, device_readings)
+    _read_common(instance, device_readings)
 
 
-def _read_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
+def _read_common(recorded: dict[str, Plain], device_readings: Readings) -> None:
     if "links" in recorded:
-        readings.read_links(recorded["links"], readings_of)
+        readings.read_links(recorded["links"], device_readings)
     if "processes" in recorded:
         utilization = recorded.get("process_utilization")
         is_unified = devices.is_integrated(recorded)
-        processes = devices.read_processes(recorded["processes"], utilization, readings_of, is_unified=is_unified)
-        readings_of.draft.processes += processes
+        processes = devices.read_processes(recorded["processes"], utilization, device_readings, is_unified=is_unified)
+        device_readings.draft.processes += processes
 
 
 def _report_unopened(unopened: list[Plain], draft: Draft) -> None:
@@ -117,7 +117,7 @@ def _report_without_gpus(unopened: list[Plain], report: Report) -> Report:
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll. It opens the GPUs, which wakes sleeping ones."""
+    """Return a poll. A poll wakes sleeping GPUs, because it opens all GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 

@@ -1,4 +1,4 @@
-"""The readings and events of a GPU or MIG instance: most from tables, some with special rules, such as NVLink."""
+"""The readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, have special rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
 _REASONS = "clocks event reasons"
 # The label of the sum over all links, or over all locations of errors.
-_ALL = "all"
+_TOTAL_LABEL = "all"
 
 
 def read_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
@@ -56,7 +56,7 @@ def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings
 
 
 def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: Readings, source: str) -> None:
-    if row.metric in tables.NOT_OF_INTEGRATED and devices.is_integrated(recorded):
+    if row.metric in tables.NOT_ON_INTEGRATED and devices.is_integrated(recorded):
         readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
     else:
         readings.row(row, answer, source)
@@ -84,40 +84,40 @@ def _read_performance_state(answer: Plain, readings: Readings) -> None:
 
 
 def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
-    """Store a state for each reason that is supported or active. If support is unknown, assume the usual reasons."""
+    """Store a state for each reason that is supported or active. If support is unknown, use the default reasons."""
     value = readings.value(answer, _REASONS)
-    all_bits = sum(tables.REASONS) | tables.IDLE
+    all_bits = sum(tables.REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # all known bits are set, whatever the number's size
     mask = integer(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
-    expected = tables.USUAL_REASONS if mask is None else mask
+    expected = tables.DEFAULT_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
         if (expected | active) & bit:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
-    unknown = active & ~all_bits
-    if unknown:
-        readings.complain(f"{_REASONS}: unknown bits {unknown:#x}")
+    unknown_bits = active & ~all_bits
+    if unknown_bits:
+        readings.complain(f"{_REASONS}: unknown bits {unknown_bits:#x}")
 
 
 def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
     for name, answer in fields.items():
         row = tables.FIELDS.get(name)
-        if name == tables.RECOVERY:
+        if name == tables.RECOVERY_FIELD:
             _read_recovery(answer, readings)
         elif row is None:
             if name not in tables.ECC_FIELDS:
                 readings.draft.add_unknown(name)
-        elif (reason := _absence_of(name, answer, fields.get("power_average"), recorded)) is not None:
+        elif (reason := _absence_of_field(name, answer, fields.get("power_average"), recorded)) is not None:
             readings.add(row.metric, reason, row.label)
         else:
             _store_row(row, answer, recorded, readings, name)
 
 
-def _absence_of(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
+def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
     """Return why a number is not valid, or None if it is valid."""
     if name == tables.MEMORY_POWER:
-        return _absence_of_part(answer, average)
+        return _absence_of_memory_power(answer, average)
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # the card has no such sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
@@ -127,12 +127,12 @@ def _absence_of(name: str, answer: Plain, average: Plain, recorded: dict[str, Pl
 
 
 def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
-    """Return whether a module's power is not above that of its GPU. It is then not the power of the module."""
+    """Return whether the "module power" is at most the GPU's power, and so cannot be the power of the module."""
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
-def _absence_of_part(answer: Plain, average: Plain) -> Absent | None:
+def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
     part, total = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
@@ -143,14 +143,14 @@ def _absence_of_part(answer: Plain, average: Plain) -> Absent | None:
 
 
 def _read_recovery(answer: Plain, readings: Readings) -> None:
-    value = readings.value(answer, tables.RECOVERY)
+    value = readings.value(answer, tables.RECOVERY_FIELD)
     action = None if isinstance(value, Absent) else tables.RECOVERY_ACTIONS.get(int(value))
     for word in BY_KEY["recovery_action"].words:
         if isinstance(value, Absent):
-            readings.add("recovery_action", value, word, tables.RECOVERY)
+            readings.add("recovery_action", value, word, tables.RECOVERY_FIELD)
         else:
             state = Absent.NOT_UNDERSTOOD if action is None else float(word == action)
-            readings.add("recovery_action", state, word, tables.RECOVERY)
+            readings.add("recovery_action", state, word, tables.RECOVERY_FIELD)
 
 
 def _store_main_power(
@@ -176,12 +176,12 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
         candidates = [answer for answer in answers if answer[0].metric == metric]
         numbers = [answer for answer in candidates if not isinstance(_number_of(answer[1]), Absent)]
-        by_location = [answer for answer in numbers if answer[0].label != _ALL]
+        by_location = [answer for answer in numbers if answer[0].label != _TOTAL_LABEL]
         for row, answer, name in by_location or numbers:
             readings.row(row, answer, name)
         if not numbers:
             row, answer, name = candidates[-1]
-            readings.row(Row(metric, _ALL), answer, name)
+            readings.row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
 def _number_of(answer: Plain) -> Value:
@@ -217,9 +217,9 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Rea
 
 
 _MAX_LINKS = 128
-_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
+_LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # A sleeping link (2) wakes by itself and is up. A link whose traffic is disabled (3) is down.
-_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
+_LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
 # The first of these names that has a number is used. NVLink 5 has bytes and recovery events, others KiB and recoveries.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
@@ -236,17 +236,17 @@ _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for na
 def read_links(answer: Plain, readings: Readings) -> None:
     """Store the readings of all links of a device."""
     if error_in(answer) is not None:
-        _store_absence(readings, readings.error(answer, "NVLink"))
+        _store_link_absences(readings, readings.error(answer, "NVLink"))
         return
-    by_link = mapping(answer).get("each")
-    if not isinstance(by_link, dict):
-        _store_absence(readings, Absent.NOT_UNDERSTOOD)
+    results_by_link = mapping(answer).get("each")
+    if not isinstance(results_by_link, dict):
+        _store_link_absences(readings, Absent.NOT_UNDERSTOOD)
         return
-    if not by_link:
-        _store_absence(readings, Absent.NOT_SUPPORTED)
+    if not results_by_link:
+        _store_link_absences(readings, Absent.NOT_SUPPORTED)
         return
-    links = {link: mapping(answers) for link, answers in by_link.items() if link in _NUMBERS}
-    if len(links) < len(by_link):
+    links = {link: mapping(answers) for link, answers in results_by_link.items() if link in _LINK_NUMBERS}
+    if len(links) < len(results_by_link):
         readings.complain("NVLink: a link without a valid number")
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
@@ -259,13 +259,13 @@ def read_links(answer: Plain, readings: Readings) -> None:
 
 def _link_state(answer: Plain, readings: Readings) -> Value:
     value = readings.value(answer, "NvLinkState")
-    return value if isinstance(value, Absent) else _STATES.get(int(value), Absent.NOT_UNDERSTOOD)
+    return value if isinstance(value, Absent) else _LINK_STATES.get(int(value), Absent.NOT_UNDERSTOOD)
 
 
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: Readings
 ) -> None:
-    """Store a counter for each link or, if no link has a number, the total of all links, else an absence."""
+    """Store a counter of each link. If no link has a number, store the total of all links or an absence."""
     has_number = False
     for link, answers in links.items():
         row = _first_number(metric, link, answers)
@@ -274,17 +274,17 @@ def _store_counter(
             has_number = True
     if has_number:
         return
-    row = _first_number(metric, _ALL, totals)
+    row = _first_number(metric, _TOTAL_LABEL, totals)
     if row is not None:
         readings.row(row[0], totals[row[1]], f"all links {row[1]}")
         return
     name = _COUNTERS[metric][0][0]
     reasons = [readings.error(answers[name], name) for answers in links.values() if error_in(answers.get(name))]
-    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _ALL, "NVLink")
+    readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
 def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return the row and the name of the counter's first result that has a number, or None."""
+    """Return the row and the name of the first result of this counter that has a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
@@ -292,9 +292,9 @@ def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Ro
     return None
 
 
-def _store_absence(readings: Readings, reason: Absent) -> None:
+def _store_link_absences(readings: Readings, reason: Absent) -> None:
     for metric in LINK_METRICS:
-        readings.add(metric, reason, _ALL, "NVLink")
+        readings.add(metric, reason, _TOTAL_LABEL, "NVLink")
 
 
 # The bus address, and the printed numbers of the GPU instance and the compute instance.

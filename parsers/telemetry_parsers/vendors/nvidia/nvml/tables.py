@@ -38,7 +38,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # The requested limits of the temperature margin (T.Limit), which exists since Ada and Hopper.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Errors are counted since the driver was loaded and over the board's lifetime. These are the spans' names in NVML.
+# Errors are counted since the driver was loaded ("vol" in NVML) and over the board's lifetime ("agg").
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -136,7 +136,7 @@ ECC_CALLS: Mapping[str, Row] = {
     for number, kind in enumerate(("corrected", "uncorrected"))
     for location, word in _ECC_LOCATIONS.items()
 }
-_GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = {
+_SHARED_GPM: Mapping[str, tuple[Row, ...]] = {
     "2": (_ratio("sm_active_ratio"),),
     "3": (_ratio("sm_occupancy_ratio"),),
     "4": (_ratio("pipe_active_ratio", "int"),),
@@ -150,16 +150,16 @@ _GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = {
     "13": (_ratio("pipe_active_ratio", "fp16"),),
 }
 _GRAPHICS = _ratio("graphics_active_ratio")
-GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_GPM_OF_ALL}
+GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_SHARED_GPM}
 # For MIG instances, NVML has no other utilization than this share of time in which any work ran.
-GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
+GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_SHARED_GPM}
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
 PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
 # An idle GPU is not throttled.
-IDLE = 0x01
+IDLE_REASON = 0x01
 REASONS: Mapping[int, str] = {
     0x02: "applications_clocks",
     0x04: "sw_power_cap",
@@ -173,8 +173,8 @@ REASONS: Mapping[int, str] = {
     0x400: "reliability",
 }
 # The reasons of all drivers; the last two exist since 615.
-USUAL_REASONS = 0x1FE
-RECOVERY = "gpu_recovery_action"
+DEFAULT_REASONS = 0x1FE
+RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
     0: "none",
     1: "reset",
@@ -193,7 +193,7 @@ FAN_CALLS: Mapping[str, Row] = {
 }
 # A GPU that shares a chip with a CPU has no link or memory of its own, but the driver returns 1 and 0
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
-NOT_OF_INTEGRATED = frozenset(
+NOT_ON_INTEGRATED = frozenset(
     {
         "memory_activity_ratio",
         "pcie_link_generation",
