@@ -11,7 +11,7 @@ from kits.captures import own_cases, registered_parsers
 from kits.fed_node import FedNode
 from state.test_bounds import weight
 from telemetry_daemon.recordings.alarms import AlarmDetector
-from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
+from telemetry_daemon.recordings.last_minutes import CaptureLine, RecentCaptures
 from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.history import History
 from telemetry_exporters.documents import snapshot_json
@@ -55,7 +55,7 @@ class DamagedNode(FedNode):
         poll = next((poll for poll in parser.polls if poll.name == capture.poll), parser.polls[0])
         now = replace(capture, poll=poll.name, monotonic_time=self.now, wall_time=self.wall, seconds=0.01)
         report = parser.parse(now)
-        self.ring.add(Line(source, poll.name, self.now, capture_line(now)))
+        self.ring.add(CaptureLine(source, poll.name, self.now, capture_line(now)))
         self.store.put(source, poll, now, report, result_of(now, report, 0), STEP_SECONDS)
 
     def _damaged(self, source: str) -> Capture:

@@ -10,8 +10,8 @@ from faults.small_disk import SmallDisk
 from kits.daemon import COMMAND, Daemon, clean_environment
 from kits.tool_node import TOOL, series, tool_node
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.recordings.flight_recorder import Writer
-from telemetry_daemon.recordings.last_minutes import Line, RecentCaptures
+from telemetry_daemon.recordings.flight_recorder import FlightFileWriter
+from telemetry_daemon.recordings.last_minutes import CaptureLine, RecentCaptures
 from telemetry_daemon.state.devices_file import DevicesFileWriter, load
 from telemetry_daemon.state.flights import list_flights, name_of
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
@@ -112,12 +112,12 @@ def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
 
 @pytest.mark.needs("root")
 def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallDisk) -> None:
-    line = Line(
+    line = CaptureLine(
         "smi", "fast", 1.0, encode_line(capture_to_plain(Capture("smi", "fast", Library("x")))).encode() + b"\n"
     )
     ring = RecentCaptures()
     ring.add(line)
-    writer = Writer(str(disk.folder), ())
+    writer = FlightFileWriter(str(disk.folder), ())
     disk.fill()
     assert "No space left on device" in writer.write(name_of(1.7e9, "lost"), ring.packed())
     assert [path.name for path in disk.folder.rglob("*") if path.is_file()] == ["ballast"]

@@ -7,13 +7,13 @@ import pytest
 
 from kits.billed_node import START, Node, by_name, has, job
 from kits.daemon import Daemon
-from telemetry_daemon.service.owners import JobFolder
+from telemetry_daemon.service.owners import JobFolderWatcher
 from telemetry_parsers.ownership import Claim, DeviceName
 
 
 def test_changed_folder_is_read(tmp_path: Path) -> None:
     read: list[str] = []
-    folder = JobFolder(str(tmp_path / "jobs"), read.append)
+    folder = JobFolderWatcher(str(tmp_path / "jobs"), read.append)
     folder.check()
     assert read == []
     (tmp_path / "jobs").mkdir()
@@ -29,7 +29,7 @@ def test_changed_folder_is_read(tmp_path: Path) -> None:
 
 def test_change_in_the_same_clock_tick_is_read(tmp_path: Path) -> None:
     read: list[str] = []
-    folder = JobFolder(str(tmp_path), read.append)
+    folder = JobFolderWatcher(str(tmp_path), read.append)
     folder.check()
     changed = tmp_path.stat().st_mtime_ns
     (tmp_path / "slurm-1.json").write_text("{}")

@@ -35,7 +35,7 @@ from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
-from telemetry_daemon.service.daemon import Service, ServiceStart
+from telemetry_daemon.service.daemon import Service, ServiceArguments
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.simulation import NO_FAULTS, Simulation
 from telemetry_daemon.simulate.source import DEFAULT_SEED, SimulatedReader, parser_of
@@ -210,7 +210,9 @@ def main() -> None:
     log.setup(settings.log.level, settings.log.format)
     clock = clock_from(staged.get("past_seconds", 0.0))
     tap = CaptureFeed()
-    service = Service(ServiceStart(settings, lambda: file.load(inputs), tap=tap), StagedNode(stage, clock, tap), clock)
+    service = Service(
+        ServiceArguments(settings, lambda: file.load(inputs), capture_feed=tap), StagedNode(stage, clock, tap), clock
+    )
 
     async def serve() -> None:
         log.exit_at_once(await service.run())

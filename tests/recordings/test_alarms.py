@@ -7,7 +7,7 @@ import pytest
 
 from kits.planted_faults import FAULTS, WELL
 from kits.snapshots import device, poll, reading
-from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, Rank
+from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, Severity
 from telemetry_parsers.model import Absent, Health, MergedDevice, State
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
@@ -134,11 +134,11 @@ def test_heat_of_a_card_that_reports_nothing_of_throttling(fault: str, causes: l
 @pytest.mark.parametrize(
     ("event", "alarms"),
     [
-        ("lost", [Alarm("lost", ID, Rank.CRITICAL, "nvml")]),
-        ("gpu_lost", [Alarm("gpu_lost", ID, Rank.CRITICAL, "nvml")]),
-        ("xid_79", [Alarm("xid_79", ID, Rank.CRITICAL, "nvml")]),
+        ("lost", [Alarm("lost", ID, Severity.CRITICAL, "nvml")]),
+        ("gpu_lost", [Alarm("gpu_lost", ID, Severity.CRITICAL, "nvml")]),
+        ("xid_79", [Alarm("xid_79", ID, Severity.CRITICAL, "nvml")]),
         ("xid_94", [Alarm("xid_94", ID, source="nvml")]),
-        ("xid_31", [Alarm("xid_31", ID, Rank.MINOR, "nvml")]),
+        ("xid_31", [Alarm("xid_31", ID, Severity.MINOR, "nvml")]),
         ("link_down", [Alarm("link_down", ID, source="nvml")]),
         ("returned", []),
     ],
@@ -155,9 +155,9 @@ def test_events(event: str, alarms: list[Alarm]) -> None:
     [
         ((), []),
         ((device(0, id=ID, up=None),), []),
-        ((device(0, id=ID),), [Alarm("lost", ID, Rank.CRITICAL)]),
-        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Rank.CRITICAL, "nvml")]),
-        ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Rank.CRITICAL)]),
+        ((device(0, id=ID),), [Alarm("lost", ID, Severity.CRITICAL)]),
+        ((card({}), device(0, id=ID, up=None)), [Alarm("lost", ID, Severity.CRITICAL, "nvml")]),
+        ((card({}), device(0, id="GPU-2")), [Alarm("lost", ID, Severity.CRITICAL)]),
     ],
 )
 def test_a_card_that_was_lost_while_the_daemon_was_down_is_in_no_capture(
@@ -186,12 +186,12 @@ def test_a_loss_says_how_long_the_card_had_been_up_since_it_came_back() -> None:
 @pytest.mark.parametrize(
     ("states", "alarms"),
     [
-        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Rank.CRITICAL, "nvml")]),
+        (("ok", "stuck", "stuck"), [Alarm("stuck", "nvml", Severity.CRITICAL, "nvml")]),
         (
             ("ok", "failed", "failed", "stuck"),
-            [Alarm("failed", "nvml", Rank.MINOR, "nvml"), Alarm("stuck", "nvml", Rank.CRITICAL, "nvml")],
+            [Alarm("failed", "nvml", Severity.MINOR, "nvml"), Alarm("stuck", "nvml", Severity.CRITICAL, "nvml")],
         ),
-        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Rank.MINOR, "nvml")] * 2),
+        (("ok", "failed", "ok", "failed"), [Alarm("failed", "nvml", Severity.MINOR, "nvml")] * 2),
         (("missing", "failed"), []),
         (("ok", "released", "ok", "suspended", "no_devices", "missing"), []),
     ],

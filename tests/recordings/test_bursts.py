@@ -4,21 +4,21 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
+from telemetry_daemon.recordings.alarms import Alarm, FlightFilePolicy, Severity
 
 MINUTE, HOUR = 60.0, 3600.0
-LOST = Alarm("lost", "GPU-1", Rank.CRITICAL)
-HOT = Alarm("throttled_by_heat", "GPU-1", Rank.SERIOUS)
-CRASH = Alarm("xid_31", "GPU-1", Rank.MINOR)
+LOST = Alarm("lost", "GPU-1", Severity.CRITICAL)
+HOT = Alarm("throttled_by_heat", "GPU-1", Severity.SERIOUS)
+CRASH = Alarm("xid_31", "GPU-1", Severity.MINOR)
 
 
 @dataclass
 class Night:
     now: float = 1e6
-    bursts: Bursts = field(init=False)
+    bursts: FlightFilePolicy = field(init=False)
 
     def __post_init__(self) -> None:
-        self.bursts = Bursts(lambda: self.now)
+        self.bursts = FlightFilePolicy(lambda: self.now)
 
     def files(self, alarm: Alarm, *, every: float, times: int) -> int:
         written = 0
@@ -50,10 +50,17 @@ def test_six_files_an_hour_whatever_happens_and_one_of_a_fault_that_is_new() -> 
     assert night.files(card(2), every=0, times=1) == 1
 
 
-XID, OTHER_XID = Alarm("xid_79", "GPU-1", Rank.CRITICAL, "nvml"), Alarm("xid_79", "GPU-2", Rank.CRITICAL, "nvml")
-STUCK = Alarm("stuck", "rocm-smi", Rank.CRITICAL, "rocm-smi")
-HOURS_MOST_OF_GPU_1 = [Alarm(f"cause {rank} {number}", "GPU-1", rank, "nvml") for rank in Rank for number in range(9)]
-INVENTED = [Alarm(cause, f"GPU-X{cause}", rank, "plugin") for rank in Rank for cause in ("a", "b", "c", "d", "e")]
+XID, OTHER_XID = (
+    Alarm("xid_79", "GPU-1", Severity.CRITICAL, "nvml"),
+    Alarm("xid_79", "GPU-2", Severity.CRITICAL, "nvml"),
+)
+STUCK = Alarm("stuck", "rocm-smi", Severity.CRITICAL, "rocm-smi")
+HOURS_MOST_OF_GPU_1 = [
+    Alarm(f"cause {severity} {number}", "GPU-1", severity, "nvml") for severity in Severity for number in range(9)
+]
+INVENTED = [
+    Alarm(cause, f"GPU-X{cause}", severity, "plugin") for severity in Severity for cause in ("a", "b", "c", "d", "e")
+]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,7 @@ def test_one_card_and_one_source_leave_files_of_the_hour_to_others(
 
 
 def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, source, up_seconds)
+    return Alarm("lost", f"GPU-{number}", Severity.CRITICAL, source, up_seconds)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def first_loss(number: int, source: str = "nvml", up_seconds: float = 600.0) -> 
         ([first_loss(number) for number in range(20, 30)], 10),
         ([first_loss(number, up_seconds=599.0) for number in range(20, 30)], 0),
         ([first_loss(20)] * 5, 1),
-        ([replace(first_loss(20), rank=Rank.MINOR)], 0),  # in a maintenance
+        ([replace(first_loss(20), severity=Severity.MINOR)], 0),  # in a maintenance
         ([replace(first_loss(20), cause="xid_79")], 0),
         ([first_loss(1)], 0),  # its loss has a file of this hour
         ([first_loss(number, "plugin") for number in range(20, 40)], 16),
@@ -109,16 +116,16 @@ def test_files_of_first_losses_are_none_of_the_hour_and_a_card_has_another_a_day
     assert sum(night.files(first_loss(number), every=121.0, times=1) for number in range(16)) == 16
 
 
-@pytest.mark.parametrize(("rank", "most"), [(Rank.MINOR, 3), (Rank.SERIOUS, 4), (Rank.CRITICAL, 6)])
-def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(rank: Rank, most: int) -> None:
+@pytest.mark.parametrize(("severity", "most"), [(Severity.MINOR, 3), (Severity.SERIOUS, 4), (Severity.CRITICAL, 6)])
+def test_what_is_less_bad_leaves_some_of_the_hour_to_what_is_worse(severity: Severity, most: int) -> None:
     night = Night()
-    alarms = [Alarm("fault", f"GPU-{number}", rank, f"tool {number % 3}") for number in range(10)]
+    alarms = [Alarm("fault", f"GPU-{number}", severity, f"tool {number % 3}") for number in range(10)]
     assert sum(night.files(alarm, every=3 * MINUTE, times=1) for alarm in alarms) == most
-    assert night.files(LOST, every=0, times=1) == (rank is not Rank.CRITICAL)
+    assert night.files(LOST, every=0, times=1) == (severity is not Severity.CRITICAL)
 
 
 def card(number: int, source: str = "nvml") -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, source)
+    return Alarm("lost", f"GPU-{number}", Severity.CRITICAL, source)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,7 @@ def card(number: int, source: str = "nvml") -> Alarm:
         ([(0, card(1)), (59, card(2)), (61, card(1)), (62, card(2))], 1),
         ([(0, card(1)), (61, card(2)), (122, card(3)), (123, card(4)), (183, HOT)], 3),
         # a card with an Xid that is lost after that
-        ([(0, Alarm("xid_79", "GPU-1", Rank.CRITICAL)), (59, HOT), (75, LOST), (76, LOST)], 2),
+        ([(0, Alarm("xid_79", "GPU-1", Severity.CRITICAL)), (59, HOT), (75, LOST), (76, LOST)], 2),
     ],
 )
 def test_what_is_worse_begins_a_burst_of_its_own_and_what_is_not_does_not(
@@ -155,7 +162,7 @@ def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more()
         night.bursts.remove(entry)
         night.now += 3 * MINUTE
     for number in range(6):
-        crash = night.bursts.start_burst(Alarm("xid_31", f"GPU-{number}", Rank.MINOR, "other"))
+        crash = night.bursts.start_burst(Alarm("xid_31", f"GPU-{number}", Severity.MINOR, "other"))
         assert (crash is not None) == (number < 3), "half of the hour is used up"
         assert night.bursts.start_burst(card(number, f"tool {number % 2}"), replaced=crash)
         night.now += 3 * MINUTE
@@ -165,12 +172,12 @@ def test_a_file_that_was_not_written_or_is_of_another_alarm_now_counts_no_more()
 def test_a_burst_that_is_not_worth_a_file_does_not_hide_another() -> None:
     night = Night()
     for number in range(3):
-        night.files(Alarm("xid_13", f"GPU-{number}", Rank.MINOR), every=3 * MINUTE, times=1)
+        night.files(Alarm("xid_13", f"GPU-{number}", Severity.MINOR), every=3 * MINUTE, times=1)
     assert [night.files(alarm, every=0, times=1) for alarm in (CRASH, LOST)] == [0, 1]
 
 
 def test_files_of_the_daemon_before_count() -> None:
     now = 1e6
     recent = [now - 60.0 * number for number in range(6)]
-    assert not Bursts(lambda: now, recent).start_burst(LOST)
-    assert Bursts(lambda: now, [now - 2 * HOUR] * 6).start_burst(LOST)
+    assert not FlightFilePolicy(lambda: now, recent).start_burst(LOST)
+    assert FlightFilePolicy(lambda: now, [now - 2 * HOUR] * 6).start_burst(LOST)

@@ -12,10 +12,10 @@ import pytest
 
 from kits.snapshots import device, reading
 from telemetry_daemon.config.settings import FlightRecorderSettings, Settings, StateSettings
-from telemetry_daemon.recordings.alarms import Alarm, Bursts, Rank
-from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line, RecentCaptures
-from telemetry_daemon.service.black_box import BlackBox
+from telemetry_daemon.recordings.alarms import Alarm, FlightFilePolicy, Severity
+from telemetry_daemon.recordings.flight_recorder import FlightFileWriter, FlightRecorder
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine, RecentCaptures
+from telemetry_daemon.service.capture_service import CaptureService
 from telemetry_daemon.state import flights
 from telemetry_daemon.times import Clock
 from telemetry_parsers.past import PastEvent
@@ -73,7 +73,7 @@ class Recorder:
         self.trouble = ""
         self.timers, self.ring = Timers(lambda: self.now), RecentCaptures()
         clock = Clock(lambda: self.now, lambda: BEGUN + self.now - 1e6)
-        self.recorder = FlightRecorder(self.ring, Bursts(clock.monotonic), self._write, clock, self.timers)
+        self.recorder = FlightRecorder(self.ring, FlightFilePolicy(clock.monotonic), self._write, clock, self.timers)
 
     def _write(self, name: str, content: Iterable[bytes], seconds: float) -> str:
         if self.trouble:
@@ -96,19 +96,19 @@ def named(cause: str, seconds: float = 0.0) -> str:
 
 
 def lost(number: int, up_seconds: float = 0.0) -> Alarm:
-    return Alarm("lost", f"GPU-{number}", Rank.CRITICAL, f"tool {number % 2}", up_seconds)
+    return Alarm("lost", f"GPU-{number}", Severity.CRITICAL, f"tool {number % 2}", up_seconds)
 
 
-XID = Alarm("xid_79", "GPU-1", Rank.CRITICAL)
+XID = Alarm("xid_79", "GPU-1", Severity.CRITICAL)
 LOST, OTHER_LOST = lost(1), lost(2)
-HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Rank.MINOR)
+HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Severity.MINOR)
 
 
 def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> None:
     it = Recorder()
-    it.ring.add(Line("smi", "fast", it.now, b"before\n"))
+    it.ring.add(CaptureLine("smi", "fast", it.now, b"before\n"))
     assert it.at(0, XID) == []
-    it.ring.add(Line("smi", "fast", it.now, b"after\n"))
+    it.ring.add(CaptureLine("smi", "fast", it.now, b"after\n"))
     assert it.at(4.5, *[OTHER_LOST] * 999) == []
     it.at(30)
     assert it.written == [(NAME, 2)]
@@ -118,7 +118,7 @@ def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
     it = Recorder()
     it.at(0, XID)
     it.at(20)
-    it.ring.add(Line("smi", "fast", it.now, b"lost\n"))
+    it.ring.add(CaptureLine("smi", "fast", it.now, b"lost\n"))
     assert it.at(20, *[LOST] * 10) == [NAME]
     assert it.at(59.5) == [NAME]
     for seconds in range(60, 160, 20):
@@ -130,7 +130,7 @@ def test_what_is_written_again_has_the_two_minutes_before_the_first_alarm() -> N
     it = Recorder()
     for second in range(200):
         it.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
-        it.ring.add(Line("smi", "fast", it.now, b"line\n"))
+        it.ring.add(CaptureLine("smi", "fast", it.now, b"line\n"))
     (_, first), (_, rewritten) = it.written
     assert first >= 120
     assert rewritten >= 180
@@ -165,8 +165,8 @@ def test_what_only_gives_a_file_another_name_is_no_further_file_of_the_hour() ->
         it.at(
             200 * turn,
             *(
-                Alarm(cause, f"GPU-{turn}", rank, f"tool {turn % 2}")
-                for cause, rank in zip(("xid_31", "uncorrected_errors", "xid_79"), Rank, strict=True)
+                Alarm(cause, f"GPU-{turn}", severity, f"tool {turn % 2}")
+                for cause, severity in zip(("xid_31", "uncorrected_errors", "xid_79"), Severity, strict=True)
             ),
         )
     assert len(it.at(3000)) == 6
@@ -246,7 +246,9 @@ def test_without_threads_a_file_is_given_up_or_written_at_once(threads: int, wri
 def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:
     """The writer of the first file is at work when the daemon ends, and does not come back."""
     it, stuck = Recorder(), threading.Event()
-    slow = FlightRecorder(it.ring, Bursts(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock())
+    slow = FlightRecorder(
+        it.ring, FlightFilePolicy(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock()
+    )
     slow.on_alarm(XID)
     with slow._write_lock:  # noqa: SLF001  # as a thread that writes holds it
         began = time.monotonic()
@@ -278,16 +280,18 @@ def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
 ) -> None:
     folder = flights.folder_in(str(tmp_path))
     folder.mkdir(0o700)
-    monkeypatch.setattr(Writer, "write", lambda _, name, *__: "" if not (folder / name).write_bytes(b"") else name)
+    monkeypatch.setattr(
+        FlightFileWriter, "write", lambda _, name, *__: "" if not (folder / name).write_bytes(b"") else name
+    )
     now = 1e6
     turns = 0
     clock = Clock(lambda: now, lambda: BEGUN + now + ahead * turns)
-    box = BlackBox(CaptureFeed(), clock, lambda **_: lambda: True, lambda: is_on)
+    box = CaptureService(CaptureFeed(), clock, lambda **_: lambda: True, lambda: is_on)
     on = Settings(state=StateSettings(directory=str(tmp_path)))
     for number in range(8):
         box.configure(on)
-        box.watch.update(CARDS, {})
-        box.watch.add_event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
+        box.alarm_detector.update(CARDS, {})
+        box.alarm_detector.add_event(PastEvent(0.0, f"GPU-{number}", "xid_79"))
         box.configure(replace(on, flight_recorder=FlightRecorderSettings(enabled=False)))
         now, turns = now + 200.0, turns + 1
     assert len(flights.list_flights(str(tmp_path))) == files

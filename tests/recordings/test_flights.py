@@ -19,7 +19,7 @@ from kits.captures import own_cases, registered_parsers
 from kits.planted_identities import PLACES, PLANTS, left_in, planted
 from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import flight_writer
-from telemetry_daemon.recordings.flight_recorder import Writer
+from telemetry_daemon.recordings.flight_recorder import FlightFileWriter
 from telemetry_daemon.recordings.flight_writer import write
 from telemetry_daemon.recordings.last_minutes import CaptureFeed, RecentCaptures
 from telemetry_daemon.state import flights
@@ -67,7 +67,7 @@ def captures(path: Path) -> list[Capture]:
 
 def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
     assert flights.list_flights(str(tmp_path)) == ()
-    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE)) == ""
+    assert FlightFileWriter(str(tmp_path), ()).write(NAME, packed(CAPTURE, CAPTURE)) == ""
     path = tmp_path / "flights" / NAME
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -135,7 +135,7 @@ def test_a_folder_of_others_is_not_used_and_a_link_in_place_of_the_file_is_not_f
 
 
 def test_a_plugins_folder_that_is_gone_does_not_cost_the_file(tmp_path: Path) -> None:
-    assert Writer(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
+    assert FlightFileWriter(str(tmp_path), (str(tmp_path / "none"),)).write(NAME, packed(CAPTURE)) == ""
 
 
 def test_a_tool_that_prints_much_costs_no_other_source_its_captures(
@@ -175,7 +175,7 @@ def test_masking_leaves_time_to_write(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_is_late_blames_no_disk(tmp_path: Path) -> None:
-    assert Writer(str(tmp_path), ()).write(NAME, packed(CAPTURE), 0.0) == "no answer within 0 s"
+    assert FlightFileWriter(str(tmp_path), ()).write(NAME, packed(CAPTURE), 0.0) == "no answer within 0 s"
 
 
 def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_identities_planted_in_the_captures_of_every_vendor_are_in_no_file(tmp_p
     tap.add_listener(ring.add, lambda: None)
     for capture in found:
         tap(capture, None)
-    assert Writer(str(tmp_path), ()).write(NAME, ring.packed()) == ""
+    assert FlightFileWriter(str(tmp_path), ()).write(NAME, ring.packed()) == ""
     written = captures(tmp_path / "flights" / NAME)
     assert len(written) == len(found)
     assert [left_in(capture) for capture in written if left_in(capture)] == []

@@ -271,7 +271,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     assert line.position() == 21.0
     before = line.monotonic()
     line.jump_to(3.0, 9.0)
-    assert (line.position(), line.behind, line.monotonic()) == (3.0, 6.0, before)
+    assert (line.position(), line.seconds_to_target, line.monotonic()) == (3.0, 6.0, before)
 
 
 def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from kits.files import files_of_at_most
 from telemetry_daemon.recordings import last_minutes as module
-from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine
 from telemetry_daemon.recordings.recorder import Recorder, RecordError
 from telemetry_daemon.recordings.recording_file import RecordingFile
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
@@ -158,7 +158,7 @@ def test_two_recorders_do_not_share_a_file(tmp_path: Path) -> None:
 def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     with Recorder.to_file(path) as recorder:
-        assert not recorder.has_any
+        assert not recorder.has_captures
     assert list(tmp_path.iterdir()) == []
     for capture in CAPTURES[:2]:
         with Recorder.to_file(path) as recorder:
@@ -166,7 +166,7 @@ def test_an_earlier_recording_is_there_until_something_is_recorded(tmp_path: Pat
             assert tuple(RecordingFile(path)) == (capture,)
         before = path.read_bytes()
         with Recorder.to_file(path) as recorder:
-            assert not recorder.has_any
+            assert not recorder.has_captures
         assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
 
 
@@ -219,7 +219,7 @@ def test_a_recording_that_is_removed_meanwhile_is_reported(tmp_path: Path, name:
         path.unlink()
         with pytest.raises(RecordError, match=r"the recording file was removed while it was written"):
             recorder.close() if ends else recorder.add(CAPTURES[1])
-        assert not recorder.has_any
+        assert not recorder.has_captures
 
 
 CAPTURE = Capture("smi", "fast", Library("x"), (Output(data={"watts": 41.5}),), monotonic_time=7.0)
@@ -227,8 +227,8 @@ CAPTURE = Capture("smi", "fast", Library("x"), (Output(data={"watts": 41.5}),), 
 
 def test_each_listener_gets_each_capture_as_a_line() -> None:
     tap = CaptureFeed()
-    first: list[Line] = []
-    second: list[Line] = []
+    first: list[CaptureLine] = []
+    second: list[CaptureLine] = []
     tap.add_listener(first.append, lambda: None)
     tap(CAPTURE, None)
     tap.add_listener(second.append, lambda: None)
@@ -257,8 +257,8 @@ def test_a_capture_is_written_once_for_all_and_not_at_all_without_listeners(monk
 def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
     """What is fetched first, and what is heard from then on, are all captures, each once."""
     tap = CaptureFeed()
-    kept: list[Line] = []
-    received: list[Line] = []
+    kept: list[CaptureLine] = []
+    received: list[CaptureLine] = []
     tap.add_listener(kept.append, lambda: None)
     tap(CAPTURE, None)
     before = tap.add_listener(received.append, lambda: list(kept))
@@ -268,7 +268,7 @@ def test_between_two_captures_nothing_is_lost_and_nothing_comes_twice() -> None:
 
 def test_what_json_does_not_have_is_reported_once_and_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     tap = CaptureFeed()
-    received: list[Line] = []
+    received: list[CaptureLine] = []
     tap.add_listener(received.append, lambda: None)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):

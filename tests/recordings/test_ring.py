@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.recordings.last_minutes import MAX_CAPTURE_BYTES, MAX_RAW_BYTES, Line, RecentCaptures
+from telemetry_daemon.recordings.last_minutes import MAX_CAPTURE_BYTES, MAX_RAW_BYTES, CaptureLine, RecentCaptures
 
 
-def line(at: float, poll: str = "fast", text: str = "") -> Line:
-    return Line("smi", poll, at, f"{poll} {at:g} {text}\n".encode())
+def line(at: float, poll: str = "fast", text: str = "") -> CaptureLine:
+    return CaptureLine("smi", poll, at, f"{poll} {at:g} {text}\n".encode())
 
 
 def polls_in(packed: Iterable[bytes]) -> list[str]:
@@ -48,8 +48,8 @@ def noise(size: int) -> bytes:
 def test_who_holds_most_loses_its_oldest_and_the_others_nothing() -> None:
     ring = RecentCaptures(max_bytes=1 << 20)
     for number in range(100):
-        ring.add(Line("quiet", "fast", number, f"fast {number}\n".encode()))
-        ring.add(Line("loud", "fast", number, noise(30_000)))
+        ring.add(CaptureLine("quiet", "fast", number, f"fast {number}\n".encode()))
+        ring.add(CaptureLine("loud", "fast", number, noise(30_000)))
         assert ring.size_bytes <= 1 << 20
     lines = gzip.decompress(b"".join(ring.packed())).splitlines()
     assert sum(line.startswith(b"fast") for line in lines) == 100
@@ -61,9 +61,9 @@ def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
     """Sixteen MiB of zeros are packed to 16 KiB."""
     ring = RecentCaptures(seconds=1e9)
     for number in range(100):
-        ring.add(Line("quiet", "fast", number, b"fast\n"))
-        ring.add(Line("loud", "fast", number, bytes(MAX_CAPTURE_BYTES - 1) + b"\n"))
-        ring.add(Line("too loud", "fast", number, bytes(MAX_CAPTURE_BYTES) + b"\n"))
+        ring.add(CaptureLine("quiet", "fast", number, b"fast\n"))
+        ring.add(CaptureLine("loud", "fast", number, bytes(MAX_CAPTURE_BYTES - 1) + b"\n"))
+        ring.add(CaptureLine("too loud", "fast", number, bytes(MAX_CAPTURE_BYTES) + b"\n"))
     unpacked = [zlib.decompress(member, 31) for member in ring.packed()]
     assert unpacked.count(b"fast\n") == 100
     assert sum(map(len, unpacked)) <= MAX_RAW_BYTES
@@ -73,7 +73,7 @@ def test_what_packs_well_is_bounded_by_what_it_takes_to_mask_it() -> None:
 def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
     ring = RecentCaptures(max_bytes=1 << 20)
     ring.add(line(1))
-    ring.add(Line("smi", "huge", 2.0, noise(1 << 20)))
+    ring.add(CaptureLine("smi", "huge", 2.0, noise(1 << 20)))
     assert polls_in(ring.packed()) == ["fast 1"]
 
 
@@ -81,7 +81,7 @@ def test_a_capture_that_would_drive_out_all_others_is_left_out() -> None:
 def test_whatever_comes_the_size_is_that_of_what_is_kept(given: list[tuple[float, str, int]]) -> None:
     ring = RecentCaptures(seconds=50.0, max_bytes=20_000)
     for at, poll, size in given:
-        ring.add(Line("smi", poll, at, noise(size)))
+        ring.add(CaptureLine("smi", poll, at, noise(size)))
         packed = list(ring.packed())
         assert sum(map(len, packed)) <= ring.size_bytes <= 20_000
         newest = [zlib.decompress(member, 31) for member in ring.newest()]
@@ -103,7 +103,7 @@ def test_what_many_small_captures_take_is_what_counts(size: int) -> None:
         ring = RecentCaptures(max_bytes=1 << 18)
         before = tracemalloc.get_traced_memory()[0]
         for number in range(3_000):
-            ring.add(Line("smi", f"poll {number % 3}", number / 125, f"{number}\n".encode() * size))
+            ring.add(CaptureLine("smi", f"poll {number % 3}", number / 125, f"{number}\n".encode() * size))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.config.optional_sections import AttributionSettings
-from telemetry_daemon.service.owners import Owners
+from telemetry_daemon.service.owners import OwnerAccounting
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.ledger_file import (
@@ -104,7 +104,7 @@ def test_file_is_due_at_once_and_each_minute(tmp_path):
 
 def test_killed_daemon_leaves_a_gap(tmp_path):
     node, clock = Node(), Time()
-    owners = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
+    owners = OwnerAccounting(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall))
     node.ledger = owners.ledger
     node.accumulator = Accumulator(ledger=node.ledger)
     store = Store("node-1", Clock(clock, lambda: node.wall))
@@ -121,7 +121,9 @@ def test_killed_daemon_leaves_a_gap(tmp_path):
     owners.write(store)
     assert saved_of(tmp_path) == written, "the next minute has not passed, and no owner has appeared"
     restarted = node.restarted(2.0)
-    restarted.ledger = Owners(AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall)).ledger
+    restarted.ledger = OwnerAccounting(
+        AttributionSettings(), str(tmp_path / "state"), Clock(clock, lambda: node.wall)
+    ).ledger
     restarted.accumulator = Accumulator(ledger=restarted.ledger)
     restarted.poll()
     assert {record.owner.name: [gap.seconds for gap in record.gaps] for record in restarted.kept().jobs} == {

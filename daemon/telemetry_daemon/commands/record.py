@@ -22,8 +22,8 @@ from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.poller import Poller
-from telemetry_daemon.recordings.parsed_captures import Reports
-from telemetry_daemon.recordings.recorder import DaemonCaptures, FirstResultGate, Keep, Recorder, RecordError
+from telemetry_daemon.recordings.parsed_captures import CaptureParser
+from telemetry_daemon.recordings.recorder import CaptureSink, DaemonCaptures, FirstResultGate, Recorder, RecordError
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log, streams
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         recorder = _recorder(arguments.output)
         try:
             with _progress(recorder, mask, arguments, origin) as progress, recorder:
-                keep = FirstResultGate(_keep_masked(recorder, mask, progress.show), Reports(loaded))
+                keep = FirstResultGate(_keep_masked(recorder, mask, progress.show), CaptureParser(loaded))
                 record(loaded, settings, arguments, keep, progress)
                 _check_result(keep)
         except RecordError as error:
@@ -115,7 +115,7 @@ def _check_result(keep: FirstResultGate) -> None:
     raise CommandError(f"{text}; `telemetry doctor --all` shows the search paths", status=exits.NOTHING_FOUND)
 
 
-def _keep_masked(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> Keep:
+def _keep_masked(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
     def keep(capture: Capture, report: Report | None) -> None:
         masked = replace(capture, hostname=platform.node()) if mask is None else mask.masked_capture(capture, report)
         recorder.add(masked)
@@ -139,7 +139,7 @@ def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
 def _record_daemon(
     loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
 ) -> None:
-    reports = Reports(loaded)
+    capture_parser = CaptureParser(loaded)
     start = time.monotonic()
     daemon = DaemonCaptures(
         settings.state.runtime_directory,
@@ -153,7 +153,7 @@ def _record_daemon(
     count = earlier_count = 0
     try:
         for capture in daemon.captures():
-            keep(capture, reports.parse(capture))
+            keep(capture, capture_parser.parse(capture))
             count += 1
             earlier_count += capture.monotonic_time < start
     except ControlError as error:
@@ -237,7 +237,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
     try:
         yield progress
     except (RecordError, CommandError):  # if nothing was recorded, the error explains it
-        has_summary = recorder.has_any
+        has_summary = recorder.has_captures
         raise
     finally:
         streams.show_progress("")
@@ -247,7 +247,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
 
 
 def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_and_time: str) -> str:
-    if not recorder.has_any:
+    if not recorder.has_captures:
         return f"recorded nothing {origin_and_time}"
     size = recorder.size_bytes
     target = "" if size is None else f" to {output} ({human.byte_size(size)})"

@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.recordings import playback_clock
-from telemetry_daemon.recordings.survey import FORMS
+from telemetry_daemon.recordings.survey import TIME_FORMS
 from telemetry_daemon.remote.control_requests import ReplayState
 from telemetry_daemon.remote.control_socket import ask_daemon
 from telemetry_daemon.terminal import exits
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME|TIMES",
         nargs="?",
         default="",
-        help=f"with `seek`: {FORMS}; with `speed`: {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g}",
+        help=f"with `seek`: {TIME_FORMS}; with `speed`: {playback_clock.SLOWEST:g} to {playback_clock.FASTEST:g}",
     )
     options.add_config(parser)
 

@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     check = Check(inputs)
     # Import while the configuration is checked.
     with unused_imports_replaced():
-        from telemetry_daemon.service.serving import Recording, Replacement, serve
+        from telemetry_daemon.service.serving import Replacement, ReplayArguments, serve
     replacement = Replacement(arguments.demo, arguments.fault)
     if arguments.replay is not None:
         playback = options.playback_options(arguments, keeps_times=False)
-        replacement = Replacement(recording=Recording(arguments.replay, playback, arguments.at))
+        replacement = Replacement(recording=ReplayArguments(arguments.replay, playback, arguments.at))
     return serve(inputs, check, replacement)

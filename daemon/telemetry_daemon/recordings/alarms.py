@@ -20,7 +20,7 @@ from telemetry_parsers.readings import ReadingKey, Readings, Shape
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # Events that are not faults: a card has recovered, or an operator removed it.
 _HARMLESS = frozenset({"returned", "removed"})
-# Causes of alarms. An increase of the metric, with a label that matches the pattern, raises an alarm.
+# Causes of alarms: name, metric, and pattern of the label. An increase of such a value raises an alarm.
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -32,8 +32,8 @@ _TEMPERATURE = TEMPERATURES[0]
 _MAX_SHAPES = 64
 
 
-class Rank(IntEnum):
-    """The severity: minor (a job's error, a failed poll), serious (a fault of a card), grave (a lost card, a hanging source)."""
+class Severity(IntEnum):
+    """Minor (a job's error, a failed poll), serious (a fault of a card), or critical (a lost card, a hanging source)."""
 
     MINOR = 0
     SERIOUS = 1
@@ -43,13 +43,13 @@ class Rank(IntEnum):
 # A burst ends after this time without an alarm, or after the maximum duration.
 QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. The file is rewritten once to include this time.
-MORE_SECONDS = 60.0
-# Limits on files in an hour, by the rank of the alarm that needs a file: on all files, on those of the same
+REWRITE_SECONDS = 60.0
+# Limits on files in an hour, by the severity of the alarm that needs a file: on all files, on those of the same
 # source, and of the same card. Thus many minor alarms, or many of one source or card, leave room for a lost card.
-MAX_AN_HOUR: Mapping[Rank, int] = {Rank.MINOR: 3, Rank.SERIOUS: 4, Rank.CRITICAL: 6}
-MAX_OF_A_SOURCE: Mapping[Rank, int] = {Rank.MINOR: 2, Rank.SERIOUS: 3, Rank.CRITICAL: 4}
-MAX_OF_A_CARD: Mapping[Rank, int] = {Rank.MINOR: 1, Rank.SERIOUS: 2, Rank.CRITICAL: 3}
-MAX_OF_A_RANK_OF_A_CARD = 2
+MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
+MAX_OF_A_SOURCE: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
+MAX_OF_A_CARD: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
+MAX_OF_A_SEVERITY_OF_A_CARD = 2
 # More files about the same fault would add no information.
 MAX_OF_A_FAULT_A_DAY = 6
 # The first loss of a card in a day gets a file despite the hourly limits if the card was up this long. The number of
@@ -67,7 +67,7 @@ class Alarm:
 
     cause: str
     subject: str
-    rank: Rank = Rank.SERIOUS
+    severity: Severity = Severity.SERIOUS
     source: str = ""
     up_seconds: float = 0.0
 
@@ -90,7 +90,7 @@ class AlarmDetector:
 
     def add_event(self, event: PastEvent) -> None:
         """Raise an alarm for a device's event, unless it is harmless, or the loss of a device that was not up."""
-        alarm = Alarm(event.code, event.id, _rank(event.code), self._sources.get(event.id, ""))
+        alarm = Alarm(event.code, event.id, _severity(event.code), self._sources.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
         elif event.code not in _HARMLESS and event.code != LOST:
@@ -107,9 +107,9 @@ class AlarmDetector:
         for key, health in health_by_poll.items():
             previous, self._states[key] = self._states.get(key), health.state
             if health.state == STUCK and previous != STUCK:
-                self._on_alarm(Alarm(STUCK, key[0], Rank.CRITICAL, key[0]))
+                self._on_alarm(Alarm(STUCK, key[0], Severity.CRITICAL, key[0]))
             elif health.state == FAILED and previous == "ok":
-                self._on_alarm(Alarm(FAILED, key[0], Rank.MINOR, key[0]))
+                self._on_alarm(Alarm(FAILED, key[0], Severity.MINOR, key[0]))
 
     def _update_device(self, device: MergedDevice) -> None:
         if device.up:
@@ -123,7 +123,7 @@ class AlarmDetector:
         self._values[device.id] = readings.shape, values
         source = self._sources[device.id] = readings.origins[0].source
         known_values = self._fault_values.setdefault(device.id, {})
-        for cause, numbers in chain(() if is_unchanged else _fault_values(readings), _heat(device, readings)):
+        for cause, numbers in chain(() if is_unchanged else _fault_values(readings), _overheating(device, readings)):
             increase = sum(number - known_values.get(key, number) for key, number in numbers.items())
             known_values |= numbers
             if increase > 0.0:
@@ -145,9 +145,9 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
         yield cause, {key: value for key, value in values if not isinstance(value, Absent)}
 
 
-def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield the state of OVER_CRITICAL. Yield nothing for a device that reports whether it throttles, or no temperature."""
-    positions = _heat_positions(readings.shape)
+def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
+    """Yield whether the device is too hot, but nothing if it reports throttling itself, or no temperature."""
+    positions = _temperature_positions(readings.shape)
     if any(not isinstance(readings.values[position], Absent) for _, position in positions["throttled"]):
         return
     view = DeviceView(device, readings, positions, 0.0)
@@ -156,7 +156,7 @@ def _heat(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _heat_positions(shape: Shape) -> Positions:
+def _temperature_positions(shape: Shape) -> Positions:
     return {
         metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
@@ -174,16 +174,16 @@ def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, i
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a function that picks the values that can raise alarms from a device's values, which have this shape."""
+    """Return a function that selects the values that can raise alarms from the values of a device with this shape."""
     positions = [position for _, keys in _fault_positions(shape) for _, position in keys]
     return itemgetter(*positions) if positions else lambda _: ()
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _rank(code: str) -> Rank:
+def _severity(code: str) -> Severity:
     if re.fullmatch(f"{pattern('xid_critical')}|{LOST}|gpu_lost", code):
-        return Rank.CRITICAL
-    return Rank.MINOR if re.fullmatch(pattern("xid_application"), code) else Rank.SERIOUS
+        return Severity.CRITICAL
+    return Severity.MINOR if re.fullmatch(pattern("xid_application"), code) else Severity.SERIOUS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +195,7 @@ class CountedFile:
     is_exempt: bool = False
 
 
-class Bursts:
+class FlightFilePolicy:
     """Decides which alarms get a file. A burst is a series of alarms that share a file. Not thread-safe."""
 
     def __init__(self, monotonic: Callable[[], float], file_times: Iterable[float] = ()) -> None:
@@ -203,13 +203,13 @@ class Bursts:
         # The files of the last day, including those from before the start of the daemon.
         self._files = list(map(CountedFile, file_times))
         self._first = self._last = -float("inf")
-        self._rank = Rank.MINOR
+        self._severity = Severity.MINOR
         # In the current burst: the subject of the first alarm, and the subjects of all critical alarms.
         self._first_subject = ""
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return the file for a burst that starts with this alarm, or None for no file. It counts instead of `replaced`."""
+        """Return a new file if this alarm starts a burst, else None. The new file counts instead of `replaced`."""
         now = self._monotonic()
         is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < MAX_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, is_due=replaced is not None):
@@ -222,7 +222,7 @@ class Bursts:
             return None
         if not is_in_burst:
             self._critical_subjects.clear()
-            self._rank = alarm.rank
+            self._severity = alarm.severity
         self._first = self._last = now
         self._first_subject = alarm.subject
         self._add_to_burst(alarm)
@@ -245,16 +245,16 @@ class Bursts:
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
         """Return whether an alarm within a burst needs its own file, because it is more severe, or critical with a new subject."""
-        is_within_minute = now - self._first < MORE_SECONDS
-        if alarm.rank is Rank.CRITICAL and self._rank is Rank.CRITICAL:
+        is_within_minute = now - self._first < REWRITE_SECONDS
+        if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
         # If a card is lost within a minute of its first fault, both belong in one file.
-        is_same_card = alarm.subject == self._first_subject and self._rank is Rank.SERIOUS
-        return alarm.rank > self._rank and not (is_same_card and is_within_minute and not is_due)
+        is_same_card = alarm.subject == self._first_subject and self._severity is Severity.SERIOUS
+        return alarm.severity > self._severity and not (is_same_card and is_within_minute and not is_due)
 
     def _add_to_burst(self, alarm: Alarm) -> None:
-        self._rank = max(self._rank, alarm.rank)
-        if alarm.rank is Rank.CRITICAL and len(self._critical_subjects) < _MAX_IN_A_BURST:
+        self._severity = max(self._severity, alarm.severity)
+        if alarm.severity is Severity.CRITICAL and len(self._critical_subjects) < _MAX_IN_A_BURST:
             self._critical_subjects.add(_critical_subject(alarm))
 
 
@@ -263,16 +263,16 @@ def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> b
     card_files = [file for file in hour if file.alarm.subject == alarm.subject]
     same_fault_files = [file for file in day if (file.alarm.cause, file.alarm.subject) == (alarm.cause, alarm.subject)]
     return (
-        len(hour) < MAX_AN_HOUR[alarm.rank]
-        and sum(file.alarm.source == alarm.source for file in hour) < MAX_OF_A_SOURCE[alarm.rank]
-        and len(card_files) < MAX_OF_A_CARD[alarm.rank]
-        and sum(file.alarm.rank is alarm.rank for file in card_files) < MAX_OF_A_RANK_OF_A_CARD
+        len(hour) < MAX_FILES_AN_HOUR[alarm.severity]
+        and sum(file.alarm.source == alarm.source for file in hour) < MAX_OF_A_SOURCE[alarm.severity]
+        and len(card_files) < MAX_OF_A_CARD[alarm.severity]
+        and sum(file.alarm.severity is alarm.severity for file in card_files) < MAX_OF_A_SEVERITY_OF_A_CARD
         and len(same_fault_files) < MAX_OF_A_FAULT_A_DAY
     )
 
 
 def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
-    if (alarm.cause, alarm.rank) != (LOST, Rank.CRITICAL) or alarm.up_seconds < SETTLED_SECONDS:
+    if (alarm.cause, alarm.severity) != (LOST, Severity.CRITICAL) or alarm.up_seconds < SETTLED_SECONDS:
         return False
     losses = [file for file in day if file.is_exempt and file.alarm.source == alarm.source]
     is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day)

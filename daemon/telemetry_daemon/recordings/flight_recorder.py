@@ -13,7 +13,7 @@ from typing import Any
 
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.processes.short_lived import NoAnswerError
-from telemetry_daemon.recordings.alarms import MORE_SECONDS, Alarm, Bursts, CountedFile
+from telemetry_daemon.recordings.alarms import REWRITE_SECONDS, Alarm, CountedFile, FlightFilePolicy
 from telemetry_daemon.recordings.last_minutes import RecentCaptures
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal.log import ChangeLog
@@ -45,14 +45,14 @@ class FlightRecorder:
 
     def __init__(
         self,
-        ring: RecentCaptures,
-        bursts: Bursts,
+        recent_captures: RecentCaptures,
+        policy: FlightFilePolicy,
         write: Callable[[str, Iterable[bytes], float], str],
         clock: Clock,
         timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
     ) -> None:
-        self._ring = ring
-        self._bursts = bursts
+        self._recent_captures = recent_captures
+        self._policy = policy
         self._write = write
         self._clock = clock
         self._new_timer = timer
@@ -88,7 +88,7 @@ class FlightRecorder:
 
     def _handle(self, alarm: Alarm, now: float) -> None:
         first = self._pending if self._pending is not None and not self._pending.is_rewrite else None
-        counted = self._bursts.start_burst(alarm, None if first is None else first.counted)
+        counted = self._policy.start_burst(alarm, None if first is None else first.counted)
         name = flights.name_of(self._clock.wall(), alarm.cause)
         if first is not None:
             due = min(now + SETTLE_SECONDS, first.start + MAX_SETTLE_SECONDS)
@@ -96,20 +96,20 @@ class FlightRecorder:
             self._set(replace(first, due=due) if counted is None else _PendingFile(name, first.start, due, counted))
         elif counted is not None:
             self._set(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
-        elif self._pending is None and self._written is not None and now < self._written.start + MORE_SECONDS:
-            due = max(self._written.start + MORE_SECONDS, now + SETTLE_SECONDS)
+        elif self._pending is None and self._written is not None and now < self._written.start + REWRITE_SECONDS:
+            due = max(self._written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
             self._set(replace(self._written, due=due, is_rewrite=True))
 
     def _set(self, pending: _PendingFile) -> None:
         if pending.due < self._wake_time and not self._schedule_wake(pending.due) and self._timer is None:
             self._pending = None
             if not pending.is_rewrite:
-                self._bursts.remove(pending.counted)
+                self._policy.remove(pending.counted)
         else:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Replace the timer by one that ends at `wake_time`. Return whether it could be started."""
+        """Replace the timer by a timer that ends at `wake_time`. Return whether this timer could be started."""
         timer = self._new_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:
@@ -139,19 +139,19 @@ class FlightRecorder:
 
     def _record(self, pending: _PendingFile, seconds: float) -> None:
         with self._write_lock:  # one file at a time
-            error = self._write(pending.name, self._ring.packed(), seconds)
+            error = self._write(pending.name, self._recent_captures.packed(), seconds)
         with self._lock:
             if not error:
-                self._bursts.add(pending.counted)  # also after a rewrite, because the first write may have failed
+                self._policy.add(pending.counted)  # also after a rewrite, because the first write may have failed
             elif not pending.is_rewrite:
-                self._bursts.remove(pending.counted)
+                self._policy.remove(pending.counted)
         if error:
             log.warning("the flight recorder could not write", extra={"file": pending.name, "error": error})
         else:
             log.info("the last minutes were recorded", extra={"file": pending.name})
 
 
-class Writer:
+class FlightFileWriter:
     """Writes each file in a child process."""
 
     def __init__(self, state_directory: str, parser_paths: tuple[str, ...]) -> None:

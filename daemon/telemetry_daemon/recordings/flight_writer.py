@@ -18,7 +18,7 @@ from telemetry_daemon.guarded.packing import zlib
 from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.recordings.parsed_captures import Reports
+from telemetry_daemon.recordings.parsed_captures import CaptureParser
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state import flights
 from telemetry_daemon.terminal import exits
@@ -76,11 +76,11 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load(find(request.parser_paths)) as loaded:
-        reports = Reports(loaded)
-        for report in filter(None, map(reports.parse, _captures(members))):
+        parser = CaptureParser(loaded)
+        for report in filter(None, map(parser.parse, _captures(members))):
             mask.learn(report)  # including the captures that are dropped later
         selected = _within_time(_captures(reversed(members)), start, request.seconds)
-        lines = [zlib.compress(capture_line(mask.masked_capture(item, reports.parse(item)))) for item in selected]
+        lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(lines))
 
 

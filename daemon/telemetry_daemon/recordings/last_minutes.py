@@ -16,7 +16,7 @@ from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
 
-# Two minutes before an alarm, and one minute after it, at the end of which the file is rewritten.
+# Two minutes before an alarm and one minute after it. The file is rewritten at the end of that minute.
 SECONDS = 180.0
 MAX_BYTES = 8 << 20
 # Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
@@ -32,7 +32,7 @@ _Poll = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CaptureLine:
     """A capture as a line of a recording. `taken` is the monotonic time at which the poll started."""
 
     source: str
@@ -41,9 +41,9 @@ class Line:
     text: bytes
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 # A function that receives each line in the thread of its poll. It must be quick and must not raise.
-Listener = Callable[[Line], None]
+Listener = Callable[[CaptureLine], None]
 
 
 class CaptureFeed:
@@ -65,13 +65,13 @@ class CaptureFeed:
                 facts = {"source": capture.source, "poll": capture.poll, "error": error}
                 log.warning("a capture cannot be recorded", extra=facts)
             return
-        line = Line(capture.source, capture.poll, capture.monotonic_time, text)
+        line = CaptureLine(capture.source, capture.poll, capture.monotonic_time, text)
         with self._lock:
             for listener in self._listeners:
                 listener(line)
 
-    def add_listener(self, listener: Listener, function: Callable[[], T]) -> T:
-        """Add a listener and return the result of `function`. No capture is passed on between the two."""
+    def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
+        """Add a listener, call `function` before the next capture is passed on, and return the result of `function`."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()
@@ -116,7 +116,7 @@ class RecentCaptures:
         with self._lock:
             return self._bytes.total()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: CaptureLine) -> None:
         """Add a capture, and drop captures that are too old or exceed the memory limit."""
         if len(line.text) > MAX_CAPTURE_BYTES:
             return

@@ -22,19 +22,19 @@ from telemetry_parsers.model import Capture, Poll, Report
 log = logging.getLogger(__name__)
 
 
-class Reports:
-    """Parses captures. The parser of their source must be installed, or the source simulated."""
+class CaptureParser:
+    """Parses captures with the installed parsers and with the parsers of simulated sources."""
 
     def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
 
-    def parser(self, capture: Capture) -> Parser | None:
+    def parser_of(self, capture: Capture) -> Parser | None:
         """Return the parser for the capture's source, or None."""
         return simulated_parser(capture) or self._installed.get(capture.source)
 
     def parse(self, capture: Capture) -> Report | None:
         """Return the report of a capture. Return None if the poll or the parser failed, or no parser is installed."""
-        return report_of(capture, self.parser(capture))
+        return report_of(capture, self.parser_of(capture))
 
 
 def report_of(capture: Capture, parser: Parser | None) -> Report | None:
@@ -47,18 +47,18 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
         return None
 
 
-def short_list(names: Iterable[str]) -> str:
+def abbreviated_names(names: Iterable[str]) -> str:
     """Return a text with the first three source names, safe to print, and the number of the others."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
 def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]:
-    """Map recorded sources to their installed parsers. Sources without one are left out. Raise CommandError if all are."""
-    reports = Reports(loaded)
-    found = {name: reports.parser(capture) for name, capture in sorted(survey.examples.items())}
+    """Return the installed parser of each recorded source that has one. Raise CommandError if no source has one."""
+    capture_parser = CaptureParser(loaded)
+    found = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in found.items() if parser is not None}
     if not parsers:
-        raise CommandError(f"no installed parser reads the recorded {short_list(found)}; install its plugin")
+        raise CommandError(f"no installed parser reads the recorded {abbreviated_names(found)}; install its plugin")
     return parsers
 
 

@@ -71,9 +71,9 @@ class Playback:
 
     def begin(self) -> Iterator[PlacedCapture]:
         """Seek to the requested position. Return the captures after it. Until it is reached, the store shows the old state."""
-        with self._store.frozen_view(), self._clock.hold():
+        with self._store.frozen_view(), self._clock.stopped():
             remaining = self._rebuild(self._clock.start_seek())
-            while self._clock.has_request() and not self._clock.is_over:
+            while self._clock.is_interrupted() and not self._clock.is_over:
                 remaining = self._rebuild(self._clock.start_seek())
         self._store.refresh()
         return remaining
@@ -83,14 +83,14 @@ class Playback:
             self._play(self.begin())
         except RecordingError as error:  # the file was changed or removed after the survey
             log.error("the recording cannot be played on", extra={"error": error})
-            self._clock.allow(self._clock.position())  # keeps the shown readings from expiring
+            self._clock.set_limit(self._clock.position())  # keeps the shown readings from expiring
             self._halt(_BROKEN)
 
     def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
         """Fill the store with the state at the target. Return the captures after it. Stop early if a new seek is requested."""
         first = max(0.0, target - LOOK_BACK_SECONDS)
         newest, remaining = self._read_until(first)
-        if self._clock.has_request():
+        if self._clock.is_interrupted():
             return remaining
         self._slot = int(first // SLOT_SECONDS)
         self._clock.jump_to(first, target)
@@ -99,7 +99,7 @@ class Playback:
         for placed in newest:
             self._put(placed)
         remaining = self._put_until(remaining, target)
-        if not self._clock.has_request():
+        if not self._clock.is_interrupted():
             self._advance_to(target, target)
         return remaining
 
@@ -109,7 +109,7 @@ class Playback:
         # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
         for placed in captures:
-            if self._clock.has_request():
+            if self._clock.is_interrupted():
                 return [], iter(())
             if placed.position > first:
                 return list(newest.values()), _prepend(placed, captures)
@@ -118,7 +118,7 @@ class Playback:
 
     def _put_until(self, captures: Iterator[PlacedCapture], target: float) -> Iterator[PlacedCapture]:
         for placed in captures:
-            if placed.position > target or self._clock.has_request():
+            if placed.position > target or self._clock.is_interrupted():
                 return _prepend(placed, captures)
             self._advance_to(placed.position, target)
             self._put(placed)
@@ -126,13 +126,13 @@ class Playback:
 
     def _play(self, captures: Iterator[PlacedCapture]) -> None:
         for placed in captures:
-            self._clock.allow(placed.position)
+            self._clock.set_limit(placed.position)
             if not self._wait_for(placed.position):
                 return
             self._put(placed)
         if not self._wait_for(self._length):
             return
-        self._clock.allow(self._length)
+        self._clock.set_limit(self._length)
         if self._loops:
             self._clock.restart_after(PAUSE_SECONDS)
         else:
@@ -140,10 +140,10 @@ class Playback:
 
     def _wait_for(self, position: float) -> bool:
         """Wait until the replay reaches a position, and update the history. Return False if a new seek is requested first."""
-        while self._clock.position() < position and not self._clock.has_request():
+        while self._clock.position() < position and not self._clock.is_interrupted():
             self._clock.wait(min(position, self._slot_end()))
             self._update_history()
-        return not self._clock.has_request()
+        return not self._clock.is_interrupted()
 
     def _halt(self, reason: str) -> None:
         self._clock.halt(reason)
@@ -248,7 +248,7 @@ class PlaybackControls:
 
     def seek(self, position: float) -> None:
         """Seek to a position in the recording. A paused replay stays paused."""
-        self._clock.request(min(max(0.0, position), self.survey.length))
+        self._clock.request_seek(min(max(0.0, position), self.survey.length))
         self._show_change()
 
     def set_speed(self, speed: float) -> None:
@@ -262,4 +262,4 @@ class PlaybackControls:
     def _wall(self) -> float:
         if self._options.keeps_times:
             return self.wall_time(self._clock.position())
-        return time.time() - self._clock.behind
+        return time.time() - self._clock.seconds_to_target

@@ -12,7 +12,7 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay. It stands at `position` until `run` is called. Thread-safe."""
+    """The clock of a replay. It stays at `position` until `run` is called. Thread-safe."""
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class PlaybackClock:
         # The reason why the replay has halted, or "".
         self._halt = ""
         # The time from the current position to the target of a seek.
-        self.behind = 0.0
+        self.seconds_to_target = 0.0
 
     @property
     def speed(self) -> float:
@@ -64,7 +64,7 @@ class PlaybackClock:
         self._change(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
+    def stopped(self) -> Iterator[None]:
         """Stop the clock for the `with` block. Within the block, only `jump_to` moves it."""
         with self._changed:
             self._anchor_at(self._position())
@@ -75,7 +75,7 @@ class PlaybackClock:
             with self._changed:
                 self._anchor_at(self._anchor)
                 self._is_held, self._target = False, None
-                self.behind = 0.0
+                self.seconds_to_target = 0.0
 
     def start_seek(self) -> float:
         """Start to seek to the requested position, and return it."""
@@ -84,13 +84,13 @@ class PlaybackClock:
             return self._target
 
     def jump_to(self, position: float, target: float) -> None:
-        """Move to a position, and set `behind` to the time from there to the target."""
+        """Move to a position, and set `seconds_to_target` to the time from there to the target."""
         with self._changed:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
-            self.behind = target - position
+            self.seconds_to_target = target - position
 
-    def allow(self, limit: float) -> None:
+    def set_limit(self, limit: float) -> None:
         """Do not run past this position, so that no reading expires before the next capture is read."""
         with self._changed:
             current = self._position()
@@ -98,7 +98,7 @@ class PlaybackClock:
                 self._anchor_at(current)
             self._limit = limit
 
-    def request(self, position: float) -> None:
+    def request_seek(self, position: float) -> None:
         """Request a seek to this position."""
         with self._changed:
             self._requested = position
@@ -115,7 +115,7 @@ class PlaybackClock:
             target = self.target()
             return self._position() if target is None else target
 
-    def has_request(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Return whether a seek is requested, or the replay has ended."""
         return self.is_over or self._requested is not None
 
@@ -128,17 +128,17 @@ class PlaybackClock:
     def wait(self, position: float) -> None:
         """Wait for this position or for a requested seek."""
         with self._changed:
-            while (left := position - self._position()) > 0 and not self.has_request():
+            while (left := position - self._position()) > 0 and not self.is_interrupted():
                 self._changed.wait(left / self._speed if self._is_running and left < math.inf else None)
 
     def restart_after(self, seconds: float) -> None:
         """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
         with self._changed:
             until = self._clock() + seconds
-            while not self.has_request():
+            while not self.is_interrupted():
                 left = until - self._clock()
                 if self._is_running and left <= 0:
-                    self.request(0.0)
+                    self.request_seek(0.0)
                     return
                 self._changed.wait(left if self._is_running else None)
 
@@ -148,7 +148,7 @@ class PlaybackClock:
 
     def halted(self) -> str:
         """Return the reason for a halt, or "" if the clock is not halted."""
-        return "" if self.has_request() else self._halt
+        return "" if self.is_interrupted() else self._halt
 
     def _change(self, *, is_running: bool, speed: float) -> None:
         with self._changed:

@@ -14,7 +14,7 @@ from typing import TextIO, final
 
 from telemetry_daemon.guarded import folders, named
 from telemetry_daemon.guarded.packing import GZIP, is_packed
-from telemetry_daemon.recordings.parsed_captures import Reports
+from telemetry_daemon.recordings.parsed_captures import CaptureParser
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlError
@@ -30,13 +30,13 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
 # A function that receives a capture and its report.
-Keep = Callable[[Capture, "Report | None"], None]
-_FAILED = ("failed", "stuck")
+CaptureSink = Callable[[Capture, "Report | None"], None]
+_FAILED_STATES = ("failed", "stuck")
 # The time limit for receiving the captures of the last two minutes.
 _MAX_SECONDS = 30.0
-# The length of a file's beginning in which the schema of its first line must be.
+# The schema must be within this many bytes at the beginning of a recording.
 _HEAD_BYTES = 1024
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RecordError(Exception):
@@ -65,7 +65,7 @@ class Recorder:
         return self._stream.size_bytes if isinstance(self._stream, _LineFile) else None
 
     @property
-    def has_any(self) -> bool:
+    def has_captures(self) -> bool:
         """Return whether any capture was recorded and the file still exists."""
         return self.captures > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
 
@@ -114,7 +114,7 @@ class Recorder:
             raise RecordError(f"cannot record to {self._name}: the recorder is closed") from error
 
     def _error(self, error: OSError) -> RecordError:
-        hint = "; free some space or record to another disk" if error.errno in _FULL else ""
+        hint = "; free some space or record to another disk" if error.errno in _DISK_FULL_ERRORS else ""
         return RecordError(f"cannot record to {self._name}: {error.strerror}{hint}")
 
 
@@ -123,7 +123,7 @@ class _LineFile:
 
     def __init__(self, path: Path) -> None:
         stream = named.open_stream(path)
-        self._claim = _claim(path) if stream is None else None
+        self._claim = _claim_file(path) if stream is None else None
         self._descriptor = -1 if stream is None else stream
         self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
         self._is_closed = self.is_lost = False
@@ -191,7 +191,7 @@ class _LineFile:
             self._claim.close()
 
 
-def _claim(path: Path) -> named.Claim:
+def _claim_file(path: Path) -> named.Claim:
     try:
         claim = named.Claim(path)
     except BlockingIOError:
@@ -215,9 +215,9 @@ def _is_recording(head: bytes) -> bool:
 class FirstResultGate:
     """Holds back captures, the newest of each poll, until an accelerator source has output. Then passes all on. Thread-safe."""
 
-    def __init__(self, keep: Keep, reports: Reports) -> None:
-        self._keep = keep
-        self._reports = reports
+    def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
+        self._sink = sink
+        self._capture_parser = capture_parser
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], tuple[Capture, Report | None]] = {}
         self.has_begun = False
@@ -230,8 +230,8 @@ class FirstResultGate:
                     self._waiting[capture.source, capture.poll] = (capture, report)
                     return
                 while self._waiting:
-                    self._keep(*self._waiting.pop(next(iter(self._waiting))))
-        self._keep(capture, report)
+                    self._sink(*self._waiting.pop(next(iter(self._waiting))))
+        self._sink(capture, report)
 
     @property
     def failures(self) -> dict[str, str]:
@@ -239,14 +239,14 @@ class FirstResultGate:
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
-        return {source: failure.text for source, failure in failures if failure.state in _FAILED}
+        return {source: failure.text for source, failure in failures if failure.state in _FAILED_STATES}
 
     def _may_pass(self, capture: Capture) -> bool:
         self.has_begun = self.has_begun or (self._has_accelerators(capture) and _has_output(capture))
         return self.has_begun
 
     def _has_accelerators(self, capture: Capture) -> bool:
-        parser = self._reports.parser(capture)
+        parser = self._capture_parser.parser_of(capture)
         return parser is not None and bool(parser.vendor)
 
 
@@ -263,7 +263,7 @@ class _Status:
 
 
 class DaemonCaptures:
-    """Receives the daemon's captures until each poll has run once, and some seconds longer. `lost` counts missed captures."""
+    """Receives the daemon's captures until some seconds after each poll has run once. `lost` counts missed captures."""
 
     def __init__(
         self,

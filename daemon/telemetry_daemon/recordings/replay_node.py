@@ -12,7 +12,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import Node
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source, short_list
+from telemetry_daemon.recordings.parsed_captures import StoreFeed, abbreviated_names, parsers_by_source
 from telemetry_daemon.recordings.playback import PlaybackControls, PlaybackOptions
 from telemetry_daemon.recordings.playback_clock import FASTEST, SLOWEST, parse_speed
 from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
@@ -41,10 +41,10 @@ _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
 
 
 class ReplayNode(Node):
-    """A node that replays a recording, as far as installed parsers can read its sources. The replay starts at `at`."""
+    """A node that replays those sources of a recording whose parsers are installed. The replay begins at `start`."""
 
     def __init__(
-        self, path: Path, loaded: ParserSet, clock: Clock, options: PlaybackOptions, at: RecordingTime | None = None
+        self, path: Path, loaded: ParserSet, clock: Clock, options: PlaybackOptions, start: RecordingTime | None = None
     ) -> None:
         super().__init__(loaded, clock)
         file = RecordingFile(path)
@@ -57,7 +57,7 @@ class ReplayNode(Node):
             streams.show_progress("")
         self.damage = tuple(f"{path}: {text}" for text in file.damage.lines())
         self._parsers = parsers_by_source(self.survey, loaded)
-        position = at.position(self.survey) if at is not None else options.position
+        position = start.position(self.survey) if start is not None else options.position
         self.controls = PlaybackControls(file, self.survey, replace(options, position=position))
         self.recorded = self.controls.recorded
 
@@ -76,7 +76,7 @@ class ReplayNode(Node):
 
     def warnings(self) -> tuple[str, ...]:
         """Return a text for each part of the recording that is not played. The text states the reason."""
-        unparsed = short_list(sorted(self.survey.examples.keys() - self._parsers.keys()))
+        unparsed = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed}: install its plugin"
         return (*self.damage, text) if unparsed else self.damage
 
@@ -89,13 +89,13 @@ class ReplayNode(Node):
         return []
 
     def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
-        """Start to play the recording into the store."""
+        """Start playing the recording into the store."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
         self.controls.start(store, self._feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Fill the store with the state of these or all sources at the replay's start. Raise CommandError on failure."""
+        """Fill the store with the state of the sources in `only`, or of all, at the replay's start. Raise CommandError on failure."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.show(store, self._feed(store, parsers), history)

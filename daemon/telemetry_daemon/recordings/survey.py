@@ -25,7 +25,7 @@ _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z
 # Users enter times in whole seconds.
 _ROUNDING_SECONDS = 1.0
 _MAX_NAMED = 3
-FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
+TIME_FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
 Key = tuple[str, str]
 
 
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position. Position 0 is the first repetition of a poll. Positions never decrease."""
+    """Yield each capture with its position. Position 0 is where the first poll repeats. Positions never decrease."""
     polls: set[Key] = set()
     start: float | None = None
     shift, last, earlier = 0.0, -float("inf"), list[PlacedCapture]()
@@ -158,7 +158,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class RecordingTime:
-    """A time that a user entered (`text`). `find` returns its position in a recording, or None if it is not in there."""
+    """A time that a user entered (`text`). `find` returns its position in a recording, or None if it is not in the recording."""
 
     text: str
     find: Callable[[Survey], float | None]
@@ -189,7 +189,7 @@ def parse_time(text: str) -> RecordingTime:
         date = datetime.fromisoformat(text.replace("Z", "+00:00"))
         unix = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
-        raise ValueError(f"'{text}' is not a time in a recording; write {FORMS}") from None
+        raise ValueError(f"'{text}' is not a time in a recording; write {TIME_FORMS}") from None
     return RecordingTime(text, lambda survey: _find_first(survey, lambda _: unix))
 
 

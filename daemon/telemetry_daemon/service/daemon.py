@@ -28,12 +28,12 @@ from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_socket import ControlServer
 from telemetry_daemon.service import systemd
-from telemetry_daemon.service.black_box import BlackBox
+from telemetry_daemon.service.capture_service import CaptureService
+from telemetry_daemon.service.compat_pages import CompatPages
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.memory import return_free_pages
 from telemetry_daemon.service.operators import MaintenanceRequestHandler, OperatorRequestHandler
-from telemetry_daemon.service.other_names import CompatPages
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
@@ -56,7 +56,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.past import SLOT_SECONDS
 
 if TYPE_CHECKING:  # imported only if owners are reported
-    from telemetry_daemon.service.owners import Owners
+    from telemetry_daemon.service.owners import OwnerAccounting
 
 logger = logging.getLogger(__name__)
 
@@ -85,30 +85,32 @@ _SETTINGS_THAT_NEED_RESTART = (
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceStart:
+class ServiceArguments:
     """The arguments of a service. `input_hash` returns a hash of the configuration files, flags and environment."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]
     stores_state: bool = True
     input_hash: Callable[[], str] = str
-    tap: CaptureFeed = field(default_factory=CaptureFeed)
+    capture_feed: CaptureFeed = field(default_factory=CaptureFeed)
 
 
 class Service:
     """A running daemon, from start to stop."""
 
-    def __init__(self, start: ServiceStart, node: Node, clock: Clock) -> None:
-        self._start = start
-        self._settings = start.settings
-        self._input_hash = start.input_hash()
+    def __init__(self, arguments: ServiceArguments, node: Node, clock: Clock) -> None:
+        self._arguments = arguments
+        self._settings = arguments.settings
+        self._input_hash = arguments.input_hash()
         self._node = node
-        self._memory, stored_devices = self._load_device_memory(clock.wall())
+        self._devices_writer, stored_devices = self._load_devices(clock.wall())
         self._known_since = stored_devices.since
         self._history = History(node.clock)
         self._owners = self._create_owners(node)
         maintenance_state = MaintenanceState(self._maintenance_path(), clock)
-        self._black_box = BlackBox(start.tap, clock, self._begin_round, lambda: maintenance_state.current().is_on)
+        self._capture_service = CaptureService(
+            arguments.capture_feed, clock, self._begin_round, lambda: maintenance_state.current().is_on
+        )
         self._store = self._create_store(node, stored_devices)
         self._daemon_metrics = DaemonMetrics(self._store)
         self._maintenance = MaintenanceRequestHandler(maintenance_state, self._store)
@@ -133,19 +135,20 @@ class Service:
         self._reloading = asyncio.Lock()
         self._is_reload_waiting = False
 
-    def _load_device_memory(self, now: float) -> tuple[devices_file.DevicesFileWriter | None, StoredDevices]:
-        if not self._start.stores_state:
+    def _load_devices(self, now: float) -> tuple[devices_file.DevicesFileWriter | None, StoredDevices]:
+        if not self._arguments.stores_state:
             return None, StoredDevices(since=now)
-        memory = devices_file.DevicesFileWriter(devices_file.path_in(self._settings.state.directory), now)
-        return memory, memory.stored
+        devices_writer = devices_file.DevicesFileWriter(devices_file.path_in(self._settings.state.directory), now)
+        return devices_writer, devices_writer.stored
 
     def _maintenance_path(self) -> Path | None:
-        return maintenance.path_in(self._settings.state.directory) if self._start.stores_state else None
+        return maintenance.path_in(self._settings.state.directory) if self._arguments.stores_state else None
 
     def _create_store(self, node: Node, stored_devices: StoredDevices) -> Store:
-        watch = self._black_box.watch if self._start.stores_state else None
+        observer = self._capture_service.alarm_detector if self._arguments.stores_state else None
         ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
-        accumulator = Accumulator(Events(read_machine_state(), stored_devices.events), self._history, ledger, watch)
+        events = Events(read_machine_state(), stored_devices.events)
+        accumulator = Accumulator(events, self._history, ledger, observer)
         return Store(platform.node(), node.clock, stored_devices.devices, accumulator, node.recorded, attribution)
 
     def _create_site(self, clock: Clock) -> Site:
@@ -159,7 +162,7 @@ class Service:
             instance=f"{int(clock.wall() * 1000):x}",
             owners=_owner_series(self._settings.attribution),
             peer_pages=self._compat_pages.pages,
-            flights=self._black_box.flights,
+            flights=self._capture_service.flights,
             read_counters=self._poller.read_counters,
         )
 
@@ -168,27 +171,25 @@ class Service:
         return WebServer(respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=limits)
 
     def _create_control_server(self, node: Node) -> ControlServer:
-        operators = OperatorRequestHandler(self._store, self._poller, self._source, self._metrics, self._remember)
+        operators = OperatorRequestHandler(self._store, self._poller, self._source, self._metrics, self._save_devices)
         return ControlServer(
             control.path_in(self._settings.state.runtime_directory),
-            {**operators.verbs, **self._maintenance.verbs, **self._black_box.verbs, **node.verbs()},
+            {**operators.verbs, **self._maintenance.verbs, **self._capture_service.verbs, **node.verbs()},
         )
 
-    def _create_owners(self, node: Node) -> Owners | None:
+    def _create_owners(self, node: Node) -> OwnerAccounting | None:
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
-        from telemetry_daemon.service.owners import Owners  # imported only if needed
+        from telemetry_daemon.service.owners import OwnerAccounting  # imported only if needed
 
-        settings, stores_state = self._settings, self._start.stores_state
-        return Owners(settings.attribution, settings.state.directory if stores_state else None, node.clock)
+        settings, stores_state = self._settings, self._arguments.stores_state
+        return OwnerAccounting(settings.attribution, settings.state.directory if stores_state else None, node.clock)
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError if an address is not available."""
         loop = asyncio.get_running_loop()
-        for signal_number in (
-            signal.SIGTERM,
-            signal.SIGINT,
-        ):  # installed first: a client that sees the open port may already send a signal
+        # The handlers are installed first: a client that sees the open port may already send a signal.
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, self._stop.set)
         self._site.stream_on(loop)
         self._store.set_change_callback(self._site.snapshot_changed)
@@ -198,7 +199,7 @@ class Service:
         await self._start_or_warn(self._control, _NO_CONTROL_WARNING)
         await self._start_or_warn(self._local_site, _NO_LOCAL_WARNING)
         self._set_daemon_metrics()
-        self._configure_black_box()
+        self._configure_capture_service()
         sources = self._node.sources(self._settings)
         self._node.play(self._store, self._history, sources)
         self._poller.start(sources)
@@ -208,11 +209,11 @@ class Service:
         self._watch_device_nodes()
         if self._owners is not None:
             self._poller.run_every("ledger", LEDGER_SECONDS, partial(self._owners.write, self._store))
-        if self._settings.attribution.enabled and self._start.stores_state:
+        if self._settings.attribution.enabled and self._arguments.stores_state:
             from telemetry_daemon.service.owners import CHECK_SECONDS as CHECK_JOBS_SECONDS
-            from telemetry_daemon.service.owners import JobFolder
+            from telemetry_daemon.service.owners import JobFolderWatcher
 
-            folder = JobFolder(self._settings.attribution.job_directory, self._poller.poll_now)
+            folder = JobFolderWatcher(self._settings.attribution.job_directory, self._poller.poll_now)
             self._poller.run_every("job folder", CHECK_JOBS_SECONDS, folder.check)
         if self._textfile.is_configured:
             self._poller.run_every("textfile", self._settings.export.textfile.interval, self._textfile.run)
@@ -250,11 +251,11 @@ class Service:
         self._poller.stop()
         self._textfile.end()
         self._node.close()
-        self._remember()
+        self._save_devices()
         if self._owners is not None:
             self._owners.end(self._store)
         timeout.cancel()
-        self._black_box.end(_LAST_FLIGHT_SECONDS)
+        self._capture_service.end(_LAST_FLIGHT_SECONDS)
 
     def _exit_unfinished(self) -> None:
         logger.warning("stopped before all tasks had ended", extra={"seconds": MAX_END_SECONDS})
@@ -268,7 +269,7 @@ class Service:
 
     def _configuration_headers(self) -> Mapping[str, str]:
         """Return headers that identify this configuration. Empty for simulations and recordings."""
-        if not self._start.stores_state:
+        if not self._arguments.stores_state:
             return {}
         return {READS_HEADER: settings_hash(self._settings), GIVEN_HEADER: self._input_hash}
 
@@ -319,8 +320,8 @@ class Service:
     async def _reload(self) -> None:
         systemd.reloading()
         try:
-            input_hash = self._start.input_hash()
-            settings = await asyncio.to_thread(self._start.reload_settings)
+            input_hash = self._arguments.input_hash()
+            settings = await asyncio.to_thread(self._arguments.reload_settings)
             web = settings.web
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await self._compat_pages.serve(settings, self._site.respond, self._rate_limits)
@@ -354,20 +355,20 @@ class Service:
         for name in list(self._poller.sources()):
             if settings.source(name) != previous.source(name):
                 self._poller.replace_source(name, partial(self._source, name))
-        self._configure_black_box()
+        self._configure_capture_service()
         self._site.rebuild_peer_pages()
         self._daemon_metrics.configure(settings)
         self._ranks.configure(settings.ranks)
 
-    def _configure_black_box(self) -> None:
-        if self._start.stores_state:
-            self._black_box.configure(self._settings)
+    def _configure_capture_service(self) -> None:
+        if self._arguments.stores_state:
+            self._capture_service.configure(self._settings)
 
     def _source(self, name: str) -> Source:
         return self._node.source(name, self._settings)
 
-    def _begin_round(self, *, ask: bool) -> Callable[[], bool]:
-        return self._poller.round_check(poll_now=ask)
+    def _begin_round(self, *, poll_now: bool) -> Callable[[], bool]:
+        return self._poller.round_check(poll_now=poll_now)
 
     async def _feed_watchdog(self, interval: float) -> None:
         """Notify systemd's watchdog while the event loop, the clock guard and the scheduler are running."""
@@ -381,13 +382,13 @@ class Service:
     def _housekeeping(self) -> None:
         self._daemon_metrics.set_pci(self._node.pci_counts())
         self._maintenance.save()
-        self._black_box.list_files()
-        self._remember()
+        self._capture_service.list_files()
+        self._save_devices()
         return_free_pages()
 
-    def _remember(self) -> None:
-        if self._memory is not None:
-            self._memory.save(self._store.identities(), self._store.open_events())
+    def _save_devices(self) -> None:
+        if self._devices_writer is not None:
+            self._devices_writer.save(self._store.identities(), self._store.open_events())
 
 
 def _owner_series(settings: AttributionSettings) -> OwnerSeries:

@@ -15,7 +15,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def return_large_blocks() -> None:
-    """Make glibc return large blocks to the system. Otherwise it keeps 17 MiB after a tool has printed without end."""
+    """Make glibc return large blocks to the system. Otherwise it keeps 17 MiB after a tool printed endless output."""
     _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""Attribution and ledger of a daemon, and a watch for new job files."""
+"""The attribution and the ledger of a daemon, and a watcher for new job files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCHEDULERS = ("slurm", "pbs", "flux")
 _CLOCK_TICK_NANOSECONDS = 1_000_000_000
 
 
-class Owners:
+class OwnerAccounting:
     """The attribution of cards to owners, and the ledger. Simulations and recordings do not save the ledger."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
@@ -56,7 +56,7 @@ def _privacy(settings: AttributionSettings, state_directory: str | None) -> Priv
     return replace(by_name, key=owner_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name
 
 
-class JobFolder:
+class JobFolderWatcher:
     """Polls the schedulers' sources immediately after a change in the folder of job files."""
 
     def __init__(self, path: str, poll_source: Callable[[str], object]) -> None:

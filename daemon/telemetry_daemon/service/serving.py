@@ -14,7 +14,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import ParserSet, load
 from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
-from telemetry_daemon.service.daemon import Service, ServiceStart
+from telemetry_daemon.service.daemon import Service, ServiceArguments
 from telemetry_daemon.service.memory import collect_garbage_less_often, return_large_blocks, use_one_heap
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
@@ -34,21 +34,21 @@ _SWITCH_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """A recording to play. `at` is the start position."""
+class ReplayArguments:
+    """The recording to replay, the options, and the position at which the replay starts."""
 
     path: Path
     options: PlaybackOptions
-    at: RecordingTime | None = None
+    start: RecordingTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The source of devices that replace those of this machine: simulated cards or a recording."""
+    """What replaces the devices of this machine: simulated cards (`demo`) or a recording."""
 
     demo: str | None = None
     faults: str | None = None
-    recording: Recording | None = None
+    recording: ReplayArguments | None = None
 
 
 def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
@@ -65,8 +65,8 @@ def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
-    tap = CaptureFeed()
-    node = _node(replacement, loaded, clock, tap)
+    capture_feed = CaptureFeed()
+    node = _node(replacement, loaded, clock, capture_feed)
     source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
     inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
     if not settings.all_known(source_names, loaded.polls):
@@ -78,9 +78,9 @@ def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
     def input_hash() -> str:
         return inputs_hash(inputs.path, inputs.environment)
 
-    start = ServiceStart(settings, reload_settings, isinstance(node, RealNode), input_hash, tap)
+    arguments = ServiceArguments(settings, reload_settings, isinstance(node, RealNode), input_hash, capture_feed)
     try:
-        return asyncio.run(_serve(Service(start, node, clock)))
+        return asyncio.run(_serve(Service(arguments, node, clock)))
     except ListenError as error:
         # Systemd tries again: at boot, the address may be missing, or the last daemon may still use the port.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
@@ -95,14 +95,14 @@ async def _serve(service: Service) -> int:
     return status
 
 
-def _node(replacement: Replacement, loaded: ParserSet, clock: Clock, tap: CaptureFeed) -> Node:
+def _node(replacement: Replacement, loaded: ParserSet, clock: Clock, capture_feed: CaptureFeed) -> Node:
     if replacement.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
-        return DemoNode(replacement.demo, clock, tap, replacement.faults, PAST_SECONDS)
+        return DemoNode(replacement.demo, clock, capture_feed, replacement.faults, PAST_SECONDS)
     if replacement.recording is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 
         recording = replacement.recording
-        return ReplayNode(recording.path, loaded, clock, recording.options, recording.at)
-    return RealNode(loaded, clock, tap)
+        return ReplayNode(recording.path, loaded, clock, recording.options, recording.start)
+    return RealNode(loaded, clock, capture_feed)

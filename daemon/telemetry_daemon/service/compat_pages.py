@@ -16,7 +16,7 @@ from telemetry_daemon.web.clients import RateLimits
 from telemetry_daemon.web.messages import Handler
 
 if TYPE_CHECKING:  # imported when such a page is requested
-    from telemetry_daemon.service.peer_sites import PeerSites
+    from telemetry_daemon.service.compat_servers import CompatServers
     from telemetry_daemon.site.peer_pages import PeerPages
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def _address() -> str:
 
 
 class CompatPages:
-    """Serves pages in the format of other exporters. `on_change` receives whether the address of each is served."""
+    """Serves pages in the format of other exporters. `on_change` receives whether each page's address is served."""
 
     def __init__(
         self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, reports_owners: bool
@@ -49,7 +49,7 @@ class CompatPages:
         self._settings = settings
         self._on_change = on_change
         self._reports_owners = reports_owners
-        self._sites: PeerSites | None = None
+        self._servers: CompatServers | None = None
         self._errors: Mapping[str, str] = {}
         self._serve_lock = asyncio.Lock()
         self._retry: asyncio.Task[None] | None = None
@@ -66,12 +66,12 @@ class CompatPages:
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
         """Serve the pages at their configured addresses. Retry an address that is in use. Raises WebError."""
-        if self._sites is None and any(compat.listen_address for compat in settings.compat.values()):
-            from telemetry_daemon.service.peer_sites import PeerSites
+        if self._servers is None and any(compat.listen_address for compat in settings.compat.values()):
+            from telemetry_daemon.service.compat_servers import CompatServers
 
-            self._sites = PeerSites(site, limits)
-        if self._sites is not None:
-            await self._serve(self._sites, settings)
+            self._servers = CompatServers(site, limits)
+        if self._servers is not None:
+            await self._serve(self._servers, settings)
         if any(self._errors.values()) and self._retry is None:
             self._retry = asyncio.get_running_loop().create_task(self._retry_serving())
 
@@ -79,12 +79,12 @@ class CompatPages:
         """Stop serving the pages."""
         if self._retry is not None:
             self._retry.cancel()
-        if self._sites is not None:
-            await self._sites.close()
+        if self._servers is not None:
+            await self._servers.close()
 
-    async def _serve(self, sites: PeerSites, settings: Settings) -> None:
+    async def _serve(self, servers: CompatServers, settings: Settings) -> None:
         async with self._serve_lock:
-            errors = await sites.serve(settings)
+            errors = await servers.serve(settings)
             self._settings = settings
         for name, error in errors.items():
             if error != self._errors.get(name) and error:
@@ -92,16 +92,16 @@ class CompatPages:
                     "a page in another exporter's format is not served", extra={"exporter": name, "error": error}
                 )
             elif error != self._errors.get(name):
-                facts = {"exporter": name, "address": ", ".join(sites.addresses[name])}
+                facts = {"exporter": name, "address": ", ".join(servers.addresses[name])}
                 logger.info("serving a page in another exporter's format", extra=facts)
         self._errors = errors
         self._on_change({name: not error for name, error in errors.items()})
 
     async def _retry_serving(self) -> None:
-        while self._sites is not None and any(self._errors.values()):
+        while self._servers is not None and any(self._errors.values()):
             await asyncio.sleep(_RETRY_SECONDS)  # a port in use gives no notice when it becomes free
             try:
-                await self._serve(self._sites, self._settings)
+                await self._serve(self._servers, self._settings)
             except WebError as error:  # the web configuration file is invalid now; a later attempt may succeed
                 logger.warning("pages in other exporters' formats are not served", extra={"error": error})
         self._retry = None

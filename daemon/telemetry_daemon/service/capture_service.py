@@ -11,9 +11,9 @@ from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.packing import GZIP, zlib
-from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, Bursts, Rank
-from telemetry_daemon.recordings.flight_recorder import FlightRecorder, Writer
-from telemetry_daemon.recordings.last_minutes import CaptureFeed, Line, RecentCaptures
+from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, FlightFilePolicy, Severity
+from telemetry_daemon.recordings.flight_recorder import FlightFileWriter, FlightRecorder
+from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine, RecentCaptures
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import Stream
 from telemetry_daemon.state import flights
@@ -33,34 +33,34 @@ _LAST_FILE_SECONDS = 6.0
 class BeginRound(Protocol):
     """Starts a round, in which each poll runs once. Returns a function that reports whether the round has ended."""
 
-    def __call__(self, *, ask: bool) -> Callable[[], bool]:
-        """If `ask` is true, run all polls now. Otherwise, polls since the start of the daemon are part of the round."""
+    def __call__(self, *, poll_now: bool) -> Callable[[], bool]:
+        """If `poll_now` is true, run all polls now. Otherwise, polls since the start of the daemon are part of the round."""
 
 
 @dataclass(frozen=True, slots=True)
 class _EnabledRecorder:
-    ring: RecentCaptures
+    recent_captures: RecentCaptures
     recorder: FlightRecorder
 
 
-class BlackBox:
-    """Records captures if configured, or while a command requests them. Alarms during maintenance have the lowest rank."""
+class CaptureService:
+    """Records captures if configured, or while a command requests them. Alarms during maintenance have the lowest severity."""
 
     def __init__(
         self,
-        tap: CaptureFeed,
+        capture_feed: CaptureFeed,
         clock: Clock,
         begin_round: BeginRound,
-        in_maintenance: Callable[[], bool] = lambda: False,
+        is_in_maintenance: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._tap = tap
+        self._capture_feed = capture_feed
         self._clock = clock
         self._begin_round = begin_round
-        self._in_maintenance = in_maintenance
+        self._is_in_maintenance = is_in_maintenance
         self._enabled: _EnabledRecorder | None = None
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
-        self.watch = AlarmDetector(self._on_alarm, clock.monotonic)
+        self.alarm_detector = AlarmDetector(self._on_alarm, clock.monotonic)
         self.verbs = {"captures": Stream(control_requests.Captures, self._send_captures)}
 
     def configure(self, settings: Settings) -> None:
@@ -70,19 +70,19 @@ class BlackBox:
             self.end(_LAST_FILE_SECONDS)
         elif self._enabled is None:
             self.list_files()
-            ring = RecentCaptures()
-            writer = Writer(settings.state.directory, settings.parsers.paths)
-            bursts = Bursts(self._clock.monotonic, self._times())
+            recent_captures = RecentCaptures()
+            writer = FlightFileWriter(settings.state.directory, settings.parsers.paths)
+            policy = FlightFilePolicy(self._clock.monotonic, self._times())
             self._enabled = _EnabledRecorder(
-                ring, FlightRecorder(ring, bursts, partial(self._write, writer), self._clock)
+                recent_captures, FlightRecorder(recent_captures, policy, partial(self._write, writer), self._clock)
             )
-            self._tap.add_listener(ring.add, lambda: None)
+            self._capture_feed.add_listener(recent_captures.add, lambda: None)
 
     def end(self, seconds: float) -> None:
         """Disable the recorder. Files that are being written have this many seconds to finish."""
         enabled, self._enabled = self._enabled, None
         if enabled is not None:
-            self._tap.remove_listener(enabled.ring.add)
+            self._capture_feed.remove_listener(enabled.recent_captures.add)
             enabled.recorder.end(seconds)
 
     def flights(self) -> tuple[Flight, ...]:
@@ -99,7 +99,7 @@ class BlackBox:
             self._flights = ()
             log.debug("the flight recorder's files cannot be listed", extra={"error": error})
 
-    def _write(self, writer: Writer, name: str, packed: Iterable[bytes], seconds: float) -> str:
+    def _write(self, writer: FlightFileWriter, name: str, packed: Iterable[bytes], seconds: float) -> str:
         error_text = writer.write(name, packed, seconds)
         self.list_files()
         return error_text
@@ -113,7 +113,7 @@ class BlackBox:
     def _on_alarm(self, alarm: Alarm) -> None:
         enabled = self._enabled
         if enabled is not None:
-            enabled.recorder.on_alarm(replace(alarm, rank=Rank.MINOR) if self._in_maintenance() else alarm)
+            enabled.recorder.on_alarm(replace(alarm, severity=Severity.MINOR) if self._is_in_maintenance() else alarm)
 
     async def _send_captures(
         self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -121,20 +121,20 @@ class BlackBox:
         queue = _CaptureQueue(asyncio.get_running_loop())
         earlier = partial(self._earlier_captures, minutes=request.minutes_before)
         try:
-            for packed in self._tap.add_listener(queue.add, earlier) if request.live else earlier():
+            for packed in self._capture_feed.add_listener(queue.add, earlier) if request.live else earlier():
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
-                has_round_ended = self._begin_round(ask=self._enabled is None)
+                has_round_ended = self._begin_round(poll_now=self._enabled is None)
                 await _send_until_disconnect(queue, has_round_ended, reader, writer)
         finally:
-            self._tap.remove_listener(queue.add)
+            self._capture_feed.remove_listener(queue.add)
 
     def _earlier_captures(self, *, minutes: bool) -> Iterator[bytes]:
         enabled = self._enabled
         if enabled is None:
             return iter(())
-        return enabled.ring.packed() if minutes else enabled.ring.newest()
+        return enabled.recent_captures.packed() if minutes else enabled.recent_captures.newest()
 
 
 class _CaptureQueue:
@@ -146,7 +146,7 @@ class _CaptureQueue:
         self._waiting_bytes = 0
         self._dropped = 0
 
-    def add(self, line: Line) -> None:
+    def add(self, line: CaptureLine) -> None:
         """Queue a capture. Thread-safe."""
         self._loop.call_soon_threadsafe(self._enqueue, line.text)
 
@@ -161,7 +161,6 @@ class _CaptureQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the queue is empty."""
         return self._waiting.empty()
 
     def end_round(self) -> None:

@@ -21,7 +21,7 @@ _HEALTH_PATHS = ("/health", HEALTH_PATH)
 _TEXT = "text/plain; charset=utf-8"
 
 
-class PeerSites:
+class CompatServers:
     """Serves each page at its configured address, with the access rules of [web]."""
 
     def __init__(self, site: Handler, limits: RateLimits) -> None:
@@ -51,9 +51,9 @@ class PeerSites:
             if name in self._servers:
                 await self._servers[name].reconfigure(compat.listen_address, web.config_file, web.allowed_hosts)
                 return ""
-            answer = partial(self._answer, name)
+            respond = partial(self._respond, name)
             server = WebServer(
-                answer, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=self._limits
+                respond, compat.listen_address, web.config_file, allowed_hosts=web.allowed_hosts, limits=self._limits
             )
             await server.start()
             self._servers[name] = server
@@ -63,7 +63,7 @@ class PeerSites:
             raise WebError(f"compat.{name}.listen_address: {error}") from error
         return ""
 
-    def _answer(self, name: str, request: Request) -> Response:
+    def _respond(self, name: str, request: Request) -> Response:
         if request.path == _METRICS:
             return self._site(replace(request, path=f"{PEERS_PATH}{name}"))
         if request.path in _HEALTH_PATHS:
