@@ -7,10 +7,7 @@ STAGE is a JSON file, which is read again before each poll:
 - `once`: `[act, positions]`, done one time for each line that is added;
 - `readings`: `[position, metric, label, value]`, replaces the simulator's reading; a word as value is the reason of its absence;
 - `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, reported at each poll;
-- `owners`: `[position, kind, name, user]`, the owner of a card, shown if `attribution.enabled` is set;
-- `hostname`: the node's name, read once;
-- `past_seconds`: the daemon's clock starts so far in the past and runs 15 times as fast until it reaches the present. Read once. An interval of
-  0.2 s, the shortest, is three seconds meanwhile.
+- `owners`: `[position, kind, name, user]`, the owner of a card, shown if `attribution.enabled` is set.
 
 The cards are not marked as simulated, so that the daemon remembers them as real ones.
 """
@@ -18,9 +15,7 @@ The cards are not marked as simulated, so that the daemon remembers them as real
 import argparse
 import asyncio
 import json
-import platform
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +46,6 @@ from telemetry_parsers.vendors import BY_WORD
 # An act that lasts is done at every poll, and holds beyond the next one.
 _WHILE_SECONDS = 10.0
 _FOR_EVER = 1e9
-_HURRY = 15.0
 _TRAINING = PATTERNS[0]
 
 
@@ -189,26 +183,14 @@ def _with_what_is_told(
     )
 
 
-def clock_from(past_seconds: float) -> Clock:
-    begun = time.monotonic()
-
-    def behind() -> float:
-        return max(0.0, past_seconds - (_HURRY - 1) * (time.monotonic() - begun))
-
-    return Clock(lambda: time.monotonic() - behind(), lambda: time.time() - behind())
-
-
 def main() -> None:
     stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
-    staged = read_stage(stage)
-    hostname = staged.get("hostname", platform.node())
-    platform.node = lambda: hostname
     options.add_config(arguments)
     options.add_flags(arguments)
     inputs = options.inputs(arguments.parse_args(sys.argv[3:]))
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)
-    clock = clock_from(staged.get("past_seconds", 0.0))
+    clock = Clock()
     tap = CaptureFeed()
     service = Service(
         ServiceArguments(settings, lambda: file.load(inputs), capture_feed=tap), StagedNode(stage, clock, tap), clock

@@ -1,44 +1,42 @@
-"""Draws the page's pictures in docs/images, of staged nodes that have half an hour behind them: `make page-pictures`."""
+"""Draws the page's pictures in docs/images, of simulated nodes with a lost and a hot card: `make page-pictures`."""
 
 import base64
 import struct
 import sys
 import tempfile
-import time
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from kits.browser import Tab, chromium
 from kits.captures import ROOT
-from page.nodes import Node
+from kits.daemon import Daemon
 from page.view import View
 
 IMAGES = ROOT / "docs" / "images"
-PAST_SECONDS = 1800.0
-# While the node catches up with now, its clock runs 15 times as fast: an incident of its last minutes begins here.
-INCIDENT_AFTER_SECONDS = 105.0
-CAUGHT_UP_SECONDS = 135.0
-CONFIG = "[sources.nvml]\ninterval = 0.2\n"
+# The daemon of a simulated node with this name instead of the machine's.
+COMMAND = (
+    sys.executable,
+    "-c",
+    "import platform, sys; platform.node = lambda: 'gpu-07'; from telemetry_daemon.cli import main; sys.exit(main())",
+)
 MAX_BYTES = 200_000
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A node, which of its cards gets hot at work and which is lost in the end, and the screen that shows it."""
+    """The simulated cards of a node, and the screen that shows its page."""
 
     name: str
     cards: str
-    hot: int
-    lost: int
     width: int
     scale: float
     theme: str
 
 
 PICTURES = (
-    Picture("telemetry-page", "16xnvidia", 5, 11, 1280, 1.0, "light"),
-    Picture("telemetry-page-full-node", "128xnvidia", 77, 40, 2560, 0.75, "dark"),
+    Picture("telemetry-page", "16xnvidia", 1280, 1.0, "light"),
+    Picture("telemetry-page-full-node", "128xnvidia", 2560, 0.75, "dark"),
 )
 
 
@@ -84,21 +82,12 @@ def smaller(tab: Tab, png: bytes) -> bytes:
 
 
 def draw(tab: Tab, picture: Picture, folder: Path) -> bytes:
-    node = Node(folder, picture.cards, {"hostname": "gpu-07", "past_seconds": PAST_SECONDS}, CONFIG)
-    with node.daemon():
-        time.sleep(INCIDENT_AFTER_SECONDS)
-        node.say(
-            once=[["training", [picture.hot]]],
-            lasting=[["hot", [picture.hot]], ["lost", [picture.lost]]],
-            readings=[[picture.hot, "temperature_critical_celsius", "memory", 105.0]],
-        )
-        time.sleep(CAUGHT_UP_SECONDS - INCIDENT_AFTER_SECONDS)
+    with Daemon(folder, command=COMMAND, arguments=("--demo", picture.cards, "--fault", "lost,hot")) as daemon:
         tab.resize(picture.width, 720, picture.scale)
         tab.prefer(color_scheme=picture.theme)
-        tab.open(node.url)
-        View(tab).await_live()
-        View(tab).await_news()
-        for _ in range(2):  # what is drawn grows with the screen
+        tab.open(f"http://{daemon.address}/")
+        tab.until(lambda: "over its limit" in tab.text(".troubles") and "lost" in tab.text(".troubles"), "both faults")
+        for _ in range(2):  # the charts grow with the screen
             tab.resize(picture.width, tab.evaluate("document.documentElement.scrollHeight"), picture.scale)
             View(tab).await_news()
         drawn = tab.picture()

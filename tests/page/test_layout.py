@@ -48,6 +48,10 @@ def test_a_full_node_fits_a_large_screen_and_its_map_a_phone(tab: Tab, demo: Dem
     view = View(tab)
     view.await_live()
     tab.until(lambda: len(view.devices()) == 128, "all cards")
+    cut = "[...document.querySelectorAll('.dense :is(th:first-child, td:nth-child(2))')].filter((e) => e.scrollWidth > e.clientWidth)"
+    assert tab.evaluate(cut + ".map((cell) => `${cell.innerText} ${cell.scrollWidth} ${cell.clientWidth}`)") == [], (
+        "names and states are whole beside the owners"
+    )
     troubles = tab.evaluate("document.querySelector('.troubles').offsetHeight")
     assert below_the_screen(tab) <= troubles, "the cards fit, whatever else there is to report"
     tab.resize(390, 844)
