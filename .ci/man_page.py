@@ -228,7 +228,7 @@ def _files() -> dict[str, str]:
         f"{settings.state.directory}/{JOBS}": "What owners had of the cards: a line of JSON for each that ended.",
         f"{settings.state.directory}/{LEDGER}": "The same of those that have not ended, so that the daemon goes on with it after a restart.",
         str(
-            control.path_in(settings.state.runtime_directory)
+            control.socket_path(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",
         str(
             local_socket_in(settings.state.runtime_directory)

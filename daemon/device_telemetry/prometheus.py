@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric as ClientMetric
 from prometheus_client.registry import Collector as BaseCollector
 
 from device_telemetry.node_types import TelemetryError
-from device_telemetry.reading import read_document
-from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
+from device_telemetry.reading import read_as
+from telemetry_daemon.remote.foreign_documents import DocumentError, to_snapshot
 from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import Family, columns_of, families
 from telemetry_exporters.snapshot_filter import clean_snapshot, family_name
@@ -42,7 +42,7 @@ class Collector(BaseCollector):
         yield from client_metrics
 
     def _families(self) -> Iterator[ClientMetric]:
-        snapshot = clean_snapshot(snapshot_of(read_document(self._url, self._timeout)))
+        snapshot = clean_snapshot(to_snapshot(read_as(self._url, self._timeout)))
         columns = columns_of(snapshot, DaemonSamples())
         for family in families(snapshot, columns):
             if family.metric.scope in _SCOPES:

@@ -14,7 +14,7 @@ from typing import Any
 
 from device_telemetry.node_types import Node, NotReachableError, NotUnderstoodError, node_of
 from telemetry_daemon.config.inputs import runtime_directory
-from telemetry_daemon.remote.http_client import Address, AddressError, Client, Credentials, NodeError, address_of
+from telemetry_daemon.remote.http_client import Address, AddressError, Client, Credentials, NodeError, node_address
 from telemetry_daemon.web.addresses import local_socket_in
 
 _PATH = "/api/v1/snapshot"
@@ -34,7 +34,7 @@ def _sleep(seconds: float) -> bool:
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
     """Read the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), or this node by default. Raises TelemetryError."""
-    return node_of(read_document(url, timeout))
+    return node_of(read_as(url, timeout))
 
 
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
@@ -53,7 +53,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
     return map(node_of, documents(interval, url, pause))
 
 
-def read_document(url: str | None, timeout: float) -> Any:
+def read_as(url: str | None, timeout: float) -> Any:
     """Return the snapshot document of the daemon, or of the tools without a daemon. Raises TelemetryError."""
     address = _address(url)
     if address is not None:
@@ -87,7 +87,7 @@ def _address(url: str | None) -> Address | None:
         if not isinstance(url, str):
             raise TypeError(f"an address must be a string such as 'localhost:{url}' or 'gpu-17', not {url!r}")
         try:
-            return address_of(url)
+            return node_address(url)
         except AddressError as error:
             raise NotReachableError(str(error)) from None
     directory = runtime_directory(None, os.environ)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.remote.control_socket import ControlServer, RefusedError, Verb, ask, path_in
+from telemetry_daemon.remote.control_socket import ControlServer, Handler, RefusedError, send_request, socket_path
 from telemetry_parsers.model import Plain
 
 
@@ -26,17 +26,17 @@ class Repeat:
 
 
 VERBS = {
-    "echo": Verb(Echo, lambda _: {"got": "it"}),
-    "repeat": Verb(Repeat, lambda request: {"got": request.text * request.times}),
+    "echo": Handler(Echo, lambda _: {"got": "it"}),
+    "repeat": Handler(Repeat, lambda request: {"got": request.text * request.times}),
 }
 
 
 def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
     async def serve() -> Plain:
-        server = ControlServer(path_in(str(folder)), VERBS)
+        server = ControlServer(socket_path(str(folder)), VERBS)
         await server.start()
         try:
-            return await asyncio.to_thread(client, path_in(str(folder)))
+            return await asyncio.to_thread(client, socket_path(str(folder)))
         finally:
             await server.close()
 
@@ -57,7 +57,7 @@ def said_back(path: Path, line: bytes) -> bytes:
 
 
 def test_a_verb_is_answered(tmp_path: Path) -> None:
-    assert with_server(tmp_path, lambda path: ask(path, "repeat", text="x", times=2)) == {"got": "xx"}
+    assert with_server(tmp_path, lambda path: send_request(path, "repeat", text="x", times=2)) == {"got": "xx"}
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_after_rubbish_the_next_one_is_served(tmp_path: Path, line: bytes) -> No
     def client(path: Path) -> Plain:
         answer = said_back(path, line)
         assert not answer or "error" in json.loads(answer)
-        return ask(path, "echo")
+        return send_request(path, "echo")
 
     assert with_server(tmp_path, client) == {"got": "it"}
 
 
 def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
     assert stat.S_IMODE(with_server(tmp_path, lambda path: path.stat().st_mode)) == 0o600
-    assert not path_in(str(tmp_path)).exists()
+    assert not socket_path(str(tmp_path)).exists()
 
 
 def test_a_refusal_says_why(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="the verbs are echo, repeat"):
-        with_server(tmp_path, lambda path: ask(path, "sing"))
+        with_server(tmp_path, lambda path: send_request(path, "sing"))

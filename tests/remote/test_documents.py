@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_daemon.remote.foreign_documents import DocumentError, past_of, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, to_history, to_snapshot
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_exporters.documents import history_json
@@ -51,17 +51,17 @@ def told_history():
 
 
 def test_a_document_reports_the_same_again():
-    assert document(snapshot_of(document())) == document()
+    assert document(to_snapshot(document())) == document()
 
 
 def test_the_table_of_what_was_reported_is_the_table_of_what_was_known():
-    assert table(snapshot_of(document()), 0, Colour.NEVER) == table(WHOLE, 0, Colour.NEVER)
-    assert [row.condition for row in rows(snapshot_of(document()))] == [row.condition for row in rows(WHOLE)]
+    assert table(to_snapshot(document()), 0, Colour.NEVER) == table(WHOLE, 0, Colour.NEVER)
+    assert [row.condition for row in rows(to_snapshot(document()))] == [row.condition for row in rows(WHOLE)]
 
 
 def test_history_is_reported_the_same_again():
     written, past = told_history()
-    read = past_of(written)
+    read = to_history(written)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
     for device, series in past.devices.items():
         for metric in series:
@@ -82,7 +82,7 @@ def test_an_older_document_is_enough():
         del device["allocations"]
         device["processes"] = [{key: process[key] for key in ("pid", "name")} for process in device["processes"]]
     del old["maintenance"]
-    assert [device.id for device in snapshot_of(old).devices] == [device.id for device in WHOLE.devices]
+    assert [device.id for device in to_snapshot(old).devices] == [device.id for device in WHOLE.devices]
 
 
 def test_a_newer_document_is_no_trouble():
@@ -90,7 +90,7 @@ def test_a_newer_document_is_no_trouble():
     new["devices"][0]["readings"]["something_new"] = {"a": 1.0}
     new["devices"][0]["absent"]["clock_hertz"] = {"video": "reasons_of_tomorrow"}
     new["devices"][0]["allocations"][0] |= {"basis": "of tomorrow", "owner": {"kind": "workflow", "name": "7"}}
-    read = snapshot_of(new).devices[0]
+    read = to_snapshot(new).devices[0]
     assert read.id == "GPU-00000000"
     assert [allocation.owner.name for allocation in read.allocations] == ["7", "ml/train-0/main"]
 
@@ -100,18 +100,18 @@ def test_a_share_that_is_none_is_refused(share):
     wrong = document()
     wrong["devices"][0]["allocations"][0]["share"] = share
     with pytest.raises(DocumentError, match="share"):
-        snapshot_of(wrong)
+        to_snapshot(wrong)
 
 
 def test_a_process_has_the_owner_that_its_device_has():
-    device = snapshot_of(document()).devices[0]
+    device = to_snapshot(document()).devices[0]
     assert [process.owner for process in device.processes] == [kit.JOB, kit.POD, None]
 
 
 def test_hostile_text_is_made_harmless():
     hostile = document()
     hostile["devices"][0]["model"] = "\x1b[2J\u202egpu\n" + "x" * 10_000
-    device = snapshot_of(hostile).devices[0]
+    device = to_snapshot(hostile).devices[0]
     assert device.model.isprintable()
     assert len(device.model) <= 256
 
@@ -147,13 +147,13 @@ def read(reader, given_document):
 @settings(max_examples=50)
 @given(broken(document()))
 def test_what_is_no_snapshot_is_refused_or_shown(given_document):
-    snapshot = read(snapshot_of, given_document)
+    snapshot = read(to_snapshot, given_document)
     assert snapshot is None or table(snapshot, 80, Colour.NEVER)
 
 
 @settings(max_examples=50)
 @given(broken(told_history()[0]))
 def test_what_is_no_history_is_refused_or_read(given_document):
-    past = read(past_of, given_document)
+    past = read(to_history, given_document)
     series = () if past is None else [line for device in past.devices.values() for line in device.values()]
     assert all(len(item.last) == past.slots for item in series)

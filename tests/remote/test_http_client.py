@@ -16,8 +16,8 @@ from telemetry_daemon.remote.http_client import (
     Client,
     Credentials,
     NodeError,
-    address_of,
-    addresses_of,
+    node_address,
+    node_addresses,
     parse_node_list,
 )
 from telemetry_daemon.web.messages import Response
@@ -35,7 +35,7 @@ from telemetry_daemon.web.server.open_connections import Deadlines
     ],
 )
 def test_an_address(text, authority, path, tls):
-    address = address_of(text)
+    address = node_address(text)
     assert (address.authority, address.path, address.is_tls) == (authority, path, tls)
 
 
@@ -44,16 +44,16 @@ def test_an_address(text, authority, path, tls):
 )
 def test_what_is_no_address_is_refused_in_one_line(text):
     with pytest.raises(AddressError) as refused:
-        address_of(text)
+        node_address(text)
     assert str(refused.value).isprintable()
     assert "secret" not in str(refused.value)
 
 
 def test_a_list_of_nodes():
     assert parse_node_list("node1\n# all of rack 2\n\n node2:9400  # slow\n") == ["node1", "node2:9400"]
-    assert [address.name for address in addresses_of(["a", "b", "a"])] == ["a", "b"]
+    assert [address.name for address in node_addresses(["a", "b", "a"])] == ["a", "b"]
     with pytest.raises(AddressError, match="256"):
-        addresses_of([f"node{number}" for number in range(257)])
+        node_addresses([f"node{number}" for number in range(257)])
 
 
 def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
@@ -61,7 +61,7 @@ def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
         local = tmp_path / "run" / "local.sock"
         daemon.until(local.exists)
         for address in (daemon.address, f"http://{daemon.address}", f"unix:{local}"):
-            client = Client(address_of(address))
+            client = Client(node_address(address))
             for _ in range(2):  # the second on the same connection
                 assert json.loads(client.get("/api/v1/history").body)["schema"] == "telemetry.history/1"
             names = client.events("/api/v1/events")
@@ -71,7 +71,7 @@ def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
 
 def test_a_connection_that_the_server_gave_up_is_made_again():
     with running_server(deadlines=Deadlines(idle=0.05, linger=0.05)) as server:
-        client = Client(address_of(f"127.0.0.1:{server.port}"))
+        client = Client(node_address(f"127.0.0.1:{server.port}"))
         assert client.get("/").body
         until(lambda: not any(server.statistics().connections.values()), "the end of the connection")
         assert client.get("/").body
@@ -87,7 +87,7 @@ def test_a_password_is_sent_and_not_shown():
 
     credentials = Credentials("me", "secret")
     with running_server(site) as server:
-        client = Client(address_of(f"127.0.0.1:{server.port}"), credentials)
+        client = Client(node_address(f"127.0.0.1:{server.port}"), credentials)
         client.get("/")
         client.close()
     assert seen == ["Basic bWU6c2VjcmV0"]
@@ -112,7 +112,7 @@ def test_another_answer_is_refused_in_one_line(answer, why):
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_answer_once, args=(server, answer), daemon=True).start()
         with pytest.raises(NodeError) as refused:
-            Client(address_of(f"127.0.0.1:{server.getsockname()[1]}")).get("/")
+            Client(node_address(f"127.0.0.1:{server.getsockname()[1]}")).get("/")
     assert why in str(refused.value)
     assert str(refused.value).isprintable()
 
@@ -126,12 +126,12 @@ def _answer_once(server, answer):
 
 def test_who_does_not_answer_is_given_up():
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(NodeError, match="no answer in time"):
-        Client(address_of(f"127.0.0.1:{silent.getsockname()[1]}"), seconds=0.2).get("/")
+        Client(node_address(f"127.0.0.1:{silent.getsockname()[1]}"), seconds=0.2).get("/")
 
 
 def test_without_a_listener(tmp_path):
     with pytest.raises(NodeError, match="no daemon answers"):
-        Client(address_of(f"unix:{tmp_path}/local.sock")).get("/")
+        Client(node_address(f"unix:{tmp_path}/local.sock")).get("/")
 
 
 class Events:
@@ -158,7 +158,7 @@ def test_a_stream_lasts_longer_than_any_answer_may_take(monkeypatch):
     now, events = 1000.0, Events()
     monkeypatch.setattr(http_client, "time", SimpleNamespace(monotonic=lambda: now))
     with running_server(lambda request: Response(200, (b": hello\n\n",), pieces=events)) as server:
-        names = Client(address_of(f"127.0.0.1:{server.port}"), seconds=60.0).events("/api/v1/events")
+        names = Client(node_address(f"127.0.0.1:{server.port}"), seconds=60.0).events("/api/v1/events")
         events.waiting.append(b"event: state\ndata: 1\n\n")
         assert next(names) == ("state", "1")
         for _ in range(5):

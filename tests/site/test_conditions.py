@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kits.planted_faults import FAULTS, NO_FAULTS, node_with
-from telemetry_daemon.remote.foreign_documents import snapshot_of
+from telemetry_daemon.remote.foreign_documents import to_snapshot
 from telemetry_daemon.site.pages import Links, page
 from telemetry_exporters.documents import stream_json
 from telemetry_exporters.documents.snapshot_json import render
@@ -37,7 +37,7 @@ def by_stream(node: Snapshot) -> dict[str, str]:
 
 
 def by_another_node(node: Snapshot) -> dict[str, str]:
-    there = snapshot_of(json.loads(render(node)))
+    there = to_snapshot(json.loads(render(node)))
     return {device_id: findings[0].word for device_id, findings in judge(there).items()}
 
 

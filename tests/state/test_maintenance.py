@@ -8,7 +8,7 @@ import pytest
 
 from kits.fed_node import FedNode
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.remote.control_requests import MaintenanceOn, NoArguments
+from telemetry_daemon.remote.control_requests import EmptyRequest, MaintenanceRequest
 from telemetry_daemon.service.daemon_metrics import DaemonMetrics
 from telemetry_daemon.service.operators import MaintenanceRequestHandler
 from telemetry_daemon.state.maintenance import MaintenanceState, path_in
@@ -230,14 +230,14 @@ def test_snapshot_is_kept_until_a_change(tmp_path: Path) -> None:
 
 def test_remaining_seconds_are_shown_until_the_end(tmp_path: Path) -> None:
     chores = Chores(tmp_path)
-    chores.desk.verbs["maintenance_on"].answer(MaintenanceOn(25.0, "new fans"))
+    chores.desk.verbs["maintenance_on"].answer(MaintenanceRequest(25.0, "new fans"))
     shown = []
     for _ in range(4):
         shown.append(chores.store.snapshot().maintenance)
         chores.keep_house(8.0)
     assert [maintenance.ends_in for maintenance in shown] == [25.0, 15.0, 5.0, -5.0]
     assert [maintenance.is_on for maintenance in shown] == [True, True, True, False]
-    chores.desk.verbs["maintenance_on"].answer(MaintenanceOn(25.0, ""))
+    chores.desk.verbs["maintenance_on"].answer(MaintenanceRequest(25.0, ""))
     assert chores.store.snapshot().maintenance.is_on
-    chores.desk.verbs["maintenance_off"].answer(NoArguments())
+    chores.desk.verbs["maintenance_off"].answer(EmptyRequest())
     assert not chores.store.snapshot().maintenance.is_on

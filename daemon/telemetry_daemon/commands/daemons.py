@@ -15,15 +15,15 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE, DaemonRefusedError
 from telemetry_daemon.commands.rendering import Result
 from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, inputs_hash
-from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, to_snapshot
 from telemetry_daemon.remote.http_client import (
     Address,
     AddressError,
     Client,
     Credentials,
     NodeError,
-    address_of,
-    addresses_of,
+    node_address,
+    node_addresses,
     parse_node_list,
 )
 from telemetry_daemon.terminal import exits
@@ -61,14 +61,14 @@ def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
     if file is not None and not from_file:
         raise CommandError(f"{file}: no nodes; write one node on each line")
     try:
-        return addresses_of([*texts, *from_file])
+        return node_addresses([*texts, *from_file])
     except AddressError as error:
         raise CommandError(str(error)) from None
 
 
 def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
     """Return the address of this node's local socket if a daemon answers this user there, else None."""
-    address = address_of(f"unix:{options.local_socket(arguments)}")
+    address = node_address(f"unix:{options.local_socket(arguments)}")
     return None if _connection_error(address, Credentials(), None) else address
 
 
@@ -119,10 +119,10 @@ def _is_served_by(port: int, user: int) -> bool:
 
 def local_addresses(settings: Settings) -> Iterator[Address]:
     """Yield the addresses at which this node's daemon may answer: its local socket and its listening addresses."""
-    yield address_of(f"unix:{local_socket_in(settings.state.runtime_directory)}")
+    yield node_address(f"unix:{local_socket_in(settings.state.runtime_directory)}")
     certificate = _certificate(settings.web.config_file)
     for text in settings.web.listen_address:
-        address = address_of(_address_to_connect(text))
+        address = node_address(_address_to_connect(text))
         yield address if address.unix or not certificate else replace(address, is_tls=True, certificate=certificate)
 
 
@@ -243,8 +243,8 @@ def _client_here(arguments: argparse.Namespace) -> Client:
 
 def _parse_snapshot(body: bytes, name: str, now: float | None) -> Result:
     try:
-        document = document_in(body)
-        snapshot = snapshot_of(document)
+        document = parse_document(body)
+        snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
     age = _age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)

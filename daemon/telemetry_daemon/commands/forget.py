@@ -12,7 +12,7 @@ from telemetry_daemon.commands.options import check_vendor
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.remote import control_socket as control
 from telemetry_daemon.remote.control_requests import ForgetResult
-from telemetry_daemon.remote.control_socket import ask_daemon
+from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor needs --all-lost; an ID already selects one device", status=exits.USAGE)
     settings = options.settings(arguments)
-    socket_path = control.path_in(settings.state.runtime_directory)
+    socket_path = control.socket_path(settings.state.runtime_directory)
     if not socket_path.exists():
         selects = (
             devices_file.vendor_filter(arguments.vendor)
@@ -56,9 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         result = _forget_in_file(arguments, selects, settings.state.directory)
     elif arguments.all_lost:
-        result = ask_daemon(settings, ForgetResult, "forget_lost", vendor=arguments.vendor)
+        result = daemon_answer(settings, ForgetResult, "forget_lost", vendor=arguments.vendor)
     else:
-        result = ask_daemon(settings, ForgetResult, "forget", id=arguments.id)
+        result = daemon_answer(settings, ForgetResult, "forget", id=arguments.id)
     if not result.forgotten and not result.events:
         _check_names(arguments, settings, result.lost)
     print(_result_text(arguments, result))

@@ -6,8 +6,8 @@ import argparse
 import time
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.remote.control_requests import MaintenanceEnded, MaintenanceState
-from telemetry_daemon.remote.control_socket import ask_daemon
+from telemetry_daemon.remote.control_requests import MaintenanceEndResult, MaintenanceState
+from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.state.maintenance import MAX_REASON_LENGTH
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -64,17 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     if arguments.action == "on":
         seconds = _DEFAULT_SECONDS if arguments.seconds is None else arguments.seconds
-        state = ask_daemon(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
+        state = daemon_answer(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
         save_error = state.not_kept
         print(_in_words(state))
         print("Let Prometheus scrape the node once more before a shutdown. To end: 'telemetry maintenance off'.")
     elif arguments.action == "off":
-        ended = ask_daemon(settings, MaintenanceEnded, "maintenance_off")
+        ended = daemon_answer(settings, MaintenanceEndResult, "maintenance_off")
         save_error = ended.not_kept
         print("maintenance is off" if ended.was_on else "the node was not in maintenance")
     else:
         save_error = ""
-        print(_in_words(ask_daemon(settings, MaintenanceState, "maintenance")))
+        print(_in_words(daemon_answer(settings, MaintenanceState, "maintenance")))
     if save_error:
         raise CommandError(f"a restart of the daemon undoes this: {save_error}", status=exits.PROBLEMS)
     return exits.OK

@@ -77,11 +77,11 @@ def _substitute_from_daemon(settings: Settings) -> Substitute:
         if not tool_lock.is_busy(answer.capture.failure):
             return answer
         from telemetry_daemon.remote import control_socket as control
-        from telemetry_daemon.remote.foreign_documents import DocumentError, snapshot_of
+        from telemetry_daemon.remote.foreign_documents import DocumentError, to_snapshot
 
         try:
-            document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
-            report = _source_report(snapshot_of(document), source.name)
+            document = control.send_request(control.socket_path(settings.state.runtime_directory), "snapshot")
+            report = _source_report(to_snapshot(document), source.name)
         except (control.ControlError, DocumentError) as error:
             logging.getLogger(__name__).info(
                 "the tool is in use by another process", extra={"source": source.name, "error": error}

@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.remote.control_requests import ReleaseResult
-from telemetry_daemon.remote.control_socket import ask_daemon
+from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the request to the running daemon. Return 2 if a process may still hold the device, and print its PID."""
-    answer = ask_daemon(
+    answer = daemon_answer(
         options.settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
     )
     left_behind = ", ".join(map(str, answer.left_behind))

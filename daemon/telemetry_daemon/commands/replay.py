@@ -8,7 +8,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.recordings import playback_clock
 from telemetry_daemon.recordings.survey import TIME_FORMS
 from telemetry_daemon.remote.control_requests import ReplayState
-from telemetry_daemon.remote.control_socket import ask_daemon
+from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(value) != (action in _VALUES):
         remedy = f"give {_VALUES[action]}" if action in _VALUES else f"leave '{value}' out"
         raise CommandError(f"telemetry replay {action}: {remedy}")
-    playback = ask_daemon(options.settings(arguments), ReplayState, "replay", action=action, value=value)
+    playback = daemon_answer(options.settings(arguments), ReplayState, "replay", action=action, value=value)
     mode = f", {playback.how}" if playback.how else ""
     position, length = human.seconds(round(playback.place)), human.seconds(round(playback.length))
     print(f"{position} of {length}: {human.utc(playback.shown)} as recorded{mode}")

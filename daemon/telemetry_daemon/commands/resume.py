@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.remote.control_requests import ResumeResult
-from telemetry_daemon.remote.control_socket import ask_daemon
+from telemetry_daemon.remote.control_socket import daemon_answer
 from telemetry_daemon.terminal import exits
 
 EXAMPLES = {"telemetry resume nvml": "Poll NVML again."}
@@ -20,6 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the request to the running daemon."""
-    answer = ask_daemon(options.settings(arguments), ResumeResult, "resume", source=arguments.source)
+    answer = daemon_answer(options.settings(arguments), ResumeResult, "resume", source=arguments.source)
     print(f"resumed {arguments.source}" if answer.resumed else f"{arguments.source} was not released")
     return exits.OK

@@ -17,7 +17,7 @@ from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.guarded.folders import UnsafeError
 from telemetry_daemon.processes import short_lived
 from telemetry_daemon.readers.tool_path import ToolSearch
-from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, InvalidResponseError, NodeError
 from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -160,8 +160,8 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
         with suppress(NodeError):  # the version is unknown if the page has another path
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
-        document = document_in(answer.body)
-        snapshot = snapshot_of(document)
+        document = parse_document(answer.body)
+        snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
 

@@ -35,7 +35,7 @@ from telemetry_daemon.masking.mask import Mask
 from telemetry_daemon.recordings import recorder
 from telemetry_daemon.recordings.parsed_captures import report_of
 from telemetry_daemon.remote.control_socket import ControlError
-from telemetry_daemon.remote.foreign_documents import DocumentError, document_in
+from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.version import __version__
@@ -221,7 +221,7 @@ def _daemon(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     bundle.add_document("snapshot.json", "the daemon's readings", daemon.view.document)
     try:
         with closing(Client(daemon.address, material.credentials, _HISTORY_SECONDS)) as client:
-            history = document_in(client.get(HISTORY).body)
+            history = parse_document(client.get(HISTORY).body)
         bundle.add_document("history.json", "the daemon's last half hour and its events", history)
     except NodeError as error:
         bundle.add_missing("history.json", str(error))

@@ -24,7 +24,7 @@ from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Rep
 from telemetry_parsers.recorded import Recorded
 
 if TYPE_CHECKING:  # not imported by commands that poll once
-    from telemetry_daemon.remote.control_socket import Verb
+    from telemetry_daemon.remote.control_socket import Handler
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
@@ -73,12 +73,12 @@ class Node(ABC):
     def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
         """Fill the store and history with recorded or simulated data before the polls start. A real machine has none."""
 
-    def verbs(self) -> Mapping[str, Verb]:
+    def verbs(self) -> Mapping[str, Handler]:
         """Return the requests of the control socket that only this kind of node implements, by name."""
         from telemetry_daemon.remote import control_requests
-        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
+        from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
-        return {"replay": Verb(control_requests.Replay, lambda _: {"error": _NOT_REPLAYING})}
+        return {"replay": Handler(control_requests.ReplayRequest, lambda _: {"error": _NOT_REPLAYING})}
 
     @abstractmethod
     def names(self) -> tuple[str, ...]:

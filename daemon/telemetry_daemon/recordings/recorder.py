@@ -274,7 +274,7 @@ class DaemonCaptures:
         longest_round: float,
         is_continued: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._path = control.path_in(runtime_directory)
+        self._path = control.socket_path(runtime_directory)
         self._seconds = seconds
         self._minutes_before = minutes_before
         self._is_continued = is_continued
@@ -283,7 +283,7 @@ class DaemonCaptures:
 
     def captures(self) -> Iterator[Capture]:
         """Yield past captures, then new ones. After the first round of polls, go on for some seconds if `is_continued()`."""
-        lines = control.lines(
+        lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
         is_round_complete = False
@@ -301,8 +301,8 @@ class DaemonCaptures:
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
     """Yield the captures of the last two minutes from the daemon's flight recorder. Raise ControlError on failure."""
-    path, until = control.path_in(runtime_directory), time.monotonic() + _MAX_SECONDS
-    for line in control.lines(path, "captures", lambda: until, minutes_before=True, live=False):
+    path, until = control.socket_path(runtime_directory), time.monotonic() + _MAX_SECONDS
+    for line in control.stream_lines(path, "captures", lambda: until, minutes_before=True, live=False):
         item = _parse_line(line)
         if isinstance(item, Capture):
             yield item

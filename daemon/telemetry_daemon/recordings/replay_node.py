@@ -26,7 +26,7 @@ from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:  # imported only by the daemon and by viewers
     from telemetry_daemon.remote import control_requests
-    from telemetry_daemon.remote.control_socket import Verb
+    from telemetry_daemon.remote.control_socket import Handler
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
@@ -105,14 +105,14 @@ class ReplayNode(Node):
     def _feed(self, store: Store, parsers: Mapping[str, Parser]) -> StoreFeed:
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
-    def verbs(self) -> Mapping[str, Verb]:
+    def verbs(self) -> Mapping[str, Handler]:
         """Return the control socket's request handler for `telemetry replay`."""
         from telemetry_daemon.remote import control_requests
-        from telemetry_daemon.remote.control_socket import Verb  # imports asyncio, which only the daemon needs
+        from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
-        return {"replay": Verb(control_requests.Replay, self._handle)}
+        return {"replay": Handler(control_requests.ReplayRequest, self._handle)}
 
-    def _handle(self, request: control_requests.Replay) -> Mapping[str, Plain]:
+    def _handle(self, request: control_requests.ReplayRequest) -> Mapping[str, Plain]:
         controls = self.controls
         try:
             if request.action == "seek":

@@ -14,21 +14,21 @@ _MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetRequest:
     """Forget this lost device. For a device that is present, close its open events instead."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetLost:
+class ForgetLostRequest:
     """Forget all lost devices, or only those of a vendor."""
 
     vendor: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleaseRequest:
     """Release a source for this many seconds, or until it is resumed if `seconds` is None."""
 
     source: str
@@ -36,7 +36,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceOn:
+class MaintenanceRequest:
     """Announce a maintenance window of this many seconds. If `reason` is None, a current window keeps its reason."""
 
     seconds: float
@@ -44,19 +44,19 @@ class MaintenanceOn:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSource:
+class SourceRequest:
     """The arguments of requests about one source: resume it, or read its jobs immediately."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class NoArguments:
+class EmptyRequest:
     """For requests without arguments: return the snapshot, return the maintenance state, or end the maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayRequest:
     """Control a replay. `value` is a position or a speed, as the user entered it."""
 
     action: str
@@ -64,7 +64,7 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Captures:
+class CapturesRequest:
     """Request recorded captures, of the last minutes or the newest of each poll, and then live ones if `live` is true."""
 
     minutes_before: bool
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceEnded:
+class MaintenanceEndResult:
     """The answer to a request to end maintenance. `not_kept` is the reason why the end will not survive a restart."""
 
     was_on: bool

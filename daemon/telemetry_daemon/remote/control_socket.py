@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
+class Handler:
     """A request: the dataclass of its arguments, and the function that returns the answer."""
 
     arguments: type
@@ -46,7 +46,7 @@ class Verb:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamHandler:
     """A request with a continuous answer: the dataclass of its arguments, and the function that sends the answer."""
 
     arguments: type
@@ -61,7 +61,7 @@ class RefusedError(ControlError):
     """The daemon refused the request. The text is its reason."""
 
 
-def path_in(runtime_directory: str) -> Path:
+def socket_path(runtime_directory: str) -> Path:
     """Return the path of the socket in a runtime directory."""
     return Path(runtime_directory) / "control.sock"
 
@@ -69,7 +69,7 @@ def path_in(runtime_directory: str) -> Path:
 class ControlServer:
     """Serves requests on the control socket."""
 
-    def __init__(self, path: Path, verbs: Mapping[str, Verb | Stream]) -> None:
+    def __init__(self, path: Path, verbs: Mapping[str, Handler | StreamHandler]) -> None:
         self._path = path
         self._verbs = verbs
         self._server: asyncio.Server | None = None
@@ -110,7 +110,7 @@ class ControlServer:
             if verb is None or not isinstance(request, dict):
                 return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
             arguments: Any = from_plain(verb.arguments, {key: value for key, value in request.items() if key != "verb"})
-            if isinstance(verb, Stream):
+            if isinstance(verb, StreamHandler):
                 await verb.serve(arguments, reader, writer)
                 return None
             # On another thread, because a release may take a second and scrapes must not wait.
@@ -119,7 +119,7 @@ class ControlServer:
             return {"error": f"{name}: {error}" if name else str(error)}
 
 
-def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
+def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """Send a request, and return the answer. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
         answer = decode_foreign(_receive_all(connection))
@@ -129,7 +129,7 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     return answer
 
 
-def lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
+def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
     """Yield lines until `deadline()`, a monotonic time, has passed or the daemon disconnects. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
         buffer = bytearray()
@@ -202,13 +202,13 @@ def _receive_all(connection: socket.socket) -> bytes:
     return bytes(data)
 
 
-def ask_daemon(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
+def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
     """Send a request, and return the answer, whose texts are safe to print on a terminal. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # not needed by the daemon
 
-    path = path_in(settings.state.runtime_directory)
+    path = socket_path(settings.state.runtime_directory)
     try:
-        return lenient.read(answer_type, dict(ask(path, verb, **arguments)))
+        return lenient.read(answer_type, dict(send_request(path, verb, **arguments)))
     except RefusedError as error:
         raise CommandError(str(error)) from None
     except ControlError as error:

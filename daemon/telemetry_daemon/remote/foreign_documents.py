@@ -59,7 +59,7 @@ class DocumentError(ValueError):
         super().__init__(f"{position} is not a valid {expected}")
 
 
-def document_in(body: bytes | str) -> Mapping[str, Any]:
+def parse_document(body: bytes | str) -> Mapping[str, Any]:
     """Return the JSON object in a response. Raises DocumentError."""
     try:
         plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
@@ -70,7 +70,7 @@ def document_in(body: bytes | str) -> Mapping[str, Any]:
     return plain
 
 
-def document_as(kind: type[T], document: object) -> T:
+def read_as(kind: type[T], document: object) -> T:
     """Return the document as this dataclass. Raises DocumentError."""
     try:
         return lenient.read(kind, document)
@@ -78,11 +78,11 @@ def document_as(kind: type[T], document: object) -> T:
         raise DocumentError("the answer", f"document: {error}") from None
 
 
-def snapshot_of(document: object) -> Snapshot:
+def to_snapshot(document: object) -> Snapshot:
     """Return the snapshot in a document. It never expires, and its monotonic time is 0. Raises DocumentError."""
-    item = document_as(SnapshotJson, document)
+    item = read_as(SnapshotJson, document)
     _check_schema("telemetry.snapshot/1", item.schema)
-    wall_time = _moment(item.time, "time")
+    wall_time = _unix_time(item.time, "time")
     return Snapshot(
         hostname=item.hostname or "",
         wall_time=wall_time,
@@ -96,13 +96,13 @@ def snapshot_of(document: object) -> Snapshot:
     )
 
 
-def past_of(document: object) -> Past:
+def to_history(document: object) -> Past:
     """Return the history in a document. Raises DocumentError."""
-    item = document_as(HistoryJson, document)
+    item = read_as(HistoryJson, document)
     _check_schema("telemetry.history/1", item.schema)
     slots = _count(item.slots, "slots", SLOTS)
     return Past(
-        start=_moment(item.start, "start"),
+        start=_unix_time(item.start, "start"),
         slots=slots,
         slot_seconds=max(0.001, item.slot_seconds),
         devices={
@@ -138,7 +138,7 @@ def _device(item: DeviceJson) -> MergedDevice:
         serial=item.serial,
         driver=item.driver,
         up=item.up,
-        last_read=_moment_or_none(item.last_read, f"last list of {item.id}"),
+        last_read=_unix_time_or_none(item.last_read, f"last list of {item.id}"),
         parent=item.parent,
         partition=item.partition,
         simulated=item.simulated,
@@ -211,12 +211,12 @@ def _health_from_json(item: PollJson, source: str) -> Health:
 
 
 def _maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_moment(item.until, "the end of the maintenance") - wall_time, item.reason or "")
+    return Maintenance(_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
 
 
 def _recorded(item: ReplayJson) -> Recorded:
-    shown = None if item.shown is None else _moment(item.shown, "the replay's moment")
-    return Recorded(_moment(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
+    shown = None if item.shown is None else _unix_time(item.shown, "the replay's moment")
+    return Recorded(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
 def _series(item: SeriesJson, slots: int, position: str) -> Series:
@@ -237,14 +237,14 @@ def _slots(values: tuple[float | None, ...], slots: int, position: str) -> array
     return array("f", numbers)
 
 
-def _count(value: int, position: str, most: int) -> int:
-    if not 0 <= value <= most:
-        raise DocumentError(position, f"number from 0 to {most}")
+def _count(value: int, position: str, largest: int) -> int:
+    if not 0 <= value <= largest:
+        raise DocumentError(position, f"number from 0 to {largest}")
     return value
 
 
 def _event(item: EventJson) -> PastEvent:
-    return PastEvent(_moment(item.time, "an event's time"), item.id, item.code, item.text or "")
+    return PastEvent(_unix_time(item.time, "an event's time"), item.id, item.code, item.text or "")
 
 
 def _allocation(item: AllocationJson, position: str) -> Allocation:
@@ -259,7 +259,7 @@ def _allocation(item: AllocationJson, position: str) -> Allocation:
         is_used=item.used,
         sources=item.sources,
         memory_used_bytes=_float(item.memory_used_bytes),
-        started=_moment_or_none(item.started, position),
+        started=_unix_time_or_none(item.started, position),
     )
 
 
@@ -292,7 +292,7 @@ def _process(item: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind,
         kind=item.kind if item.kind in ("compute", "graphics", "mps") else "",
         instance=item.instance or "",
         utilization_ratio=item.utilization_ratio,
-        started=_moment_or_none(item.started, f"start of a process on {device_id}"),
+        started=_unix_time_or_none(item.started, f"start of a process on {device_id}"),
         user=item.user or "",
         command=item.command or "",
         container=item.container or "",
@@ -304,11 +304,11 @@ def _float(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _moment_or_none(value: str | None, position: str) -> float | None:
-    return None if value is None else _moment(value, position)
+def _unix_time_or_none(value: str | None, position: str) -> float | None:
+    return None if value is None else _unix_time(value, position)
 
 
-def _moment(value: str, position: str) -> float:
+def _unix_time(value: str, position: str) -> float:
     try:
         time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if time.tzinfo is not None:

@@ -61,7 +61,7 @@ class Address:
         return f"{host}:{self.port}" if self.port else host
 
 
-def address_of(text: str) -> Address:
+def node_address(text: str) -> Address:
     """Return the address in a text such as HOST, HOST:PORT, http(s)://HOST:PORT/PATH or unix:/PATH. Raises AddressError."""
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
@@ -69,9 +69,9 @@ def address_of(text: str) -> Address:
         raise AddressError("a node's address must not contain a user and password; use --password-file")
     match = _ADDRESS.match(text)
     if match is None or not 0 < int(match["port"] or 1) <= 65535:
-        shown = cut(clean(text), _MAX_SHOWN_LENGTH)
+        short_text = cut(clean(text), _MAX_SHOWN_LENGTH)
         raise AddressError(
-            f"'{shown}' is not a valid node; use HOST, HOST:PORT, [IPV6]:PORT or http(s)://HOST[:PORT][/PATH]"
+            f"'{short_text}' is not a valid node; use HOST, HOST:PORT, [IPV6]:PORT or http(s)://HOST[:PORT][/PATH]"
         )
     from telemetry_daemon.config.settings import DEFAULT_PORT  # imported only for addresses with a host
 
@@ -81,9 +81,9 @@ def address_of(text: str) -> Address:
     return Address(text, host, port, (match["path"] or "").rstrip("/"), scheme == "https")
 
 
-def addresses_of(texts: list[str]) -> tuple[Address, ...]:
+def node_addresses(texts: list[str]) -> tuple[Address, ...]:
     """Return the addresses without duplicates, at most 256. Raises AddressError."""
-    addresses = tuple(dict.fromkeys(map(address_of, texts)))
+    addresses = tuple(dict.fromkeys(map(node_address, texts)))
     if len(addresses) > MAX_NODES:
         raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MAX_NODES}")
     return addresses
@@ -217,7 +217,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A response with status 200. Header names are in lower case."""
 
     headers: Mapping[str, str]
@@ -233,7 +233,7 @@ class Client:
         self._seconds = seconds
         self._connection: _Connection | None = None
 
-    def get(self, target: str) -> Answer:
+    def get(self, target: str) -> Response:
         """Send a request, and return the response. Raises NodeError."""
         was_connected = self._connection is not None
         try:
@@ -249,7 +249,7 @@ class Client:
         try:
             connection = self._open_connection()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))
-            _check(status)
+            _check_status(status)
             yield from _parse_events(_endless_pieces(connection, headers))
         except (InvalidResponseError, OSError) as error:
             raise _node_error(error) from error
@@ -263,7 +263,7 @@ class Client:
         if connection is not None:
             connection.close()
 
-    def _request(self, target: str) -> Answer:
+    def _request(self, target: str) -> Response:
         connection = self._open_connection()
         status, headers = connection.request(self._address.path + target, self._headers("application/json"))
         body = bytearray()
@@ -273,8 +273,8 @@ class Client:
                 raise InvalidResponseError("the answer is too long")
         if headers.get("connection", "").lower() == "close" or not connection.is_persistent:
             self.close()
-        _check(status)
-        return Answer(headers, bytes(body))
+        _check_status(status)
+        return Response(headers, bytes(body))
 
     def _open_connection(self) -> _Connection:
         if self._connection is None:
@@ -297,13 +297,13 @@ def _connect(address: Address, credentials: Credentials, seconds: float) -> sock
     if not address.is_tls:
         return connection
     try:
-        return _context(address, credentials).wrap_socket(connection, server_hostname=address.host)
+        return _tls_context(address, credentials).wrap_socket(connection, server_hostname=address.host)
     except BaseException:
         connection.close()
         raise
 
 
-def _context(address: Address, credentials: Credentials) -> SSLContext:
+def _tls_context(address: Address, credentials: Credentials) -> SSLContext:
     from ssl import VERIFY_X509_PARTIAL_CHAIN, create_default_context
 
     ca_file = credentials.ca_file or address.certificate
@@ -323,7 +323,7 @@ class _RefusedError(InvalidResponseError):
         self.status = status
 
 
-def _check(status: int) -> None:
+def _check_status(status: int) -> None:
     if status != 200:
         raise _RefusedError(status)
 

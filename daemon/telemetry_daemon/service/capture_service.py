@@ -15,7 +15,7 @@ from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, FlightFileP
 from telemetry_daemon.recordings.flight_recorder import FlightFileWriter, FlightRecorder
 from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine, RecentCaptures
 from telemetry_daemon.remote import control_requests
-from telemetry_daemon.remote.control_socket import Stream
+from telemetry_daemon.remote.control_socket import StreamHandler
 from telemetry_daemon.state import flights
 from telemetry_daemon.state.flights import Flight
 from telemetry_daemon.times import Clock
@@ -61,7 +61,7 @@ class CaptureService:
         self._state_directory = ""
         self._flights: tuple[Flight, ...] = ()
         self.alarm_detector = AlarmDetector(self._on_alarm, clock.monotonic)
-        self.verbs = {"captures": Stream(control_requests.Captures, self._send_captures)}
+        self.verbs = {"captures": StreamHandler(control_requests.CapturesRequest, self._send_captures)}
 
     def configure(self, settings: Settings) -> None:
         """Enable or disable the flight recorder."""
@@ -116,7 +116,7 @@ class CaptureService:
             enabled.recorder.on_alarm(replace(alarm, severity=Severity.MINOR) if self._is_in_maintenance() else alarm)
 
     async def _send_captures(
-        self, request: control_requests.Captures, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: control_requests.CapturesRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         queue = _CaptureQueue(asyncio.get_running_loop())
         earlier = partial(self._earlier_captures, minutes=request.minutes_before)

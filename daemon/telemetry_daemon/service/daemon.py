@@ -173,7 +173,7 @@ class Service:
     def _create_control_server(self, node: Node) -> ControlServer:
         operators = OperatorRequestHandler(self._store, self._poller, self._source, self._metrics, self._save_devices)
         return ControlServer(
-            control.path_in(self._settings.state.runtime_directory),
+            control.socket_path(self._settings.state.runtime_directory),
             {**operators.verbs, **self._maintenance.verbs, **self._capture_service.verbs, **node.verbs()},
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.remote import control_requests
-from telemetry_daemon.remote.control_socket import Verb
+from telemetry_daemon.remote.control_socket import Handler
 from telemetry_daemon.state.devices_file import vendor_filter
 from telemetry_daemon.state.maintenance import MAX_SECONDS, MaintenanceState, is_announceable
 from telemetry_daemon.state.store import Store
@@ -37,16 +37,16 @@ class OperatorRequestHandler:
         self._create_source = create_source
         self._metrics = metrics
         self._save_devices = save_devices
-        self.verbs: Mapping[str, Verb] = {
-            "forget": Verb(control_requests.Forget, self._forget),
-            "forget_lost": Verb(control_requests.ForgetLost, self._forget_lost),
-            "release": Verb(control_requests.Release, self._release),
-            "resume": Verb(control_requests.OfSource, self._resume),
-            "snapshot": Verb(control_requests.NoArguments, self._snapshot),
-            "jobs_changed": Verb(control_requests.OfSource, self._jobs_changed),
+        self.verbs: Mapping[str, Handler] = {
+            "forget": Handler(control_requests.ForgetRequest, self._forget),
+            "forget_lost": Handler(control_requests.ForgetLostRequest, self._forget_lost),
+            "release": Handler(control_requests.ReleaseRequest, self._release),
+            "resume": Handler(control_requests.SourceRequest, self._resume),
+            "snapshot": Handler(control_requests.EmptyRequest, self._snapshot),
+            "jobs_changed": Handler(control_requests.SourceRequest, self._jobs_changed),
         }
 
-    def _forget(self, request: control_requests.Forget) -> Mapping[str, Plain]:
+    def _forget(self, request: control_requests.ForgetRequest) -> Mapping[str, Plain]:
         device_id = request.id
         forgotten = self._store.forget(lambda lost: lost.id == device_id)
         codes = () if forgotten else self._store.close_events(device_id)
@@ -56,12 +56,12 @@ class OperatorRequestHandler:
             return {"error": f"'{device_id}' is present, so it cannot be forgotten, and it has no open event"}
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost_ids())}
 
-    def _forget_lost(self, request: control_requests.ForgetLost) -> Mapping[str, Plain]:
+    def _forget_lost(self, request: control_requests.ForgetLostRequest) -> Mapping[str, Plain]:
         forgotten = self._store.forget(vendor_filter(request.vendor))
         self._save_devices()
         return {"forgotten": len(forgotten), "events": [], "lost": list(self._store.lost_ids())}
 
-    def _release(self, request: control_requests.Release) -> Mapping[str, Plain]:
+    def _release(self, request: control_requests.ReleaseRequest) -> Mapping[str, Plain]:
         name, seconds = request.source, request.seconds
         if name not in self._poller.sources():
             return {"error": self._unknown_source(name)}
@@ -72,7 +72,7 @@ class OperatorRequestHandler:
         log.info("source released by the operator", extra={"source": name, "seconds": seconds, "left_behind": pids})
         return {"left_behind": list(pids)}
 
-    def _resume(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
+    def _resume(self, request: control_requests.SourceRequest) -> Mapping[str, Plain]:
         name = request.source
         if name not in self._poller.sources():
             return {"error": self._unknown_source(name)}
@@ -83,12 +83,12 @@ class OperatorRequestHandler:
     def _unknown_source(self, name: str) -> str:
         return f"unknown source '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
-    def _snapshot(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
+    def _snapshot(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
         from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
 
         return snapshot_json.document(self._store.snapshot(), self._metrics)
 
-    def _jobs_changed(self, request: control_requests.OfSource) -> Mapping[str, Plain]:
+    def _jobs_changed(self, request: control_requests.SourceRequest) -> Mapping[str, Plain]:
         return {"asked": self._poller.poll_now(request.source)}
 
 
@@ -100,10 +100,10 @@ class MaintenanceRequestHandler:
         self._store = store
         self._changes = ChangeLog()
         self._exposed: Maintenance | None = None
-        self.verbs: Mapping[str, Verb] = {
-            "maintenance": Verb(control_requests.NoArguments, self._maintenance),
-            "maintenance_on": Verb(control_requests.MaintenanceOn, self._begin),
-            "maintenance_off": Verb(control_requests.NoArguments, self._end),
+        self.verbs: Mapping[str, Handler] = {
+            "maintenance": Handler(control_requests.EmptyRequest, self._maintenance),
+            "maintenance_on": Handler(control_requests.MaintenanceRequest, self._begin),
+            "maintenance_off": Handler(control_requests.EmptyRequest, self._end),
         }
 
     def save(self) -> str:
@@ -122,19 +122,19 @@ class MaintenanceRequestHandler:
         self._changes.changed("file", None)
         return ""
 
-    def _begin(self, request: control_requests.MaintenanceOn) -> Mapping[str, Plain]:
+    def _begin(self, request: control_requests.MaintenanceRequest) -> Mapping[str, Plain]:
         if not is_announceable(request.seconds):
             raise CodecError("seconds", f"must be more than 0 and at most {MAX_SECONDS:.0f}")
         self._state.announce(request.seconds, request.reason)
         log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._state.current().reason})
-        return {**self._maintenance(control_requests.NoArguments()), "not_kept": self.save()}
+        return {**self._maintenance(control_requests.EmptyRequest()), "not_kept": self.save()}
 
-    def _end(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
+    def _end(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
         was_on = self._state.current().is_on
         self._state.end()
         log.info("maintenance ended by the operator", extra={"was_on": was_on})
         return {"not_kept": self.save(), "was_on": was_on}
 
-    def _maintenance(self, _request: control_requests.NoArguments) -> Mapping[str, Plain]:
+    def _maintenance(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
         current = self._state.current()
         return {"ends_in": current.seconds_left, "reason": current.reason, "not_kept": ""}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from telemetry_daemon.remote.foreign_documents import DocumentError, document_as, document_in, past_of, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, read_as, to_history, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
 from telemetry_daemon.top.feed import MAX_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
@@ -97,12 +97,12 @@ class Follower(Feed):
             for name, data in client.events(_EVENTS):
                 if self._is_over:
                     return
-                document = document_in(data)
+                document = parse_document(data)
                 if name == "state":
-                    state = document_as(StateJson, document)
+                    state = read_as(StateJson, document)
                     columns, scales = state.columns, state.scales
                 if name == "readings":
-                    self._apply_numbers(document_as(ReadingsJson, document), columns, scales)
+                    self._apply_numbers(read_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched = NEVER
                     self._request_now.set()
@@ -188,13 +188,13 @@ class Follower(Feed):
             if self._has_past:
                 raise
             return
-        self._past = joined(past, past_of(document_in(answer.body)))
+        self._past = joined(past, to_history(parse_document(answer.body)))
         self.latest.put_past(self._past)
 
     def _snapshot_at(self, client: Client, target: str) -> Snapshot:
         with self.latest.waiting():
             answer = client.get(target)
-        return snapshot_of(document_in(answer.body))
+        return to_snapshot(parse_document(answer.body))
 
     def _set_snapshot(self, snapshot: Snapshot) -> None:
         with self._lock:

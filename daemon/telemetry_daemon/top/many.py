@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from telemetry_daemon.remote.foreign_documents import DocumentError, document_in, snapshot_of
+from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
 from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
@@ -114,7 +114,7 @@ class ManyNodes(Feed):
         try:
             with latest.waiting():
                 answer = self._clients[name].get(SNAPSHOT)
-            latest.put(snapshot_of(document_in(answer.body)))
+            latest.put(to_snapshot(parse_document(answer.body)))
         except NodeError as error:
             latest.fail(str(error))
         except DocumentError as error:
