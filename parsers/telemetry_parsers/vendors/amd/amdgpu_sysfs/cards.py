@@ -18,7 +18,7 @@ _MAX_SENSORS = 16
 _UNIQUE_ID = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,32}\Z")
 _MAX_RAILS = 8
 _RAS = "ras/"
-_RAS_END = "_err_count"
+_RAS_SUFFIX = "_err_count"
 _RAS_METRICS: Mapping[str, str] = {
     "ue": "ecc_uncorrected_total",
     "ce": "ecc_corrected_total",
@@ -26,7 +26,7 @@ _RAS_METRICS: Mapping[str, str] = {
 }
 # The main power is the instantaneous power (as in rocm-smi since 6.0) or, if that is not reported, the average.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
-_POWERS = frozenset(_POWER_KINDS.values())
+_POWER_METRICS = frozenset(_POWER_KINDS.values())
 _FACTS: Mapping[str, str] = {
     "chip_id": "device",
     "firmware": "vbios_version",
@@ -48,7 +48,7 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
             draft.add_reading(reading(position, "suspended", 1.0))
             continue
         _read_card(position, card, draft)
-        if any(name in values.FILES or name in values.CLOCKS for name in card.files):
+        if any(name in values.TARGETS_BY_FILE or name in values.CLOCK_FILES for name in card.files):
             awake_cards[card.bus_id] = card
     return awake_cards
 
@@ -56,11 +56,11 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
 def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     if card.text("power/runtime_status"):
         draft.add_reading(reading(position, "suspended", float(card.text("power/runtime_status") == "suspended")))
-    for name, target in values.FILES.items():
+    for name, target in values.TARGETS_BY_FILE.items():
         if name in card.files:
             value = values.value_in(card.files[name], target)
             draft.set_value(
-                position, target, _checked_power(position, value, draft) if target.key in _POWERS else value
+                position, target, _checked_power(position, value, draft) if target.key in _POWER_METRICS else value
             )
     _read_sensors(position, card, draft)
     _read_clocks(position, card, draft)
@@ -69,9 +69,9 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     _read_faults(position, card, draft)
     _read_level(position, card, draft)
     kind = _store_main_power(position, draft)
-    for item in _blob_readings(card, draft):
+    for item in _gpu_metrics_readings(card, draft):
         if not item.partition:
-            is_power = item.metric in _POWERS
+            is_power = item.metric in _POWER_METRICS
             value = _checked_power(position, item.value, draft) if is_power else item.value
             draft.add_reading(reading(position, item.metric, value, item.label))
     kind = kind or _store_main_power(position, draft)
@@ -89,7 +89,7 @@ def _checked_power(position: int, value: Value, draft: Draft) -> Value:
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
     """Add the partition's readings, which are in the card's file gpu_metrics, to the draft."""
-    for item in _blob_readings(card, draft):
+    for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))
 
@@ -124,14 +124,14 @@ def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
             continue
         label = values.sensor_label(card.text(f"temp{number}_label"), number)
         draft.add_reading(reading(position, "temperature_celsius", values.value_in(source, values.TEMPERATURE), label))
-        for suffix, target in values.LIMITS.items():
+        for suffix, target in values.LIMIT_TARGETS.items():
             limit = card.files.get(f"temp{number}_{suffix}")
             if limit is not None:
                 draft.add_reading(reading(position, target.key, values.value_in(limit, target), label))
 
 
 def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
-    for name, domain in values.CLOCKS.items():
+    for name, domain in values.CLOCK_FILES.items():
         levels = card.files.get(name)
         if levels is not None:
             absence = values.absence_of(levels)
@@ -139,7 +139,7 @@ def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
             highest = absence or values.highest_clock(levels.text)
             if highest is Absent.NOT_UNDERSTOOD or (not isinstance(highest, Absent) and highest > 0):
                 draft.add_reading(reading(position, "clock_max_hertz", highest, domain))
-    for name, target in values.HWMON_CLOCKS.items():
+    for name, target in values.HWMON_CLOCK_TARGETS.items():
         if name in card.files:
             draft.set_value(position, target, values.value_in(card.files[name], target))
 
@@ -148,7 +148,7 @@ def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(_MAX_RAILS):
         if card.is_empty(f"in{number}_label"):
             draft.complain(f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown")
-        source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
+        source, rail = card.files.get(f"in{number}_input"), values.RAIL_LABELS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
             draft.add_reading(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))
 
@@ -163,8 +163,8 @@ def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
 
 def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
     for name, output in sorted(card.files.items()):
-        if name.startswith(_RAS) and name.endswith(_RAS_END) and not output.status:
-            block = values.label_word(name.removeprefix(_RAS).removesuffix(_RAS_END)) or "other"
+        if name.startswith(_RAS) and name.endswith(_RAS_SUFFIX) and not output.status:
+            block = values.label_word(name.removeprefix(_RAS).removesuffix(_RAS_SUFFIX)) or "other"
             for kind, value in values.error_counts(output.text).items():
                 draft.add_reading(reading(position, _RAS_METRICS[kind], value, block))
     pages = values.page_counts(card.text("ras/gpu_vram_bad_pages"))
@@ -175,7 +175,7 @@ def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
         draft.add_reading(reading(position, "retired_pages_pending", pages[1]))
 
 
-def _blob_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
+def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
     """Return the readings of gpu_metrics. A file that cannot be read is reported as an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
@@ -196,14 +196,13 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 def _store_main_power(position: int, draft: Draft) -> str:
     """Store the main power. Return its kind, `instant` or `average`, or an empty text if no power is reported."""
-    reported: dict[str, Value] = {}
+    values_by_kind: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)
         if value is not None:
-            reported[kind] = value
-    kind_read = next((kind for kind, value in reported.items() if not isinstance(value, Absent)), "")
-    if reported:
-        draft.add_reading(
-            reading(position, "power_watts", reported[kind_read] if kind_read else next(iter(reported.values())))
-        )
-    return kind_read
+            values_by_kind[kind] = value
+    available_kind = next((kind for kind, value in values_by_kind.items() if not isinstance(value, Absent)), "")
+    if values_by_kind:
+        value = values_by_kind[available_kind] if available_kind else next(iter(values_by_kind.values()))
+        draft.add_reading(reading(position, "power_watts", value))
+    return available_kind

@@ -69,7 +69,7 @@ _PARTITION: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 
 _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "H", 40), "vcn": (112, "H", 4)})
 
 
-def _instinct(
+def _instinct_layout(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
     """Return the layout of a version since 1.4, which has eight graphics clocks and four clocks of each other kind."""
@@ -108,11 +108,11 @@ LAYOUTS: Mapping[tuple[int, int], _Layout] = {
     (1, 1): _Layout(96, _CARD_1_1),
     (1, 2): _Layout(104, _CARD_1_1),
     (1, 3): _Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
-    (1, 4): _instinct(288, 24, 240, {"vcn": (16, "H", 4)}),
-    (1, 5): _instinct(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
-    (1, 6): _instinct(1664, 16, 264, {}, _PartitionTable(306, 312, 168, _PARTITION)),
-    (1, 7): _instinct(2208, 24, 296, {}, _PartitionTable(338, 344, 232, _PARTITION)),
-    (1, 8): _instinct(3872, 24, 296, {}, _PartitionTable(338, 344, 440, _PARTITION_1_8)),
+    (1, 4): _instinct_layout(288, 24, 240, {"vcn": (16, "H", 4)}),
+    (1, 5): _instinct_layout(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
+    (1, 6): _instinct_layout(1664, 16, 264, {}, _PartitionTable(306, 312, 168, _PARTITION)),
+    (1, 7): _instinct_layout(2208, 24, 296, {}, _PartitionTable(338, 344, 232, _PARTITION)),
+    (1, 8): _instinct_layout(3872, 24, 296, {}, _PartitionTable(338, 344, 440, _PARTITION_1_8)),
     (2, 0): _Layout(120, _APU_2_0),
     (2, 1): _Layout(120, _APU_2_1),
     (2, 2): _Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
@@ -159,7 +159,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
 # On Radeon cards and on the second die of an MI200, the energy counter is always 0.
 _NEVER_ZERO = frozenset({"energy"})
 # The bits of the chip-independent throttle status (enum smu_throttler of the driver), by reason.
-_THROTTLERS: Mapping[str, range] = {
+_THROTTLE_REASONS: Mapping[str, range] = {
     "power_limit": range(16),
     "current_limit": range(16, 32),
     "thermal": range(32, 48),
@@ -204,23 +204,23 @@ def read_blob(content: bytes) -> list[BlobReading]:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
         raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes, {size} by its header")
-    readings = list(_readings(_numbers(content, layout.fields)))
+    readings = list(_readings(_numbers_by_name(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partitions(content, layout.partitions)
     return readings
 
 
-def _numbers(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Numbers:
-    return {name: _unpacked(content, field, start) for name, field in fields.items()}
+def _numbers_by_name(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Numbers:
+    return {name: _unpack(content, field, start) for name, field in fields.items()}
 
 
-def _unpacked(content: bytes, field: Field, start: int = 0) -> list[int | None]:
+def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
     """Return the numbers of a field. A number with all bits set is unknown and becomes None."""
     offset, code, count = field
     # In the signed types of version 1.9, -1 is a valid number.
-    blank = (1 << 8 * struct.calcsize(code)) - 1
+    unknown_number = (1 << 8 * struct.calcsize(code)) - 1
     numbers = struct.unpack_from(f"<{count}{code}", content, start + offset)
-    return [None if number == blank else number for number in numbers]
+    return [None if number == unknown_number else number for number in numbers]
 
 
 def _attributes(content: bytes) -> Numbers:
@@ -243,7 +243,7 @@ def _attributes(content: bytes) -> Numbers:
         if position > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         if identity in _ATTRIBUTES:
-            numbers[_ATTRIBUTES[identity]] = _unpacked(content, field)
+            numbers[_ATTRIBUTES[identity]] = _unpack(content, field)
     return numbers
 
 
@@ -251,7 +251,7 @@ def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]
     """Yield the readings of the partitions. The engines of an undivided card are read from its only partition."""
     count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
-        numbers = _numbers(content, table.fields, table.first_offset + partition * table.size)
+        numbers = _numbers_by_name(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
         elif partition:
@@ -270,11 +270,11 @@ def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobRe
     for position, number in enumerate(numbers.get("hbm", ())):
         if number is not None:
             yield BlobReading("temperature_celsius", f"hbm{position}", float(number), partition)
-    yield from _throttled(numbers)
+    yield from _throttle_readings(numbers)
 
 
-def _throttled(numbers: Numbers) -> Iterator[BlobReading]:
+def _throttle_readings(numbers: Numbers) -> Iterator[BlobReading]:
     for status in numbers.get("throttle", ()):
         if status is not None:
-            for reason, bits in _THROTTLERS.items():
+            for reason, bits in _THROTTLE_REASONS.items():
                 yield BlobReading("throttled", reason, float(any(status >> bit & 1 for bit in bits)))

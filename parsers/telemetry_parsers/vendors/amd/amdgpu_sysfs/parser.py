@@ -19,9 +19,9 @@ _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
 # Only this file of a sleeping card is opened, because other files would wake the card.
-_ASLEEP = (("power/runtime_status", "suspended"),)
+_SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
-_FAST = (
+_FAST_FILES = (
     "vendor", "device", "product_name", "unique_id", "power/runtime_status", "gpu_busy_percent", "mem_busy_percent",
     "mem_info_vram_total", "mem_info_vram_used", "mem_info_gtt_total", "mem_info_gtt_used", "chip_power_average", "pp_dpm_sclk", "pp_dpm_mclk", "pp_dpm_socclk",
     "pp_dpm_fclk", "pp_dpm_vclk", "power_dpm_force_performance_level", "hwmon/hwmon*/temp*_input",
@@ -31,12 +31,12 @@ _FAST = (
     "hwmon/hwmon*/freq*_input", "hwmon/hwmon*/in*_input", "hwmon/hwmon*/in*_label", "hwmon/hwmon*/fan1_input",
     "hwmon/hwmon*/fan1_max", "hwmon/hwmon*/pwm1", "hwmon/hwmon*/pwm1_max",
 )  # fmt: skip
-_SLOW = (
+_SLOW_FILES = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
 # The driver and the PCI core cache these values. Reading them does not wake a sleeping card.
-_RARE = (
+_RARE_FILES = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
 )  # fmt: skip
@@ -54,17 +54,17 @@ _POLLS = (
     Poll(
         name="readings",
         request=Files(
-            globs=(*_card_paths(*_FAST), *_node_paths("properties")),
+            globs=(*_card_paths(*_FAST_FILES), *_node_paths("properties")),
             links=tuple(f"/sys/bus/pci/drivers/{driver}/*:*:*.*" for driver in DRIVERS),
             binary=_card_paths("gpu_metrics"),
-            skip_when=_ASLEEP,
+            skip_when=_SKIP_WHEN_SUSPENDED,
         ),
         interval=2.0,
         deadline=2.0,
     ),
     Poll(
         name="links",
-        request=Files(globs=_card_paths(*_SLOW), skip_when=_ASLEEP),
+        request=Files(globs=_card_paths(*_SLOW_FILES), skip_when=_SKIP_WHEN_SUSPENDED),
         tier="slow",
         interval=60.0,
         deadline=5.0,
@@ -84,7 +84,7 @@ _POLLS = (
         name="facts",
         request=Files(
             globs=(
-                *_card_paths(*_RARE),
+                *_card_paths(*_RARE_FILES),
                 *_node_paths("gpu_id", "properties", "mem_banks/*/properties"),
                 *(f"/sys/module/{driver}/version" for driver in DRIVERS),
             )
@@ -101,9 +101,9 @@ SOURCE = "amdgpu-sysfs"
 
 def parse(capture: Capture) -> Report:
     """Return the report of the drivers' files: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
+    failure = not_read(capture)
+    if failure is not None:
+        return failure
     files = files_in(capture.outputs, SOURCE)
     return files if isinstance(files, Report) else _report_on(files)
 

@@ -15,24 +15,24 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_e
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
 # The line with a path that head, tail, more and `find -print` print above each file.
-_PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
+_PATH_LINE = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
 _TTAR_LINES = re.compile(r"Lines: ([0-9]{1,6})\Z")
-_GREP = re.compile(
+_GREP_LINE = re.compile(
     r"(\S{0,300}(?:card[0-9]{1,4}/device|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|nodes/[0-9]{1,4}|kfd/proc/[0-9]{1,10}"
     r"|module/[a-z]{1,12})/[^\s:]{1,120}):(.*)\Z"
 )
-_SESSION = re.compile(r".{0,80}[$#] ?(?:sudo )?cat (\S{0,300}/\S{1,120})\s{0,4}\Z")
+_CAT_COMMAND = re.compile(r".{0,80}[$#] ?(?:sudo )?cat (\S{0,300}/\S{1,120})\s{0,4}\Z")
 _PROMPT = re.compile(r"(?:\S{0,40}@\S{0,40}.{0,40})?[$#] ")
-_REFUSED = re.compile(
+_ERROR_LINE = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
 # All files of all cards in a node have about ten thousand lines.
 _MAX_LINES = 5 * MAX_LINES
 # The messages of these tools for error numbers.
-_ERRORS: Mapping[str, int] = {
+_ERROR_NUMBERS: Mapping[str, int] = {
     "Permission denied": errno.EACCES,
     "Operation not permitted": errno.EPERM,
     "Input/output error": errno.EIO,
@@ -63,9 +63,9 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         saved = _saved_files_of_cards(unprefixed_lines)
     if saved:
         return saved
-    foreign = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
-    if foreign is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not files of a driver"),))
+    origin = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
+    if origin is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {origin}, not files of a driver"),))
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     problem = (
         "no output"
@@ -87,9 +87,9 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:
-        match = _REFUSED.match(line.text) if line.ended and ": " in line.text else None
-        if match is not None and match[2] in _ERRORS:
-            errors[match[1]] = _ERRORS[match[2]]
+        match = _ERROR_LINE.match(line.text) if line.ended and ": " in line.text else None
+        if match is not None and match[2] in _ERROR_NUMBERS:
+            errors[match[1]] = _ERROR_NUMBERS[match[2]]
         else:
             other_lines.append(line)
     files = max((read(other_lines) for read in (_read_ttar, _read_sections, _read_grep, _read_session)), key=len)
@@ -134,7 +134,7 @@ def _path_in(line: Line) -> str | None:
     heading = _HEADING.match(line.text)
     if heading is not None and "/" in heading[1]:
         return heading[1]
-    path = _PATH.match(line.text)
+    path = _PATH_LINE.match(line.text)
     if path is None or "/" not in path[1] or ":" in path[1].rpartition("/")[2]:
         return None
     return path[1] if is_expected_path(path[1]) else None
@@ -143,7 +143,7 @@ def _path_in(line: Line) -> str | None:
 def _read_grep(lines: Sequence[Line]) -> list[Output]:
     files: dict[str, list[str]] = {}
     for line in lines:
-        match = _GREP.match(line.text)
+        match = _GREP_LINE.match(line.text)
         if match is not None and line.ended:
             files.setdefault(match[1], []).append(match[2])
     return [Output(path, text="\n".join(body), status=0) for path, body in files.items()]
@@ -153,7 +153,7 @@ def _read_session(lines: Sequence[Line]) -> list[Output]:
     files: list[tuple[str, list[str]]] = []
     is_open = False
     for line in lines:
-        command = _SESSION.match(line.text) if "cat " in line.text else None
+        command = _CAT_COMMAND.match(line.text) if "cat " in line.text else None
         if command is not None:
             files.append((command[1], []))
             is_open = True

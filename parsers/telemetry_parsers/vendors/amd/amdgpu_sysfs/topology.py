@@ -63,26 +63,26 @@ class _RawNode:
 
 def nodes_of(tree: Tree) -> list[Node]:
     """Return the nodes of cards and partitions, without those of CPUs."""
-    slots: dict[tuple[int, int], list[_RawNode]] = {}
+    nodes_by_slot: dict[tuple[int, int], list[_RawNode]] = {}
     for node in _compute_nodes(tree):
         if "location_id" in node.values:
-            slots.setdefault(node.slot, []).append(node)
-    parts = [node for members in slots.values() for node in _partitions(members)]
-    return sorted(parts, key=lambda node: node.number)
+            nodes_by_slot.setdefault(node.slot, []).append(node)
+    nodes = [node for slot_nodes in nodes_by_slot.values() for node in _partitions(slot_nodes)]
+    return sorted(nodes, key=lambda node: node.number)
 
 
 def node_problems(tree: Tree) -> list[Problem]:
     """Return a problem for each node whose text is truncated or contains two nodes."""
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw_node(number, files)) is not None]
     keys = _REQUIRED_KEYS + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
-    missing = [
+    missing_keys = [
         Problem(f"node {node.number}", f"the node has no {key}: its text is cut off or damaged")
         for node in nodes
         for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
         if key not in node.values
     ]
-    mixed = [number for number, files in sorted(tree.nodes.items()) if _has_two_nodes(files.get("properties"))]
-    return [*missing, *(Problem(f"node {number}", "the text contains two nodes") for number in mixed)]
+    mixed_nodes = [number for number, files in sorted(tree.nodes.items()) if _has_two_nodes(files.get("properties"))]
+    return [*missing_keys, *(Problem(f"node {number}", "the text contains two nodes") for number in mixed_nodes)]
 
 
 def _has_two_nodes(output: Output | None) -> bool:
@@ -97,10 +97,10 @@ def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
             yield node
 
 
-def _partitions(members: Sequence[_RawNode]) -> Iterator[Node]:
+def _partitions(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
     """Yield the nodes in one slot, card by card. A node without a unique id is skipped if another node has one."""
     cards: dict[int, list[_RawNode]] = {}
-    for node in sorted(members, key=lambda node: node.function):
+    for node in sorted(slot_nodes, key=lambda node: node.function):
         cards.setdefault(node.unique_id, []).append(node)
     if len(cards) > 1:
         cards.pop(0, None)

@@ -100,10 +100,10 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
     tree = Tree()
     for output in outputs:
         _add_file(tree, output)
-    for key, card in list(tree.cards.items()):
+    for card_key, card in list(tree.cards.items()):
         slot = _SLOT.search(card.text("uevent"))
         if not card.bus_id and slot is not None:
-            _set_address(tree, key, slot[1].lower())
+            _set_address(tree, card_key, slot[1].lower())
     return tree
 
 
@@ -119,9 +119,9 @@ def is_expected_path(name: str) -> bool:
     return any(pattern.match(name) is not None for pattern in patterns)
 
 
-def _set_address(tree: Tree, key: str, bus_id: str) -> None:
+def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:
     """Set the PCI address of a card that was read below its DRM name. Merge it with any card at that address."""
-    card = tree.cards.pop(key)
+    card = tree.cards.pop(card_key)
     existing = tree.cards.setdefault(bus_id, card)
     existing.bus_id, existing.number = bus_id, card.number
     existing.files = {**card.files, **existing.files}

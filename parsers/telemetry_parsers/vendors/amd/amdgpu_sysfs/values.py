@@ -15,11 +15,11 @@ _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.E
 # The user may not read the file. EPERM means something else: amdgpu returns it to any user while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
-_STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
+_CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
 _LINK = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
-_ERRORS = re.compile(r"(ue|ce|de):(?: {0,4}([0-9]{1,20}))?\Z")
-_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})(?: |\Z)")
+_ERROR_COUNT = re.compile(r"(ue|ce|de):(?: {0,4}([0-9]{1,20}))?\Z")
+_FEATURE_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})(?: |\Z)")
 _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
@@ -50,7 +50,7 @@ def _link_generation(text: str, _unit: str) -> Value:
 def current_clock(text: str) -> Value:
     """Return the clock in the line with a star, or an absence without such a line."""
     for line in text.splitlines():
-        match = _STAR.match(line.strip())
+        match = _CURRENT_LEVEL.match(line.strip())
         if match is not None:
             return units.quantity(match[2].split()[0] if " " in match[2] else match[2], units.HERTZ)
     return Absent.NOT_REPORTED
@@ -69,37 +69,37 @@ def highest_clock(text: str) -> Value:
 
 def error_counts(text: str) -> Mapping[str, Value]:
     """Return the counts `ue: 0` and `ce: 3` of a RAS block."""
-    matches = (_ERRORS.match(line.strip()) for line in text.splitlines())
+    matches = (_ERROR_COUNT.match(line.strip()) for line in text.splitlines())
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
 
 def _ecc_enabled(text: str, _unit: str) -> Value:
     """Return whether the active RAS blocks include the memory controllers (umc, the first bit)."""
-    match = _MASK.match(text)
+    match = _FEATURE_MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
     """Return the number of retired pages, and 1 if pages are pending, else 0. An unreadable list results in None."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
-    flags = [match[1] for match in matches if match is not None]
-    if not flags or len(flags) != len(matches):
+    states = [match[1] for match in matches if match is not None]
+    if not states or len(states) != len(matches):
         return None
-    return float(flags.count("R")), float("P" in flags)
+    return float(states.count("R")), float("P" in states)
 
 
-def _limit(metric_key: str, unit: str) -> Target:
+def _limit_target(metric_key: str, unit: str) -> Target:
     """Return the metric for a limit. 0 means that there is no limit."""
     return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)
 
 
-def _link_width(metric_key: str) -> Target:
+def _link_width_target(metric_key: str) -> Target:
     """Return the metric for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
 # Limits precede powers, because powers are checked against limits.
-FILES: Mapping[str, Target] = {
+TARGETS_BY_FILE: Mapping[str, Target] = {
     "gpu_busy_percent": metric("utilization_ratio", unit="%"),
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
@@ -107,9 +107,9 @@ FILES: Mapping[str, Target] = {
     # On an APU, this is the memory that it shares with the processor, which is most of its memory.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
-    "power1_cap": _limit("power_cap_watts", "uW"),
-    "power1_cap_default": _limit("power_cap_default_watts", "uW"),
-    "power1_cap_max": _limit("power_cap_max_watts", "uW"),
+    "power1_cap": _limit_target("power_cap_watts", "uW"),
+    "power1_cap_default": _limit_target("power_cap_default_watts", "uW"),
+    "power1_cap_max": _limit_target("power_cap_max_watts", "uW"),
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
@@ -120,17 +120,17 @@ FILES: Mapping[str, Target] = {
     "pcie_replay_count": metric("pcie_replays_total"),
     "current_link_speed": special("pcie_link_generation", _link_generation),
     "max_link_speed": special("pcie_link_generation_max", _link_generation),
-    "current_link_width": _link_width("pcie_link_width"),
-    "max_link_width": _link_width("pcie_link_width_max"),
+    "current_link_width": _link_width_target("pcie_link_width"),
+    "max_link_width": _link_width_target("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
 # The metrics of a temperature sensor's limits.
-LIMITS: Mapping[str, Target] = {
-    "crit": _limit("temperature_critical_celsius", "mC"),
-    "emergency": _limit("temperature_shutdown_celsius", "mC"),
+LIMIT_TARGETS: Mapping[str, Target] = {
+    "crit": _limit_target("temperature_critical_celsius", "mC"),
+    "emergency": _limit_target("temperature_shutdown_celsius", "mC"),
 }
 VOLTAGE = metric("voltage_volts", unit="mV")
-CLOCKS: Mapping[str, str] = {
+CLOCK_FILES: Mapping[str, str] = {
     "pp_dpm_sclk": "graphics",
     "pp_dpm_mclk": "memory",
     "pp_dpm_socclk": "soc",
@@ -138,12 +138,12 @@ CLOCKS: Mapping[str, str] = {
     "pp_dpm_vclk": "video",
 }
 # The kernel documents the first two clocks of hwmon as sclk and mclk. They are used if no level has a star.
-HWMON_CLOCKS: Mapping[str, Target] = {
+HWMON_CLOCK_TARGETS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
 }
 # The labels of hwmon's voltages, as the kernel documents them. The north bridge of an APU is usually called SoC.
-RAILS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
+RAIL_LABELS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
 _SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
