@@ -110,7 +110,7 @@ def named(title: str) -> set[str]:
 
 def add_vendor(house: House) -> None:
     house.insert(f"{VENDORS}/npu_records.py", "CAMBRICON = ", (ADDED / "vendor.txt").read_text())
-    house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    npus.ANVIL,\n")
+    house.insert(f"{VENDORS}/__init__.py", ")\nVENDOR_BY_WORD", "    npus.ANVIL,\n")
     house.insert(MARKS, '    "amdgpu-sysfs"', '    "acme-smi": ("Acme System Management",),\n')
     house.write(f"{VENDORS}/acme_smi.py", plugins_parser())
     house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.acme_smi:PARSER"\n')

@@ -10,7 +10,7 @@ from e2e.mixed_node import DEVICES, TOOLS, MixedNode
 from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.page_lint import complaints
-from telemetry_parsers.vendors import BY_WORD
+from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 sys.path.insert(0, str(ROOT / ".ci"))
 import vendor_matrix
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 CORE = frozenset({*vendor_matrix.CORE, "memory_used_ratio"})
 # All core readings but those that no output of the vendor's tools is known to have.
-WANTED = {vendor: CORE - {key for key, _ in BY_WORD[vendor].lacks} for vendor in DEVICES}
+WANTED = {vendor: CORE - {key for key, _ in VENDOR_BY_WORD[vendor].lacks} for vendor in DEVICES}
 Shown = dict[str, list[tuple[str, frozenset[str]]]]
 
 

@@ -41,7 +41,7 @@ from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Event, Failure, Poll, Problem, Reading, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
-from telemetry_parsers.vendors import BY_WORD
+from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 # An act that lasts is done at every poll, and holds beyond the next one.
 _WHILE_SECONDS = 10.0
@@ -125,7 +125,7 @@ class StagedNode(Node):
         self._tap = tap
         self._staged: dict[str, tuple[Parser, StagedReader]] = {}
         for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):
-            vendor = BY_WORD[word]
+            vendor = VENDOR_BY_WORD[word]
             simulation = Simulation(vendor, count, DEFAULT_SEED, NO_FAULTS)
             reader = SimulatedReader(vendor, simulation, clock, first_slot=100 * slot)
             parser = parser_of(vendor)

@@ -19,7 +19,7 @@ from telemetry_exporters.judgement.verdict import judge as judge_devices
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
 from telemetry_parsers.model import Absent, Capture, Command, Library, Output, Report
-from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
+from telemetry_parsers.vendors import VENDOR_BY_WORD, VENDOR_WORDS
 
 
 def all_reports(motion):
@@ -31,8 +31,8 @@ def test_source_reports_what_it_declares(vendor):
     motion = FastMotion(vendor)
     reports = all_reports(motion)
     readings = [reading for report in reports.values() for reading in report.readings]
-    parser = motion.source.parser
-    assert (parser.vendor, parser.name) == (vendor, BY_WORD[vendor].demo.source)
+    parser, demo = motion.source.parser, VENDOR_BY_WORD[vendor].demo
+    assert (parser.vendor, parser.name) == (vendor, demo.source)
     assert {reading.metric for reading in readings} == set(parser.gives)
     assert len(set(parser.gives)) == len(parser.gives), "each metric comes from one poll"
     assert [poll.name for poll in parser.polls if poll.lists_devices] == ["readings"]
@@ -40,11 +40,11 @@ def test_source_reports_what_it_declares(vendor):
         assert (report.outcome, report.problems) == ("ok", ())
         assert len({(r.device, r.metric, r.label) for r in report.readings}) == len(report.readings)
         assert report.index_space == parser.name
-        assert dict(report.facts)["tool_version"] == BY_WORD[vendor].demo.tool_version
+        assert dict(report.facts)["tool_version"] == demo.tool_version
         assert all(0 <= process.device < 4 for process in report.processes)
         assert [device.index for device in report.devices] == [0, 1, 2, 3]
         for device in report.devices:
-            assert (device.simulated, device.vendor, device.model) == (True, vendor, BY_WORD[vendor].demo.card.model)
+            assert (device.simulated, device.vendor, device.model) == (True, vendor, demo.card.model)
             assert device.serial.startswith("SIM-")
             assert all((device.uuid, device.driver))
             assert re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", device.bus_id)
@@ -82,7 +82,7 @@ def test_card_with_mig_is_reported_with_its_instances():
 
 
 def test_lifetime_counters_survive_a_reset():
-    card = CardState(BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
+    card = CardState(VENDOR_BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
     card.reset()
     card.corrected += 2
     assert VALUES["ecc_corrected_total"](card)["dram"] == 2
@@ -225,7 +225,7 @@ def test_merged_node_has_no_problems(cards):
     assert all(device.up and device.simulated for device in snapshot.devices)
     assert [problem for source in snapshot.sources for problem in source.problems] == []
     assert {source.version for source in snapshot.sources} == {
-        BY_WORD[vendor].demo.tool_version for vendor, _ in groups
+        VENDOR_BY_WORD[vendor].demo.tool_version for vendor, _ in groups
     }
     for device in snapshot.devices:
         values = {reading.metric: reading.value for reading in device.readings if isinstance(reading.value, float)}

@@ -17,7 +17,7 @@ from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, MergedDevice, Snapshot, SourceStatus
 from telemetry_parsers.states import UNSUCCESSFUL
-from telemetry_parsers.vendors import BY_WORD
+from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
@@ -169,7 +169,7 @@ def _missing_nodes(machine: Machine, vendor: str) -> Finding:
 
 
 def _runtime_remedy(vendor: str) -> str:
-    runtime = BY_WORD[vendor].pool.runtime_class
+    runtime = VENDOR_BY_WORD[vendor].pool.runtime_class
     return f"start the container with the vendor's runtime ({runtime}), or " if runtime else ""
 
 

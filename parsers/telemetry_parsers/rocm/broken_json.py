@@ -24,7 +24,7 @@ _MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Documents:
+class _ParsedDocuments:
     """The merged documents of a text, the text around them, and the offset at which the last document ends."""
 
     listing: Listing
@@ -90,7 +90,7 @@ def read_broken_json(text: str) -> Listing | None:
     return documents.listing
 
 
-def _read_documents(text: str) -> _Documents | None:
+def _read_documents(text: str) -> _ParsedDocuments | None:
     """Merge all documents of a text. If two documents have different values for a key, use the first and report it."""
     listing = Listing()
     surrounding_texts: list[str] = []
@@ -116,7 +116,7 @@ def _read_documents(text: str) -> _Documents | None:
     if not surrounding_texts:
         return None
     remaining_text = "" if listing.is_cut else text[position:]
-    return _Documents(listing, "\n".join([*surrounding_texts, remaining_text]), position)
+    return _ParsedDocuments(listing, "\n".join([*surrounding_texts, remaining_text]), position)
 
 
 def _read_object(scanner: _Scanner) -> None:

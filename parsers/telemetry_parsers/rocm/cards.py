@@ -233,7 +233,7 @@ def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: 
         return
     elif readable:
         draft.store(device, readable, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
-    elif targets or not keys.is_quiet(key, entry.text):
+    elif targets or not keys.is_ignored(key, entry.text):
         draft.add_unknown(entry.key)
 
 

@@ -131,7 +131,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 _IDENTITY_NAMES = frozenset(name for names in IDENTITY.values() for name in names)
 
 # Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other pools.
-_QUIET_KEY = re.compile(
+_IGNORED_KEY = re.compile(
     r"(?:[0-9]{1,3}|s|index|fan speed \(level\)|gfx activity|memory activity|avg\. memory bandwidth"
     r"|energy counter|gpu memory vendor|card sku|subsystem id|device rev|node|gpu-id|did|sclk od|mclk od|pclk"
     r"|estimated maximum pcie bandwidth over the last second|current pcie bandwidth|xgmi error count"
@@ -141,7 +141,7 @@ _QUIET_KEY = re.compile(
     r"|numa affinity|(?:cu|wave) util in last second|bandwidth|pasid|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
     r"|[0-9]\. available power profile|od_[a-z_]{1,20}|[sm]clk|vddc_curve_[a-z]{4}\[[0-9]\]"
     r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}|power profiles"
-    rf"|{saved.QUIET_KEYS}|)\Z"
+    rf"|{saved.IGNORED_KEYS}|)\Z"
 )
 
 
@@ -169,11 +169,11 @@ def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
-def is_quiet(key: Key, text: str) -> bool:
+def is_ignored(key: Key, text: str) -> bool:
     """Return whether a key is known to have no metric, or both key and text are blank."""
     if not key.name:
         return not text.strip()
-    return key.name in _IDENTITY_NAMES or _QUIET_KEY.match(key.name) is not None
+    return key.name in _IDENTITY_NAMES or _IGNORED_KEY.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:

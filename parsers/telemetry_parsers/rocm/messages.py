@@ -77,7 +77,7 @@ _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 # failed last, although its output is complete (ROCm 5.2.3).
 QUIET_STATUSES = frozenset({2, 9})
 # Printed as a die's power if the other die has the power of the whole package.
-NO_NUMBERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
+PLACEHOLDERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
     ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel module amdgpu"),

@@ -57,7 +57,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current_fan_speed": only("fan_rpm"),
 }
 # Known keys of --showmetrics without a metric.
-QUIET_KEYS = (
+IGNORED_KEYS = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
     r"|[a-z0-9_]{1,60}_acc|gfxclk_lock_status|xcp_stats.{0,60}|accumulation_counter|vram_max_bandwidth"

@@ -125,7 +125,7 @@ def tool_of(variant: ToolVariant) -> Tool:
         ),
         silent=variant.silent,
         errors=messages.ERRORS,
-        words=messages.NO_NUMBERS,
+        words=messages.PLACEHOLDERS,
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,

@@ -13,5 +13,5 @@ VENDORS: tuple[Vendor, ...] = (
     *(gpus.NVIDIA, gpus.AMD, gpus.HYGON, gpus.MOORETHREADS, npus.ASCEND, npus.CAMBRICON, gpus.METAX, gpus.ILUVATAR),
     *(npus.ENFLAME, gpus.INTEL, npus.KUNLUNXIN),
 )
-BY_WORD: Mapping[str, Vendor] = {vendor.word: vendor for vendor in VENDORS}
-VENDOR_WORDS = tuple(BY_WORD)
+VENDOR_BY_WORD: Mapping[str, Vendor] = {vendor.word: vendor for vendor in VENDORS}
+VENDOR_WORDS = tuple(VENDOR_BY_WORD)

@@ -113,7 +113,7 @@ _POWER_POSITION, _MODEL_POSITION = 8, 21
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
 
-_START = re.compile(
+_ROW_START = re.compile(
     r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7][ \t]{1,8}[0-9]{1,4}[ \t]{1,8}[0-9]{1,4}[ \t]"
 )
 _FIELD = re.compile(r'"([^"]{0,80})"(?=\s|\Z)|([^\s"]{1,80})(?=\s|\Z)')
@@ -122,7 +122,7 @@ _MAX_LINE_LENGTH = 1000
 
 def _is_field_row(line: Line) -> bool:
     """Return whether a line begins with a bus address and two numbers, and has a quoted model."""
-    return _START.match(line.text.strip()) is not None and '"' in line.text
+    return _ROW_START.match(line.text.strip()) is not None and '"' in line.text
 
 
 def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last field may be a fragment
-        if _START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
+        if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)

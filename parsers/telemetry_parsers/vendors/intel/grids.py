@@ -76,7 +76,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
         elif grid.kind in ("discovery", "config"):
             _read_description(grid, cells, line)
         elif grid.device is not None and not grid.is_ignoring:
-            _read_labelled(grid, cells[0], cells[-1], line)
+            _read_labelled_line(grid, cells[0], cells[-1], line)
         else:
             _ignore_device(grid, line)
         grid.is_after_rule = False
@@ -114,7 +114,7 @@ def target_of(label: str) -> tuple[Target | None, bool]:
     numbered = _NUMBERED.match(name)
     target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
     if target is None:
-        return None, name in keys.QUIET_STATS
+        return None, name in keys.IGNORED_STATS
     return (target, True) if unit in keys.STATS_UNITS[target.unit or ""] else (None, False)
 
 
@@ -160,7 +160,7 @@ def _read_description(grid: _Grid, cells: Sequence[str], line: Line) -> None:
         _read_setting(grid, name, text.strip(), line)
     elif name in keys.DISCOVERY:
         grid.draft.store(grid.device, (keys.DISCOVERY[name],), text, line.where)
-    elif name not in keys.QUIET_DISCOVERY:
+    elif name not in keys.IGNORED_DISCOVERY:
         grid.draft.add_unknown(key)
 
 
@@ -178,7 +178,7 @@ def _read_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
     grid.last_key = name
 
 
-def _read_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
+def _read_labelled_line(grid: _Grid, label: str, text: str, line: Line) -> None:
     """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
     if item is not None and grid.item and int(item[1]) <= int(grid.item):
@@ -192,7 +192,7 @@ def _read_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
     if label and not _continue_label(grid, label, text):
         _store_label(grid)
         grid.label, grid.where = label, line.where
-    elif not label and not _belongs_above(grid.texts, text):
+    elif not label and not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
         grid.draft.complain(line.where, f"a value without its label: {quote(line.text)}")
     grid.texts.append(text)
@@ -206,7 +206,7 @@ def _continue_label(grid: _Grid, label: str, text: str) -> bool:
     return True
 
 
-def _belongs_above(texts: Sequence[str], text: str) -> bool:
+def _continues_value(texts: Sequence[str], text: str) -> bool:
     """Return whether a text without a label continues the value above with the next tile or more engines."""
     if not text:
         return True

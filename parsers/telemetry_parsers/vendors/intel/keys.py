@@ -34,7 +34,7 @@ _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
 # Labels of `discovery`, also keys of its JSON with underscores. The link's speed and width are its maxima.
-_DESCRIBED: Mapping[str, Target] = {
+_DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
     "soc uuid": identity("uuid"),
@@ -51,14 +51,14 @@ _DESCRIBED: Mapping[str, Target] = {
 }
 # Labels of `discovery` under the names that 1.x and 2.x print.
 DISCOVERY: Mapping[str, Target] = {
-    **_DESCRIBED,
+    **_DESCRIPTION_TARGETS,
     "stepping": fact("stepping"),
     "core clock rate": metric("clock_max_hertz", "graphics"),
     "memory physical size": metric("memory_total_bytes", words=_NO_MEMORY),
     "ecc state": _ECC,
     "local cpu list": fact("cpu_affinity"),
 }
-QUIET_DISCOVERY = frozenset(
+IGNORED_DISCOVERY = frozenset(
     {
         "device type", "device state", "vendor name", "sku type", "kernel version", "firmware name", "function type",
         "gfx firmware name", "gfx firmware status", "pcie max bandwidth", "max mem alloc size", "drm device",
@@ -123,7 +123,7 @@ STATS_UNITS: Mapping[str, frozenset[str]] = {
     "MiB": frozenset({"mib"}),
     "": frozenset({""}),
 }
-QUIET_STATS = frozenset(
+IGNORED_STATS = frozenset(
     {
         "timestamp", "deviceid", "tileid", "all gpu engines", "eu array active", "eu array stall", "eu array idle",
         "gpu eu array active", "gpu eu array stall", "gpu eu array idle", "reset counter", "reset", "programming errors", "driver errors", "gpu memory read", "gpu memory write", "xe link throughput",
@@ -165,11 +165,11 @@ JSON_KEYS: Mapping[str, Target] = {
     "device_id": identity("index"),
     "device_stepping": fact("stepping"),
     "core_clock_rate_mhz": metric("clock_max_hertz", "graphics", unit="MHz"),
-    **{label.replace(" ", "_"): target for label, target in _DESCRIBED.items()},
+    **{label.replace(" ", "_"): target for label, target in _DESCRIPTION_TARGETS.items()},
     "memory_physical_size_byte": metric("memory_total_bytes", unit="B", words=_NO_MEMORY),
     "memory_ecc_state": _ECC,
 }
-QUIET_JSON = frozenset(
+IGNORED_JSON_KEYS = frozenset(
     {
         "device_type", "vendor_name", "device_function_type", "drm_device", "function_type", "device_state", "sku_type",
         "kernel_version", "pci_vendor_id", "pci_sub_device_id", "pcie_max_bandwidth", "max_command_queue_priority",

@@ -140,4 +140,4 @@ def _target_of(name: str) -> Target | None:
 
 def _is_known(name: str) -> bool:
     bare = split_label(name)[0]
-    return target_of(name)[1] or bare in keys.DISCOVERY or bare in keys.QUIET_DISCOVERY
+    return target_of(name)[1] or bare in keys.DISCOVERY or bare in keys.IGNORED_DISCOVERY

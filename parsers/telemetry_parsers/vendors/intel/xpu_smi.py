@@ -71,7 +71,7 @@ def _read_device(item: _JsonObject, draft: Draft) -> None:
         target = keys.JSON_KEYS.get(name)
         if target is not None and isinstance(value, str):
             draft.store(device, (target,), value, f"JSON {quote(name)}")
-        elif target is None and name not in keys.QUIET_JSON and name not in keys.HEALTH_JSON:
+        elif target is None and name not in keys.IGNORED_JSON_KEYS and name not in keys.HEALTH_JSON:
             draft.add_unknown(name)
     _read_health(item, device, draft)
 

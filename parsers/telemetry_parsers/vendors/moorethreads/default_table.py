@@ -17,7 +17,7 @@ from telemetry_parsers.reports.targets import fact, identity, metric, switch
 from telemetry_parsers.text.answers import CUT_PROCESSES, PROCESS_TABLE, not_a_row, not_understood
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.moorethreads.keys import ECC
+from telemetry_parsers.vendors.moorethreads.keys import ECC_WORDS
 
 # `1339MiB(16384MiB)` or `16x(16x)`. The second value is missing if the text is cut off after the opening bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
@@ -33,7 +33,7 @@ _COLUMNS: Mapping[str, Column] = {
     "pcie lane width": column(_PAIR, metric("pcie_link_width"), metric("pcie_link_width_max")),
     "temp": column(patterns.WORD, metric("temperature_celsius", "core")),
     "mpc capable": column(f"{patterns.WORD}?", fact("mpc_capable")),
-    "ecc mode": column(patterns.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
+    "ecc mode": column(patterns.NAME, (switch("ecc_enabled", ECC_WORDS), fact("ecc_mode"))),
 }
 TABLE = CardTableShape(
     columns=_COLUMNS,

@@ -8,7 +8,7 @@ from telemetry_parsers.reports.targets import Target, metric, switch
 
 VENDOR = "moorethreads"
 # HBM cards print "On-die, EDC" if both protections are on: on-die ECC and error detection on the bus.
-ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
+ECC_WORDS: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
 # Section and key, in lower case with single blanks. Keys outside of sections have an empty section.
@@ -17,7 +17,7 @@ Key = tuple[str, str]
 # The speeds of Fan0, Fan1 … are in a section of their own, below the section with the number of fans.
 FAN_TARGET = metric("fan_ratio")
 FAN_SECTION = "speed"
-FAN_COUNT: Key = ("fan", "channel")
+FAN_COUNT_KEY: Key = ("fan", "channel")
 FIELDS: Mapping[Key, Target] = {
     ("fb memory usage", "total"): metric("memory_total_bytes"),
     ("fb memory usage", "used"): metric("memory_used_bytes"),
@@ -41,7 +41,7 @@ FIELDS: Mapping[Key, Target] = {
     ("pcie generation", "max"): metric("pcie_link_generation_max"),
     ("link width", "current"): metric("pcie_link_width"),
     ("link width", "max"): metric("pcie_link_width_max"),
-    ("ecc mode", "current"): switch("ecc_enabled", ECC),
+    ("ecc mode", "current"): switch("ecc_enabled", ECC_WORDS),
     ("retired pages", "single bit ecc"): metric("retired_pages", "single_bit_ecc"),
     ("retired pages", "double bit ecc"): metric("retired_pages", "double_bit_ecc"),
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", _YES_NO),
@@ -78,7 +78,7 @@ IGNORED_KEYS: frozenset[Key] = frozenset(
         *(("pci", key) for key in ("subsystem vendor id", "subsystem device id", "slot id(name)")),
         ("utilization", "memory"),
         ("power readings", "requested power limit"),
-        FAN_COUNT,
+        FAN_COUNT_KEY,
         ("ecc mode", "pending"),
     }
 )

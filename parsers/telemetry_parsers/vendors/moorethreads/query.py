@@ -17,7 +17,7 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads.keys import (
     CARD_KEYS,
     FACTS,
-    FAN_COUNT,
+    FAN_COUNT_KEY,
     FAN_SECTION,
     FAN_TARGET,
     FIELDS,
@@ -166,10 +166,10 @@ def _check_count(output: _QueryOutput, cards: int) -> None:
 def _merged_cards(output: _QueryOutput) -> list[_Card]:
     """Return each card once, with the keys of all answers about it."""
     cards: dict[Device, _Card] = {}
-    by_index: dict[int | None, Device] = {}
+    first_identity_by_index: dict[int | None, Device] = {}
     for card in output.cards:
         identity = replace(_device(card), facts=())
-        previous = by_index.setdefault(identity.index, identity)
+        previous = first_identity_by_index.setdefault(identity.index, identity)
         with_index_only = Device(VENDOR, identity.index)  # `-d POWER` prints only the index of the card
         is_same = identity.index is not None and with_index_only in (identity, previous)
         first_answer = cards.setdefault(previous if is_same else identity, card)
@@ -221,7 +221,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
         elif target is None and not _is_fan(key):
             _report_unknown(card, draft, key)
     fans = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
-    _store_fastest_fan(draft, device, fans, units.whole(text_by_key.get(FAN_COUNT, "")))
+    _store_fastest_fan(draft, device, fans, units.whole(text_by_key.get(FAN_COUNT_KEY, "")))
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:

@@ -79,7 +79,7 @@ def bytes_per_second(text: str, _unit: str = "") -> Value:
     return units.placeholder(bare) or value if isinstance(value, Absent) else value * 125_000
 
 
-def above_zero(text: str, _unit: str = "") -> Value:
+def is_above_zero(text: str, _unit: str = "") -> Value:
     """Return 1 if the share of throttled time is above 0 %, else 0."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)

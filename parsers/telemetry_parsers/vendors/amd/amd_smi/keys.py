@@ -14,13 +14,13 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
     ENABLED,
     THROTTLED,
     Path,
-    above_zero,
     bytes_per_second,
+    is_above_zero,
     link_generation,
 )
 
 
-def _share(key: str, label: str = "") -> Target:
+def _share_target(key: str, label: str = "") -> Target:
     return metric(key, label, unit="%")
 
 
@@ -38,7 +38,7 @@ def _highest_clock(domain: str) -> Target:
     return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)
 
 
-def temperature(sensor: str) -> Target:
+def temperature_target(sensor: str) -> Target:
     """Return the metric for a sensor's temperature."""
     return metric("temperature_celsius", sensor, unit="C")
 
@@ -77,23 +77,23 @@ _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
     # The column PWR_CAP. Despite the key's name, it prints the current power cap.
     "max_power": _power_cap("power_cap_watts"),
-    "gpu_temperature": temperature("core"),
-    "edge_temperature": temperature("edge"),
-    "hotspot_temperature": temperature("junction"),
-    "memory_temperature": temperature("memory"),
-    **dict.fromkeys(("gfx", "gfx_util"), _share("utilization_ratio")),
+    "gpu_temperature": temperature_target("core"),
+    "edge_temperature": temperature_target("edge"),
+    "hotspot_temperature": temperature_target("junction"),
+    "memory_temperature": temperature_target("memory"),
+    **dict.fromkeys(("gfx", "gfx_util"), _share_target("utilization_ratio")),
     **dict.fromkeys(("gfx_clk", "gfx_clock"), _clock("graphics")),
-    **dict.fromkeys(("mem", "mem_util"), _share("memory_activity_ratio")),
+    **dict.fromkeys(("mem", "mem_util"), _share_target("memory_activity_ratio")),
     **dict.fromkeys(("mem_clk", "mem_clock"), _clock("memory")),
-    **dict.fromkeys(("encoder", "enc_util"), _share("engine_utilization_ratio", "encoder")),
-    **dict.fromkeys(("decoder", "dec_util"), _share("engine_utilization_ratio", "decoder")),
+    **dict.fromkeys(("encoder", "enc_util"), _share_target("engine_utilization_ratio", "encoder")),
+    **dict.fromkeys(("decoder", "dec_util"), _share_target("engine_utilization_ratio", "decoder")),
     **dict.fromkeys(("vclock", "encoder_clock", "enc_clock"), _clock("video")),
     "single_bit_ecc": metric("ecc_corrected_total", "all"),
     "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
     "pcie_replay": metric("pcie_replays_total"),
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
-    **{column: special("throttled", above_zero, reason) for column, reason in _VIOLATIONS.items()},
+    **{column: special("throttled", is_above_zero, reason) for column, reason in _VIOLATIONS.items()},
     # Monitor's CSV prints some of these in MB and some in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
@@ -101,18 +101,18 @@ _MONITOR = {
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
     # The keys of the overview. Its temperature is that of the hotspot or, without a hotspot, of the edge.
-    "temp": temperature("core"),
+    "temp": temperature_target("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
-    "fan": _share("fan_ratio"),
+    "fan": _share_target("fan_ratio"),
 }
 # Metrics by section and key. Clocks and powers that have several keys are below.
 _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
-        **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
-        **dict.fromkeys(("umc_activity", "mem_usage"), _share("memory_activity_ratio")),
-        **dict.fromkeys(("mm_activity", "mm_usage"), _share("engine_utilization_ratio", "multimedia")),
-        "vcn_activity": _share("engine_utilization_ratio", "vcn"),
-        "jpeg_activity": _share("engine_utilization_ratio", "jpeg"),
+        **dict.fromkeys(("gfx_activity", "gfx_usage"), _share_target("utilization_ratio")),
+        **dict.fromkeys(("umc_activity", "mem_usage"), _share_target("memory_activity_ratio")),
+        **dict.fromkeys(("mm_activity", "mm_usage"), _share_target("engine_utilization_ratio", "multimedia")),
+        "vcn_activity": _share_target("engine_utilization_ratio", "vcn"),
+        "jpeg_activity": _share_target("engine_utilization_ratio", "jpeg"),
     },
     "power": {
         **dict.fromkeys(("socket_power", "current_power"), metric("power_watts", unit="W")),
@@ -123,7 +123,7 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
         "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
     },
     "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _power_cap("power_cap_watts")},
-    "temperature": {key: temperature(sensor) for key, sensor in _SENSORS.items()},
+    "temperature": {key: temperature_target(sensor) for key, sensor in _SENSORS.items()},
     "limit": {
         "max_power": _power_cap("power_cap_max_watts"),
         "min_power": metric("power_cap_min_watts", unit="W"),
@@ -159,7 +159,7 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
         "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
         "total_deferred_count": metric("ecc_deferred_total", "all"),
     },
-    "fan": {"rpm": metric("fan_rpm"), "usage": _share("fan_ratio")},
+    "fan": {"rpm": metric("fan_rpm"), "usage": _share_target("fan_ratio")},
     "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
     "mem_usage": {
         "total_vram": metric("memory_total_bytes", unit="MB"),
@@ -176,13 +176,13 @@ FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
     # Since 7.14, processors with graphics may print only these.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
-    ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
-    ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
-    ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
+    ("usage", "apu_average_gfx_activity"): (_share_target("utilization_ratio"),),
+    ("usage", "apu_average_vcn_activity"): (_share_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "apu_average_mm_activity"): (_share_target("engine_utilization_ratio", "multimedia"),),
     # Since 7.14, cards without partitions print one value.
-    ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
-    ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
-    ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
+    ("usage", "vcn_busy"): (_share_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "vcn_busy", "xcp_#"): (_share_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "jpeg_busy", "xcp_#"): (_share_target("engine_utilization_ratio", "jpeg"),),
     ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", link_generation),),
 }
 _MAIN: Mapping[Path, tuple[Target, ...]] = {

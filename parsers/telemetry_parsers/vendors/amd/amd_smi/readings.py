@@ -24,7 +24,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     board_sensor_label,
     is_ignored,
     may_repeat,
-    temperature,
+    temperature_target,
 )
 
 _TOPOLOGY = ("links",)
@@ -207,7 +207,7 @@ class _ReadingChooser:
             return ()
         self._stacks[entry.path] += 1
         sensor = f"{STACK_LABELS[entry.path]}{self._stacks[entry.path] - 1}"
-        return (temperature(sensor),) if printed_text(entry.text) is not None else ()
+        return (temperature_target(sensor),) if printed_text(entry.text) is not None else ()
 
     def _read_level(self, entry: Entry) -> None:
         word = level_of(entry.text)
@@ -238,5 +238,5 @@ def _labelled_targets(path: Path) -> tuple[Target, ...]:
         if _WORD.match(reason):
             return (switch("throttled", ACTIVE, reason),)
     if len(path) == 3 and path[0] in BOARD_SECTIONS and path[1] == "temperature" and _WORD.match(path[2]):
-        return (temperature(board_sensor_label(path[2])),)
+        return (temperature_target(board_sensor_label(path[2])),)
     return ()

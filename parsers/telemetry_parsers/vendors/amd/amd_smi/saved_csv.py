@@ -48,7 +48,7 @@ _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
 _PARTITION_NAME = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
 # Known CSV columns without a metric.
-_QUIET = re.compile(
+_IGNORED_NAME = re.compile(
     r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
     r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
     r"|bad_page_threshold(?:_exceeded)?|[a-z_]{4,12}_schema|ecc_block_state_[a-z0-9_]{2,12}|memory_partition_caps"
@@ -150,7 +150,7 @@ def _path_of(name: str, names: Sequence[str]) -> Path:
     paths: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
     if (name,) in paths or is_ignored((name,)):
         return (name,)
-    if name in IGNORED_NAMES or (not paths and _QUIET.fullmatch(name)):
+    if name in IGNORED_NAMES or (not paths and _IGNORED_NAME.fullmatch(name)):
         return ("csv", name)
     return _path_with_label(name) or (paths.pop() if len(paths) == 1 else ())
 
@@ -176,6 +176,6 @@ def _path_above_partition(name: str) -> Path:
     """Return the path of a value that is printed once per partition, such as a utilization."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
-    if _QUIET.fullmatch(name):
+    if _IGNORED_NAME.fullmatch(name):
         return ("csv", name)
     return ("usage", name) if is_ignored(("usage", name)) else ()

@@ -51,7 +51,7 @@ class OutputContext:
 
 def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> None:
     """Add the readings of an output to the draft."""
-    totals = list(_totals(lines))
+    totals = list(_totals_in(lines))
     for card in cards_in(lines, context.requested.card, draft.problems):
         problem_count = len(draft.problems)
         sections = _read_card(draft, card, context)
@@ -69,7 +69,7 @@ class _CardAnswer:
     card: Card
     default_slot: Slot
     chips: tuple[Slot, ...]
-    names_parts: bool
+    has_named_parts: bool
     keys: frozenset[str]
     without_hbm: bool
 
@@ -116,7 +116,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
     elif part is not None or section.rows or section.is_idle or not KNOWN_KEYS.isdisjoint(section.entries):
         slot = answer.default_slot if part is None else Slot(answer.card.number, part.chip)
-        names_only_card = answer.card.is_named and not answer.names_parts
+        names_only_card = answer.card.is_named and not answer.has_named_parts
         ends = keys.END_KEYS_OF_CARDS if names_only_card else keys.END_KEYS_OF_CHIPS
         _store_chip(answer, chip_at(draft, slot), section, ends)
     else:
@@ -133,7 +133,7 @@ def _why_not_read(answer: _CardAnswer, section: Section) -> str:
         return "a chip without a valid number is not read"
     is_unnamed = section.part is None and section.has_content
     if is_unnamed and (
-        answer.names_parts or (answer.card.chip_count is not None and not _has_only(section, keys.CARD_FIELDS))
+        answer.has_named_parts or (answer.card.chip_count is not None and not _has_only(section, keys.CARD_FIELDS))
     ):
         content = "processes" if section.rows else "readings"
         return f"{content} are not read, because the name of their chip or part is missing"
@@ -153,7 +153,7 @@ def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
 def _store_chip(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.EndKey]) -> None:
     """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
-    _describe(draft, device, section.entries)
+    _store_description(draft, device, section.entries)
     _add_events(draft, device, section.entries)
     if section.has_content:
         evidence = Evidence(_check_end(draft, section, ends), answer.without_hbm)
@@ -199,7 +199,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
             answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
-def _describe(draft: Draft, device: int, block: Block) -> None:
+def _store_description(draft: Draft, device: int, block: Block) -> None:
     def text(*names: str) -> str | None:
         return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
@@ -220,7 +220,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
     draft.describe(device, template, facts)
 
 
-def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
+def _totals_in(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
     for line in lines:
         name, _, value = line.text.partition(":")
         count = units.whole(value)

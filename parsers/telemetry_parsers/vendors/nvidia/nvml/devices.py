@@ -37,7 +37,7 @@ _ARCHITECTURES = MappingProxyType(
         13: "rubin",
     }
 )
-_SWITCH = MappingProxyType({0: "off", 1: "on"})
+_OFF_ON = MappingProxyType({0: "off", 1: "on"})
 _COMPUTE_MODES = MappingProxyType({0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"})
 _ADDRESSING_MODES = MappingProxyType({0: "none", 1: "hmm", 2: "ats"})
 _FABRIC_STATES = MappingProxyType({1: "not_started", 2: "in_progress", 3: "completed"})
@@ -53,7 +53,7 @@ _AFFINITY_CALL = "MemoryAffinity.1.0"
 _INTEGRATED_CAPABILITIES = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
 _WORD_FACTS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
     ("architecture", "Architecture", _ARCHITECTURES),
-    ("persistence_mode", "PersistenceMode", _SWITCH),
+    ("persistence_mode", "PersistenceMode", _OFF_ON),
     ("compute_mode", "ComputeMode", _COMPUTE_MODES),
     ("addressing_mode", "AddressingMode", _ADDRESSING_MODES),
 )
@@ -118,7 +118,7 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls.get(call)) for name, call in _TEXT_FACTS},
         **{name: _number_text(calls.get(call)) for name, call in _NUMBER_FACTS},
-        "numa_node": _only_bit(calls.get(_AFFINITY_CALL)),
+        "numa_node": _single_bit_position(calls.get(_AFFINITY_CALL)),
         **{name: _word(calls.get(call), words) for name, call, words in _WORD_FACTS},
     }
     yield from ((name, fact) for name, fact in facts.items() if fact is not None)
@@ -132,7 +132,7 @@ def _number_text(answer: Plain) -> str | None:
     return None if number is None else str(number)
 
 
-def _only_bit(answer: Plain) -> str | None:
+def _single_bit_position(answer: Plain) -> str | None:
     """Return the position of the only bit that is set, or None if not exactly one bit is set."""
     nodes = integer(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
@@ -140,7 +140,7 @@ def _only_bit(answer: Plain) -> str | None:
 
 def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
     """Yield the current mode and, if another one takes effect after a reset, that one as `<name>_pending`."""
-    current, pending = (_word(part_of(answer, position), _SWITCH) for position in (0, 1))
+    current, pending = (_word(part_of(answer, position), _OFF_ON) for position in (0, 1))
     if current is not None:
         yield name, current
     if pending is not None and pending != current:
