@@ -8,7 +8,7 @@ from telemetry_daemon.commands.check import NUMBERS
 from telemetry_daemon.config.table import NO_DEFAULT, SectionRow, SettingRow, dotted, limits, sections, toml_value
 from telemetry_exporters.judgement.thresholds import THRESHOLDS
 from telemetry_exporters.judgement.verdict import CONDITIONS, Condition
-from telemetry_parsers.card_peaks import ROWS, Row
+from telemetry_parsers.card_peaks import ROWS, Model
 
 _SIXTEEN_BITS = ("bf16", "fp16")
 
@@ -40,7 +40,7 @@ def peaks_table() -> str:
     return f"{head}\n{rows}\n\n{sources}\n"
 
 
-def _peaks_row(row: Row, numbers: dict[str, int]) -> str:
+def _peaks_row(row: Model, numbers: dict[str, int]) -> str:
     names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{pci_id}`" for pci_id in row.pci_ids)
     main = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
     others = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype not in _SIXTEEN_BITS)

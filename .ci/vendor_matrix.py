@@ -32,7 +32,7 @@ def matrix() -> str:
     found = sources_by_vendor()
     heading = "| vendor | " + " | ".join(CORE.values()) + " |\n|---|" + "---|" * len(CORE)
     rows = [_row(vendor, found) for vendor in VENDORS]
-    reasons = [f"- {vendor.name}, {CORE[key]}: {why}" for vendor in VENDORS for key, why in vendor.lacks]
+    reasons = [f"- {vendor.name}, {CORE[key]}: {why}" for vendor in VENDORS for key, why in vendor.missing_metrics]
     holes = "\nMissing readings, with the reason:\n\n" + "\n".join(reasons) + "\n" if reasons else ""
     biren = "\nBiren is left out: no real output of its tool is public ([biren.md](biren.md)).\n"
     return "\n".join([_HEAD, heading, *rows]) + "\n" + holes + biren

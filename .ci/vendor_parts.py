@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from telemetry_parsers.vendor import DeviceNodes, Pool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, NodePool, Vendor
 from telemetry_parsers.vendors import VENDORS
 
 _WIDTH = 130
@@ -78,7 +78,7 @@ def _pool_lines(vendor: Vendor) -> Iterator[str]:
         yield f"    value: {value}"
 
 
-def _mounts(pool: Pool) -> Iterator[str]:
+def _mounts(pool: NodePool) -> Iterator[str]:
     if pool.mounts:
         yield "hostPaths:"
     for mount in pool.mounts:

@@ -173,12 +173,11 @@ class _Validator:
     def are_valid(self, readings: Sequence[MergedReading]) -> bool:
         """Return whether all readings are valid. This check is fast, because usually they are."""
         columns = Readings.of(readings)
+        indices = columns.shape.indices
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
-        if len(columns.shape.places) < len(columns) or not math.isfinite(total):
+        if len(indices) < len(columns) or not math.isfinite(total):
             return False
-        return all(
-            self._is_valid(columns[columns.shape.places[key]]) for key in columns.shape.places.keys() - self._valid_keys
-        )
+        return all(self._is_valid(columns[indices[key]]) for key in indices.keys() - self._valid_keys)
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()

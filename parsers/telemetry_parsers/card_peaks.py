@@ -28,7 +28,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class PeakRates:
     """The known peak rates of one device. `flops` include integer operations."""
 
     rates: tuple[Rate, ...]
@@ -50,21 +50,21 @@ class Peak:
         return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
 
 
-class Quote(NamedTuple):
+class QuotedRate(NamedTuple):
     """The rate that the vendor's document quotes for a data type, and the clock at which it is reached."""
 
     teraflops: float
     megahertz: int
 
 
-class Row(NamedTuple):
+class Model(NamedTuple):
     """A row of the table: one model with the names that tools print."""
 
     names: tuple[str, ...]
     pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models have identifies none of them
     architecture: str
     units: int  # multiprocessors or compute units of one listed device
-    quoted: tuple[tuple[str, Quote], ...]
+    quoted: tuple[tuple[str, QuotedRate], ...]
     memory_gigabytes_per_second: float | None  # None if the documents contradict each other
     sources: tuple[str, ...]  # documents, which are listed in `.ci/peak_sources.py`
 
@@ -90,8 +90,8 @@ PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
 )
 
 
-def _quoted(megahertz: int, **teraflops: float) -> tuple[tuple[str, Quote], ...]:
-    return tuple((dtype, Quote(rate, megahertz)) for dtype, rate in teraflops.items())
+def _quoted(megahertz: int, **teraflops: float) -> tuple[tuple[str, QuotedRate], ...]:
+    return tuple((dtype, QuotedRate(rate, megahertz)) for dtype, rate in teraflops.items())
 
 
 _V100 = _quoted(1530, fp32=15.7, fp16=125.0)
@@ -103,54 +103,54 @@ _MI300X = _quoted(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=26
 
 # A row is on one line, or on two lines.
 # fmt: off
-ROWS: tuple[Row, ...] = (
-    Row(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
-    Row(("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"), (), "volta", 80, _V100_PCIE, 900, ("nvidia-v100", "nvidia-forum")),
-    Row(("Tesla T4",), (), "turing", 40, _quoted(1590, fp32=8.1, fp16=65.0, int8=130.0), None, ("nvidia-t4", "techpowerup")),
-    Row(("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"), (), "ampere", 108, _A100, 1555,
+ROWS: tuple[Model, ...] = (
+    Model(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
+    Model(("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"), (), "volta", 80, _V100_PCIE, 900, ("nvidia-v100", "nvidia-forum")),
+    Model(("Tesla T4",), (), "turing", 40, _quoted(1590, fp32=8.1, fp16=65.0, int8=130.0), None, ("nvidia-t4", "techpowerup")),
+    Model(("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"), (), "ampere", 108, _A100, 1555,
         ("nvidia-ampere", "nvidia-forum")),
-    Row(("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"), (), "ampere", 108, _A100, 2039, ("nvidia-a100", "nvidia-ampere")),
-    Row(("NVIDIA A100 80GB PCIe",), (), "ampere", 108, _A100, 1935, ("nvidia-a100", "nvidia-ampere")),
-    Row(("NVIDIA A30", "A30"), (), "ampere", 56, _quoted(1440, fp32=10.3, tf32=82.0, bf16=165.0, fp16=165.0, int8=330.0), 933,
+    Model(("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"), (), "ampere", 108, _A100, 2039, ("nvidia-a100", "nvidia-ampere")),
+    Model(("NVIDIA A100 80GB PCIe",), (), "ampere", 108, _A100, 1935, ("nvidia-a100", "nvidia-ampere")),
+    Model(("NVIDIA A30", "A30"), (), "ampere", 56, _quoted(1440, fp32=10.3, tf32=82.0, bf16=165.0, fp16=165.0, int8=330.0), 933,
         ("nvidia-a30", "techpowerup")),
-    Row(("NVIDIA A10", "A10"), (), "ampere_graphics", 72, _quoted(1695, fp32=31.2, tf32=62.5, bf16=125.0, fp16=125.0, int8=250.0), 600,
+    Model(("NVIDIA A10", "A10"), (), "ampere_graphics", 72, _quoted(1695, fp32=31.2, tf32=62.5, bf16=125.0, fp16=125.0, int8=250.0), 600,
         ("nvidia-a10", "techpowerup")),
-    Row(("NVIDIA A40", "A40"), (), "ampere_graphics", 84, _quoted(1740, fp32=37.4, tf32=74.8, bf16=149.7, fp16=149.7, int8=299.3), 696,
+    Model(("NVIDIA A40", "A40"), (), "ampere_graphics", 84, _quoted(1740, fp32=37.4, tf32=74.8, bf16=149.7, fp16=149.7, int8=299.3), 696,
         ("nvidia-a40", "techpowerup")),
-    Row(("NVIDIA RTX A6000", "RTX A6000"), (), "ampere_graphics", 84, _quoted(1800, fp32=38.7, bf16=154.8, fp16=154.8), 768,
+    Model(("NVIDIA RTX A6000", "RTX A6000"), (), "ampere_graphics", 84, _quoted(1800, fp32=38.7, bf16=154.8, fp16=154.8), 768,
         ("nvidia-ga102", "techpowerup")),
-    Row(("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"), (), "ampere_half", 82, _quoted(1695, fp32=35.6, bf16=71.0, fp16=71.0), 936,
+    Model(("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"), (), "ampere_half", 82, _quoted(1695, fp32=35.6, bf16=71.0, fp16=71.0), 936,
         ("nvidia-ga102",)),
-    Row(("NVIDIA GeForce RTX 4090",), (), "ada_half", 128, _quoted(2520, fp32=82.6, bf16=165.2, fp16=165.2, fp8=330.3), 1008,
+    Model(("NVIDIA GeForce RTX 4090",), (), "ada_half", 128, _quoted(2520, fp32=82.6, bf16=165.2, fp16=165.2, fp8=330.3), 1008,
         ("nvidia-ada",)),
-    Row(("NVIDIA L4",), (), "ada", 58, _quoted(2040, fp32=30.3, tf32=60.0, bf16=121.0, fp16=121.0, fp8=242.5, int8=242.5), 300,
+    Model(("NVIDIA L4",), (), "ada", 58, _quoted(2040, fp32=30.3, tf32=60.0, bf16=121.0, fp16=121.0, fp8=242.5, int8=242.5), 300,
         ("nvidia-l4", "techpowerup")),
-    Row(("NVIDIA L40",), (), "ada_half", 142, _quoted(2490, fp32=90.5, bf16=181.05, fp16=181.05, fp8=362.0), 864,
+    Model(("NVIDIA L40",), (), "ada_half", 142, _quoted(2490, fp32=90.5, bf16=181.05, fp16=181.05, fp8=362.0), 864,
         ("nvidia-l40", "nvidia-ada")),
-    Row(("NVIDIA L40S",), (), "ada", 142, _quoted(2520, fp32=91.6, tf32=183.0, bf16=362.05, fp16=362.05, fp8=733.0, int8=733.0), 864,
+    Model(("NVIDIA L40S",), (), "ada", 142, _quoted(2520, fp32=91.6, tf32=183.0, bf16=362.05, fp16=362.05, fp8=733.0, int8=733.0), 864,
         ("nvidia-l40s", "ml-engineering", "techpowerup")),
-    Row(("NVIDIA H100 80GB HBM3",), (), "hopper", 132, _HOPPER, 3350, ("nvidia-h100", "ml-engineering")),
-    Row(("NVIDIA H100 PCIe",), (), "hopper", 114,
+    Model(("NVIDIA H100 80GB HBM3",), (), "hopper", 132, _HOPPER, 3350, ("nvidia-h100", "ml-engineering")),
+    Model(("NVIDIA H100 PCIe",), (), "hopper", 114,
         (*_quoted(1755, fp32=51.2), *_quoted(1620, tf32=378.0, bf16=756.0, fp16=756.0, fp8=1513.0, int8=1513.0)), 2000,
         ("nvidia-h100", "nvidia-forum", "ml-engineering")),
-    Row(("NVIDIA H200",), (), "hopper", 132, _HOPPER, 4800, ("nvidia-h200", "nvidia-h100", "ml-engineering")),
-    Row(("NVIDIA GH200 480GB",), (), "hopper", 132, _HOPPER, 4000, ("nvidia-gh200", "nvidia-h100", "ml-engineering")),
-    Row(("AMD Instinct MI100", "Instinct MI100"), ("1002:738c",), "cdna1", 120, _quoted(1502, fp32=23.1, bf16=92.3, fp16=184.6), 1228.8,
+    Model(("NVIDIA H200",), (), "hopper", 132, _HOPPER, 4800, ("nvidia-h200", "nvidia-h100", "ml-engineering")),
+    Model(("NVIDIA GH200 480GB",), (), "hopper", 132, _HOPPER, 4000, ("nvidia-gh200", "nvidia-h100", "ml-engineering")),
+    Model(("AMD Instinct MI100", "Instinct MI100"), ("1002:738c",), "cdna1", 120, _quoted(1502, fp32=23.1, bf16=92.3, fp16=184.6), 1228.8,
         ("rocm-mi100", "amd-cdna2")),
-    Row(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
+    Model(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
         _quoted(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
     # Tools list the two dies of an MI250 or MI250X as two devices, so the quoted rates are halved.
-    Row(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
+    Model(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
         _quoted(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
-    Row(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
+    Model(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
         _quoted(1700, fp32=47.9 / 2, bf16=383.0 / 2, fp16=383.0 / 2, int8=383.0 / 2), 1638.4, ("amd-cdna2",)),
-    Row(("AMD Instinct MI300A", "MI300A"), ("1002:74a0",), "cdna3", 228,
+    Model(("AMD Instinct MI300A", "MI300A"), ("1002:74a0",), "cdna3", 228,
         _quoted(2100, fp32=122.6, tf32=490.3, bf16=980.6, fp16=980.6, fp8=1961.2, int8=1961.2), 5300, ("amd-cdna3",)),
-    Row(("AMD Instinct MI300X",), ("1002:74a1",), "cdna3", 304, _MI300X, 5300, ("amd-cdna3", "rocm-mi300")),
-    Row(("AMD Instinct MI325X",), ("1002:74a5",), "cdna3", 304, _MI300X, 6000, ("amd-cdna3",)),
-    Row(("AMD Instinct MI350X",), ("1002:75a0",), "cdna4", 256,
+    Model(("AMD Instinct MI300X",), ("1002:74a1",), "cdna3", 304, _MI300X, 5300, ("amd-cdna3", "rocm-mi300")),
+    Model(("AMD Instinct MI325X",), ("1002:74a5",), "cdna3", 304, _MI300X, 6000, ("amd-cdna3",)),
+    Model(("AMD Instinct MI350X",), ("1002:75a0",), "cdna4", 256,
         _quoted(2200, fp32=144.2, bf16=2300.0, fp16=2300.0, fp8=4600.0, int8=4600.0), 8000, ("amd-cdna4",)),
-    Row(("AMD Instinct MI355X",), ("1002:75a3",), "cdna4", 256,
+    Model(("AMD Instinct MI355X",), ("1002:75a3",), "cdna4", 256,
         _quoted(2400, fp32=157.3, bf16=2500.0, fp16=2500.0, fp8=5000.0, int8=5000.0), 8000, ("amd-cdna4",)),
 )
 # fmt: on
@@ -164,7 +164,7 @@ _GIBIBYTE = 2.0**30
 _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
-class Part(NamedTuple):
+class CardPart(NamedTuple):
     """The part of a card that a device is."""
 
     units: float | None  # compute units of the device
@@ -180,7 +180,7 @@ class Part(NamedTuple):
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
-def peak_of_part(peak: Peak, part: Part) -> Peak | None:
+def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
     """Return the peak of a part of a card, or None if the part is unknown or contradicts the card."""
     if not part.is_cut:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
@@ -192,7 +192,7 @@ def peak_of_part(peak: Peak, part: Part) -> Peak | None:
     return replace(peak, rates=tuple(rates), memory_bytes_per_second=memory)
 
 
-def _memory_share(part: Part) -> float | None:
+def _memory_share(part: CardPart) -> float | None:
     """Return a MIG instance's share of the memory slices. Return None for other partitions, which share the memory."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
@@ -205,13 +205,13 @@ def _scaled(value: float | None, share: float | None) -> float | None:
     return None if value is None or share is None else value * share
 
 
-def peak_of(model: str, pci_id: str = "") -> Peak | None:
+def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
     """Return the peak of a whole device, or None if its model is unknown. A PCI id is like `1002:74a1`."""
     row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 
 
-def find_row(model: str, pci_id: str = "") -> Row | None:
+def find_row(model: str, pci_id: str = "") -> Model | None:
     """Return the row with this name or else this PCI id. None if there is no such row, or name and id contradict each other."""
     row = _by_name().get(model)
     if row is None:
@@ -219,20 +219,20 @@ def find_row(model: str, pci_id: str = "") -> Row | None:
     return None if pci_id and row.pci_ids and pci_id not in row.pci_ids else row
 
 
-def peak_of_row(row: Row) -> Peak:
+def peak_of_row(row: Model) -> PeakRates:
     """Return the peak of a row's model."""
     per_unit = PER_UNIT[row.architecture]
     rates = (Rate(dtype, quote.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, quote in row.quoted)
     memory = row.memory_gigabytes_per_second
-    return Peak(tuple(rates), None if memory is None else memory * 1e9, "vendor")
+    return PeakRates(tuple(rates), None if memory is None else memory * 1e9, "vendor")
 
 
 @cache
-def _by_name() -> Mapping[str, Row]:
+def _by_name() -> Mapping[str, Model]:
     return {name: row for row in ROWS for name in row.names}
 
 
 @cache
-def _by_pci_id() -> Mapping[str, Row]:
+def _by_pci_id() -> Mapping[str, Model]:
     ids = [pci_id for row in ROWS for pci_id in row.pci_ids]
     return {pci_id: row for row in ROWS for pci_id in row.pci_ids if ids.count(pci_id) == 1}

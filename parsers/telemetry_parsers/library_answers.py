@@ -71,15 +71,15 @@ def mapping(answer: Plain) -> dict[str, Plain]:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedLibrary:
-    """A library, and the meaning of its answers."""
+class LibrarySpec:
+    """A vendor's library, and what its devices and errors are called in recordings."""
 
     name: str
     source: str
     vendor: str
     devices: str  # the library's word for devices, which is the key of their list in lower case
-    most: int  # the limit for devices of a node
-    reasons: Mapping[int, Absent]  # the absence for each known error number
+    max_devices: int  # the limit for devices of a node
+    absences: Mapping[int, Absent]  # the absence for each known error number
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""
@@ -93,14 +93,14 @@ def _by_source(item: Reading, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The recorded answer to one poll: data of the node, the devices, and all data."""
+    """The recorded answer to one poll. `data` also contains the node and the devices."""
 
     node: dict[str, Plain]
     devices: list[Plain]
     data: dict[str, Plain]
 
 
-def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
+def answer_in(output: Output, library: LibrarySpec) -> Answer | Report:
     """Return the answer in an output, or a report on the failure if there is no answer."""
     where = output.name or "output"
     if output.status:
@@ -112,12 +112,12 @@ def answer_in(output: Output, library: RecordedLibrary) -> Answer | Report:
     if not isinstance(devices, list) or not isinstance(node, dict):
         message = f"not an answer of the reader {library.source}: the list of {library.devices} is missing"
         return failed("not_understood", where, message)
-    if len(devices) > library.most:
+    if len(devices) > library.max_devices:
         return failed("not_understood", where, f"{len(devices)} {library.devices} are more than any node has")
     return Answer(node, devices, data)
 
 
-def _report_on_text(output: Output, library: RecordedLibrary) -> Report:
+def _report_on_text(output: Output, library: LibrarySpec) -> Report:
     tool = identify_tool(output.text + output.stderr) or "another tool"
     hint = f"the source {library.source} reads recordings of 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {hint}"),))
@@ -179,7 +179,7 @@ class Row:
 class Readings:
     """Adds the readings of one device to the draft."""
 
-    library: RecordedLibrary
+    library: LibrarySpec
     draft: Draft
     device: int
     where: str
@@ -212,8 +212,8 @@ class Readings:
     def error(self, answer: Plain, source: str) -> Absent:
         """Return the absence for an error. An unknown error also becomes a problem."""
         code = error_in(answer)
-        if code is not None and code in self.library.reasons:
-            return self.library.reasons[code]
+        if code is not None and code in self.library.absences:
+            return self.library.absences[code]
         self.complain(f"{source}: {self.library.name} error {quote(str(code))}")
         return Absent.NOT_REPORTED
 

@@ -325,7 +325,7 @@ class Limits(NamedTuple):
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
     """Return the limits of a metric. For some vendors, these are from sentinels.py."""
-    vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
+    vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
     return Limits(
         max(vendor_limits.low, -sys.float_info.max),
         min(metric.high, sys.float_info.max),
@@ -380,5 +380,5 @@ def is_main_temperature(sensor: str) -> bool:
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
 # These return whether a throttling reason is the power limit, or a vague reason, which can include the power limit.
-is_power_limit = re.compile(POWER_LIMIT_REASONS).fullmatch
-is_vague = re.compile(VAGUE_REASONS).fullmatch
+is_power_limit_reason = re.compile(POWER_LIMIT_REASONS).fullmatch
+is_vague_reason = re.compile(VAGUE_REASONS).fullmatch

@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.ownership import Allocation, Claim, StepCounts, Task
 from telemetry_parsers.ownership import Process as Process  # noqa: PLC0414  # parsers and plugins know it here
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 Plain = Any  # the JSON-compatible data that a library reader returns
 Kind = Literal["gauge", "counter", "info"]
@@ -333,7 +333,7 @@ class Snapshot:
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
     maintenance: Maintenance | None = None  # None in commands without a daemon
-    recorded: Recorded | None = None  # only for a replayed recording
+    recorded: ReplayInfo | None = None  # only for a replayed recording
 
 
 @dataclass(frozen=True, slots=True)

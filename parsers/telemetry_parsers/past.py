@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from telemetry_parsers.dataclass import dataclass, field
-from telemetry_parsers.metrics import is_main_temperature, is_power_limit, is_vague
+from telemetry_parsers.metrics import is_main_temperature, is_power_limit_reason, is_vague_reason
 from telemetry_parsers.model import Absent, MergedDevice, Value
 from telemetry_parsers.readings import Readings, Shape
 
@@ -19,8 +19,8 @@ _MAX_SHAPES = 64
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
     """Return the reasons without the power limit, at which busy devices run, and without vague reasons if possible."""
-    others = [reason for reason in reasons if not is_power_limit(reason)]
-    return [reason for reason in others if not is_vague(reason)] or others
+    others = [reason for reason in reasons if not is_power_limit_reason(reason)]
+    return [reason for reason in others if not is_vague_reason(reason)] or others
 
 
 def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
@@ -62,7 +62,7 @@ def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Return the positions of the values of each kept metric in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
-        tuple(shape.places[(kept, label)] for label in select_labels(labels[kept]))
+        tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))
         for kept, select_labels in _LABELS.items()
     )
 

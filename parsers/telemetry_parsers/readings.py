@@ -27,11 +27,11 @@ class Shape:
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
-    places: Mapping[ReadingKey, int] = field(init=False)
+    indices: Mapping[ReadingKey, int] = field(init=False)
     _extended: dict[tuple[tuple[ReadingKey, ...], int], Shape] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", {key: position for position, key in enumerate(self.keys)})
+        object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
         """Return the shape with more keys at the end. Each of these has a new origin after the existing `origins`."""
@@ -61,10 +61,10 @@ class Readings(Sequence[MergedReading]):
             return readings
         items = tuple(readings)
         origins = {Origin(item.source, item.taken, item.interval): None for item in items}
-        places = {origin: position for position, origin in enumerate(origins)}
+        indices = {origin: position for position, origin in enumerate(origins)}
         shape = Shape(
             tuple((item.metric, item.label) for item in items),
-            tuple(places[Origin(item.source, item.taken, item.interval)] for item in items),
+            tuple(indices[Origin(item.source, item.taken, item.interval)] for item in items),
         )
         return cls(shape, tuple(item.value for item in items), tuple(origins))
 
@@ -80,12 +80,12 @@ class Readings(Sequence[MergedReading]):
 
     def value(self, metric: str, label: str = "") -> Value | None:
         """Return the value of a reading, or None if there is no such reading."""
-        position = self.shape.places.get((metric, label))
+        position = self.shape.indices.get((metric, label))
         return None if position is None else self.values[position]
 
     def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
         """Return the value and the origin of a reading, or None if there is no such reading."""
-        position = self.shape.places.get((metric, label))
+        position = self.shape.indices.get((metric, label))
         return None if position is None else (self.values[position], self.origins[self.shape.origins[position]])
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.card_peaks import Peak, Rate
+from telemetry_parsers.card_peaks import PeakRates, Rate
 
 # The columns with mean values, in lower case, since versions differ. The columns `…Low` and `…High` are ignored.
 _MEMORY = "hbmbw"
@@ -30,7 +30,7 @@ class NoRooflineError(ValueError):
     """The file is not a valid roofline.csv, or has no measurement."""
 
 
-def measured_peak(lines: Iterable[str]) -> Peak:
+def measured_peak(lines: Iterable[str]) -> PeakRates:
     """Return the best result of all cards for each data type. A result of 0 was not measured."""
     best: dict[str, float] = {}
     for heading, value in _values(lines):
@@ -40,7 +40,7 @@ def measured_peak(lines: Iterable[str]) -> Peak:
     rates = tuple(
         Rate(dtype, float(round(best[heading] * _GIGA)), None) for heading, dtype in _RATES.items() if heading in best
     )
-    return Peak(rates, float(round(best[_MEMORY] * _GIGA)) if _MEMORY in best else None, "measured")
+    return PeakRates(rates, float(round(best[_MEMORY] * _GIGA)) if _MEMORY in best else None, "measured")
 
 
 def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:

@@ -42,12 +42,14 @@ OF_METRIC: Mapping[str, frozenset[float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
-    """The lowest plausible value and additional sentinels of a metric of one vendor."""
+class VendorLimits:
+    """The lowest plausible value of a vendor's metric, and its sentinels besides those in OF_UNIT and OF_METRIC."""
 
     low: float
     blanks: frozenset[float] = frozenset()
 
 
 # By vendor and metric. Chips of Ascend are also used outdoors, where temperatures can be negative.
-OF_VENDOR: Mapping[tuple[str, str], Special] = {("ascend", "temperature_celsius"): Special(-40.0, frozenset({-1.0}))}
+OF_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
+    ("ascend", "temperature_celsius"): VendorLimits(-40.0, frozenset({-1.0}))
+}

@@ -11,7 +11,7 @@ NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disab
 # The last attempt failed.
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 # States that a source has only if all its polls have one of them.
-OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
+OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})
 # The prefix of the message if a library's worker could not be started.
 NOT_STARTED = "the worker could not be started"
 # The prefix of the message if a tool was not started because another process runs it.

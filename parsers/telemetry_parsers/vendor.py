@@ -79,12 +79,12 @@ ACCELERATOR = 0x12
 
 
 @dataclass(frozen=True, slots=True)
-class Pci:
+class PciFunctions:
     """The PCI functions that are accelerators of a vendor, by vendor id and class."""
 
     vendor_id: int
     classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)
-    but_not: tuple[int, ...] = ()  # device ids that are not accelerators
+    excluded_ids: tuple[int, ...] = ()  # device ids that are not accelerators
     behind_bridge: bool = False  # exclude functions on the first bus, which are part of the CPU
 
 
@@ -110,7 +110,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class NodePool:
     """The vendor's nodes in the Helm chart: how they are found, and what their pods need."""
 
     comment: str
@@ -129,11 +129,11 @@ class Vendor:
 
     word: str  # the value of the label `vendor` in metrics
     name: str
-    pci: Pci
+    pci: PciFunctions
     nodes: tuple[DeviceNodes, ...]
     permissions: str  # of the daemon's user, for docs/install.md
-    pool: Pool
+    pool: NodePool
     demo: Demo  # the cards that the simulator shows for the vendor's word
     other_demos: tuple[tuple[str, Demo], ...] = ()  # simulated cards with other words
-    lacks: tuple[tuple[str, str], ...] = ()  # core metrics that no known output contains, with the reason
+    missing_metrics: tuple[tuple[str, str], ...] = ()  # core metrics that no known output contains, with the reason
     other_tools: tuple[tuple[str, str], ...] = ()  # other programs of the vendor, with the source for the same readings

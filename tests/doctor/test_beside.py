@@ -8,7 +8,7 @@ import pytest
 from telemetry_daemon.doctor.cards import device_faults, missing_card_findings
 from telemetry_daemon.doctor.daemon import DaemonView, LocalDaemon, Unit, findings, notes, working_sources
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Snapshot, SourceStatus
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 from telemetry_parsers.states import BUSY
 
 
@@ -159,7 +159,7 @@ def test_remedy_depends_on_the_exit_status(ended: str, remedy: str) -> None:
 def test_notes_about_the_daemon() -> None:
     assert list(notes(replace(BESIDE, view=VIEW))) == ["version 1.0, 1 device, sources: 1 ok"]
     assert list(notes(replace(BESIDE, why_not="why"))) == ["why"]
-    played = replace(VIEW, snapshot=replace(HERE, recorded=Recorded(1e9, "n")))
+    played = replace(VIEW, snapshot=replace(HERE, recorded=ReplayInfo(1e9, "n")))
     assert "simulated or recorded cards" in list(notes(replace(BESIDE, view=played)))[1]
     assert (working_sources(replace(BESIDE, view=VIEW)), working_sources(replace(BESIDE, view=played))) == (
         {"nvml"},

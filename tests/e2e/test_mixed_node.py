@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.installed, pytest.mark.needs("cc")]
 
 CORE = frozenset({*vendor_matrix.CORE, "memory_used_ratio"})
 # All core readings but those that no output of the vendor's tools is known to have.
-WANTED = {vendor: CORE - {key for key, _ in VENDOR_BY_WORD[vendor].lacks} for vendor in DEVICES}
+WANTED = {vendor: CORE - {key for key, _ in VENDOR_BY_WORD[vendor].missing_metrics} for vendor in DEVICES}
 Shown = dict[str, list[tuple[str, frozenset[str]]]]
 
 

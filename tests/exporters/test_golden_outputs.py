@@ -13,7 +13,7 @@ from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.terminal.table import Detail, Selection, table
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import STATES, Absent, MergedReading, Problem, Process, Sample
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (10, 50, 72, 80, 102, 108, 116, 120, 160, 250)
@@ -186,8 +186,8 @@ SMALL = {
     ),
     "simulated": lambda: kit.snapshot(kit.full_device(simulated=True)),
     "partly simulated": lambda: kit.snapshot(kit.full_device(simulated=True), kit.full_device(1)),
-    "recorded": lambda: kit.snapshot(kit.full_device(), recorded=Recorded(0.0, "gpu-17")),
-    "recorded somewhere": lambda: kit.snapshot(kit.full_device(), recorded=Recorded(0.0)),
+    "recorded": lambda: kit.snapshot(kit.full_device(), recorded=ReplayInfo(0.0, "gpu-17")),
+    "recorded somewhere": lambda: kit.snapshot(kit.full_device(), recorded=ReplayInfo(0.0)),
     **{
         f"maintenance {ends}": lambda ends=ends: kit.snapshot(maintenance=Maintenance(ends))
         for ends in (60.0, -60.0, 0.0, None)

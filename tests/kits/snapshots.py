@@ -24,7 +24,7 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.ownership import Allocation, Owner
 from telemetry_parsers.readings import Origin, Readings, Shape
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -226,7 +226,7 @@ _drawn = Drawn(
         int: st.integers(0, 1 << 40),
         float: st.floats(0, 1e12),
         Maintenance: st.builds(Maintenance, st.none() | st.floats(-9e4, 3e6), texts),
-        Recorded: st.builds(Recorded, st.floats(0, 4e9), texts),
+        ReplayInfo: st.builds(ReplayInfo, st.floats(0, 4e9), texts),
     },
     most=2,
 )

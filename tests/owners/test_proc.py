@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from telemetry_parsers.checks.report_rules import report_violations
 from telemetry_parsers.model import Capture, Failure, Output, Plain
-from telemetry_parsers.owners.proc import PARSER, Client, memory_by_card, parse_clients
+from telemetry_parsers.owners.proc import PARSER, DriverClient, memory_by_card, parse_clients
 from telemetry_parsers.ownership import Owner, ProcessUsage, Task
 
 POLL = PARSER.polls[0]
@@ -115,7 +115,7 @@ def test_memory_on_the_card_is_what_is_resident() -> None:
         ("drm-resident-vram:\t1 parsec\n", None),
         ("drm-resident-vram:\t99999999999999999999 GiB\n", None),
     ]:
-        assert list(parse_clients([BEGIN + rest])) == [Client("0000:03:00.0", "7", expected)]
+        assert list(parse_clients([BEGIN + rest])) == [DriverClient("0000:03:00.0", "7", expected)]
 
 
 @pytest.mark.parametrize("text", ["", "pos: 0\n", "drm-pdev: x\ndrm-client-id: 7\n", "drm-pdev: 0000:03:00.0\n"])
@@ -124,7 +124,11 @@ def test_other_files_are_no_clients(text):
 
 
 def test_the_clients_of_a_card_add_up():
-    found = [Client("0000:03:00.0", "1", 5), Client("0000:03:00.0", "2", 6), Client("0000:04:00.0", "1", None)]
+    found = [
+        DriverClient("0000:03:00.0", "1", 5),
+        DriverClient("0000:03:00.0", "2", 6),
+        DriverClient("0000:04:00.0", "1", None),
+    ]
     assert memory_by_card(found) == [{"bus_id": "0000:03:00.0", "memory_bytes": 11}]
 
 

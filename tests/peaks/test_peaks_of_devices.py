@@ -7,8 +7,8 @@ import pytest
 from kits import snapshots as kit
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
-from telemetry_parsers.card_peaks import Peak, Rate
-from telemetry_parsers.merge.peaks import FLOPS, FLOPS_PER_CYCLE, MEMORY, Peaks
+from telemetry_parsers.card_peaks import PeakRates, Rate
+from telemetry_parsers.merge.peaks import FLOPS, FLOPS_PER_CYCLE, MEMORY, PeakFinder
 
 H100, MI300X = "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X"
 GIB = 2.0**30
@@ -21,7 +21,7 @@ def peaks_of(device, label="bf16"):
 
 
 def peaks(*devices, **settings):
-    return [peaks_of(one) for one in Peaks(**settings).with_peaks(devices)]
+    return [peaks_of(one) for one in PeakFinder(**settings).with_peaks(devices)]
 
 
 def card(*readings, model=H100, **more):
@@ -37,7 +37,7 @@ def part(number, units, profile, **more):
 
 
 def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
-    text = text_page(kit.snapshot(*Peaks().with_peaks((card(),)))).decode()
+    text = text_page(kit.snapshot(*PeakFinder().with_peaks((card(),)))).decode()
     lines = [line for line in text.splitlines() if "peak" in line and not line.startswith("#")]
     assert [line.rsplit(" ", 1)[1] for line in lines] == ["1.0", "9.894e+14", "3.35e+12"]
     info, flops, memory = lines
@@ -48,24 +48,24 @@ def test_a_known_card_has_its_peaks_and_says_where_they_are_from() -> None:
 
 
 def test_the_document_has_them_like_any_reading() -> None:
-    (device,) = snapshot_json.document(kit.snapshot(*Peaks().with_peaks((card(),))))["devices"]
+    (device,) = snapshot_json.document(kit.snapshot(*PeakFinder().with_peaks((card(),))))["devices"]
     assert device["readings"]["peak_flops"] == {"bf16": 9.894e14}
     assert device["origin"]["peak_flops"] == "peaks"
 
 
 def test_an_unknown_card_stays_as_it_is() -> None:
     device = card(model="MTT S5000")
-    assert Peaks().with_peaks((device,)) == (device,)
+    assert PeakFinder().with_peaks((device,)) == (device,)
 
 
 @pytest.mark.parametrize("up", [False, None])
 def test_a_card_that_is_not_there_has_no_peak(up) -> None:
     device = replace(card(), up=up)
-    assert Peaks().with_peaks((device,)) == (device,)
+    assert PeakFinder().with_peaks((device,)) == (device,)
 
 
 def test_further_data_types_are_shown_where_the_card_has_them() -> None:
-    (device,) = Peaks(dtypes=("fp8", "fp4", "bf16")).with_peaks((card(),))
+    (device,) = PeakFinder(dtypes=("fp8", "fp4", "bf16")).with_peaks((card(),))
     assert [reading.label for reading in device.readings if reading.metric == FLOPS] == ["bf16", "fp8"]
 
 
@@ -74,13 +74,13 @@ def test_the_name_of_now_counts() -> None:
 
 
 def test_a_configured_card_is_added_or_replaces_the_row() -> None:
-    mine = Peak((Rate("bf16", 5e14, None),), 1.6e12, "configured")
+    mine = PeakRates((Rate("bf16", 5e14, None),), 1.6e12, "configured")
     assert peaks(card(model="MTT S5000"), configured={"MTT S5000": mine}) == [(5e14, None, 1.6e12)]
     assert peaks(card(), configured={H100: mine}) == [(5e14, None, 1.6e12)]
 
 
 def test_a_configured_card_gives_its_partitions_their_part() -> None:
-    mine = Peak((Rate("bf16", 8e14, 4e5),), 4e12, "measured")
+    mine = PeakRates((Rate("bf16", 8e14, 4e5),), 4e12, "measured")
     first = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
     other = kit.device(
         1, kit.reading("compute_units", 38.0), vendor="amd", model=MI300X, parent=first.id, partition="1"
@@ -91,11 +91,11 @@ def test_a_configured_card_gives_its_partitions_their_part() -> None:
 
 def test_a_configured_card_without_numbers_has_no_peak() -> None:
     device = card()
-    assert Peaks({H100: Peak((), None, "configured")}).with_peaks((device,)) == (device,)
+    assert PeakFinder({H100: PeakRates((), None, "configured")}).with_peaks((device,)) == (device,)
 
 
 def test_a_configured_partition_has_what_is_configured_for_it() -> None:
-    mine = Peak((Rate("bf16", 1e14, None),), None, "configured")
+    mine = PeakRates((Rate("bf16", 1e14, None),), None, "configured")
     instance = part(1, 60.0, "3g.40gb")
     assert peaks(card(), instance, configured={instance.model: mine})[1] == (1e14, None, None)
 
@@ -176,7 +176,7 @@ def test_a_virtual_function_is_no_whole_card() -> None:
 
 
 def test_what_was_found_is_found_again_when_the_units_come_later() -> None:
-    known = Peaks()
+    known = PeakFinder()
     assert peaks_of(known.with_peaks((amd(compute_partition="CPX"),))[0]) == (None, None, None)
     later = amd(kit.reading("compute_units", 38.0), compute_partition="CPX")
     assert peaks_of(known.with_peaks((later,))[0])[0] == pytest.approx(1307.4e12 / 8)

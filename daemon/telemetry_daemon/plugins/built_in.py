@@ -28,7 +28,7 @@ def description(parser: Parser) -> DescribedParser:
 
 def lazily_imported(parser: DescribedParser, target: str) -> Parser:
     """Return a parser that imports the target for its first capture."""
-    return parser.parsing_with(_ImportedParse(parser, target))
+    return parser.with_parse(_ImportedParse(parser, target))
 
 
 class _ImportedParse:

@@ -142,7 +142,7 @@ def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
 
 def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
     """Return a parser with this description, whose `parse` runs in the worker."""
-    return parser.parsing_with(_IsolatedParse(parser, worker, target, deadline_seconds))
+    return parser.with_parse(_IsolatedParse(parser, worker, target, deadline_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.worker_wire import builtin_readout, checked_readout
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 if TYPE_CHECKING:  # not imported by commands that poll once
     from telemetry_daemon.remote.control_socket import Handler
@@ -59,7 +59,7 @@ class Node(ABC):
     """The base class of this machine, a simulated node and a recorded node, which create the sources."""
 
     # For a recording: returns when and on which node it was made.
-    recorded: Callable[[], Recorded] | None = None
+    recorded: Callable[[], ReplayInfo] | None = None
 
     def __init__(self, loaded: ParserSet, clock: Clock) -> None:
         self._loaded = loaded

@@ -15,7 +15,7 @@ from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.merge.peaks import Peaks
+from telemetry_parsers.merge.peaks import PeakFinder
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 
 if TYPE_CHECKING:  # imported at run time only if owners are reported
@@ -67,7 +67,7 @@ class OneShot:
         clock: Clock,
         substitute: Substitute = keep_answer,
         on_waiting: Callable[[Sequence[str]], None] = ignore_waiting,
-        peaks: Peaks | None = None,
+        peaks: PeakFinder | None = None,
     ) -> None:
         self._hostname = hostname
         self._on_waiting = on_waiting

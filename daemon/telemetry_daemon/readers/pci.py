@@ -67,7 +67,7 @@ def _device(folder: Path) -> PciDevice | None:
     bus_id = folder.name.lower()
     if (folder / "physfn").exists() or (pci.behind_bridge and ":00:" in bus_id):
         return None
-    if pci.but_not and _hexadecimal(folder / "device") in pci.but_not:
+    if pci.excluded_ids and _hexadecimal(folder / "device") in pci.excluded_ids:
         return None
     return PciDevice(bus_id, vendor.word, class_code, is_suspended(folder.name, folder.parent), _driver(folder))
 

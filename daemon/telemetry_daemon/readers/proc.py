@@ -14,7 +14,7 @@ from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.bounds import MAX_PROCESSES
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
-from telemetry_parsers.owners.proc import Client, memory_by_card, parse_clients
+from telemetry_parsers.owners.proc import DriverClient, memory_by_card, parse_clients
 
 MAX_BYTES = 64 << 10
 _MAX_ENVIRONMENT_BYTES = 1 << 20
@@ -136,7 +136,7 @@ class OpenCards:
     """Reads which cards each process has open. Usually once: a process that a driver lists has already opened its card."""
 
     def __init__(self) -> None:
-        self._clients: dict[ProcessKey, tuple[Client, ...]] = {}
+        self._clients: dict[ProcessKey, tuple[DriverClient, ...]] = {}
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:

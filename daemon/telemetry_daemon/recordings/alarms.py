@@ -158,7 +158,7 @@ def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str
 @lru_cache(maxsize=_MAX_SHAPES)
 def _temperature_positions(shape: Shape) -> Positions:
     return {
-        metric: tuple((label, position) for (name, label), position in shape.places.items() if name == metric)
+        metric: tuple((label, position) for (name, label), position in shape.indices.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
     }
 
@@ -166,7 +166,7 @@ def _temperature_positions(shape: Shape) -> Positions:
 @lru_cache(maxsize=_MAX_SHAPES)
 def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
     causes = (
-        (cause, tuple((key, at) for key, at in shape.places.items() if key[0] == metric and labels.fullmatch(key[1])))
+        (cause, tuple((key, at) for key, at in shape.indices.items() if key[0] == metric and labels.fullmatch(key[1])))
         for cause, metric, labels in _CAUSES
     )
     return tuple((cause, keys) for cause, keys in causes if keys)

@@ -19,7 +19,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 log = logging.getLogger(__name__)
 
@@ -200,10 +200,10 @@ class PlaybackControls:
         """End the playback."""
         self._clock.close()
 
-    def recorded(self) -> Recorded:
+    def recorded(self) -> ReplayInfo:
         """Return when and where the shown state was recorded, and the state of the replay."""
         shown = min(self._clock.position(), self.survey.length)
-        return Recorded(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
+        return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
 
     def wall_time(self, position: float) -> float:
         """Return the Unix time at which a position was recorded."""

@@ -25,7 +25,7 @@ from telemetry_parsers.codec.captures import (
     capture_to_plain,
     encode_line,
 )
-from telemetry_parsers.codec.plain import decode_foreign
+from telemetry_parsers.codec.plain import decode_untrusted
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
@@ -310,7 +310,7 @@ def recent_captures(runtime_directory: str) -> Iterator[Capture]:
 
 def _parse_line(line: bytes) -> Capture | _Status:
     try:
-        plain = decode_foreign(line)
+        plain = decode_untrusted(line)
         if (
             isinstance(plain, dict)
             and plain.get("schema") == control_requests.LOST_SCHEMA

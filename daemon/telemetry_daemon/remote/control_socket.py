@@ -21,7 +21,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import MAX_WAIT_SECONDS
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.codec.derived import from_plain
-from telemetry_parsers.codec.plain import CodecError, decode_foreign, decode_line
+from telemetry_parsers.codec.plain import CodecError, decode_line, decode_untrusted
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Plain
 
@@ -122,7 +122,7 @@ class ControlServer:
 def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """Send a request, and return the answer. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
-        answer = decode_foreign(_receive_all(connection))
+        answer = decode_untrusted(_receive_all(connection))
     if not isinstance(answer, dict):
         raise ControlError("the daemon's answer is not a JSON object")
     _check_refusal(answer)
@@ -143,7 +143,7 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
             buffer = bytearray(remainder)
             for line in complete_lines:
                 if line.startswith(b'{"error"'):
-                    _check_refusal(decode_foreign(line))
+                    _check_refusal(decode_untrusted(line))
                 yield line
 
 

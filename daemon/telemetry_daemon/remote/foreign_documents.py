@@ -23,7 +23,7 @@ from telemetry_exporters.documents.snapshot_parts import (
 )
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
-from telemetry_parsers.codec.plain import CodecError, decode_foreign, finite, text
+from telemetry_parsers.codec.plain import CodecError, decode_untrusted, read_float, read_text
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
@@ -41,7 +41,7 @@ from telemetry_parsers.model import (
 from telemetry_parsers.ownership import Allocation, Basis, Owner, OwnerKind, Process
 from telemetry_parsers.past import KEPT, SLOTS, Gap, Past, PastEvent, Series
 from telemetry_parsers.readings import Readings
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 T = TypeVar("T")
 _ABSENT = {absent.value: absent for absent in Absent}
@@ -62,7 +62,7 @@ class DocumentError(ValueError):
 def parse_document(body: bytes | str) -> Mapping[str, Any]:
     """Return the JSON object in a response. Raises DocumentError."""
     try:
-        plain = decode_foreign(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
+        plain = decode_untrusted(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
     except CodecError as error:
         raise DocumentError("the answer", f"document: {error}") from None
     if not isinstance(plain, dict):
@@ -165,7 +165,8 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> 
         origin = origins.get(metric)
         source = origin.get(label) if isinstance(origin, dict) else origin
         try:
-            yield MergedReading(metric, label, finite(value), clean(text(source or "")[: bounds.MAX_NAME_LENGTH]))
+            number = read_float(value)
+            yield MergedReading(metric, label, number, clean(read_text(source or "")[: bounds.MAX_NAME_LENGTH]))
         except CodecError as error:
             raise DocumentError(f"{metric} of {of}", f"reading: {error}") from None
 
@@ -214,9 +215,9 @@ def _maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
     return Maintenance(_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
 
 
-def _recorded(item: ReplayJson) -> Recorded:
+def _recorded(item: ReplayJson) -> ReplayInfo:
     shown = None if item.shown is None else _unix_time(item.shown, "the replay's moment")
-    return Recorded(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
+    return ReplayInfo(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
 def _series(item: SeriesJson, slots: int, position: str) -> Series:

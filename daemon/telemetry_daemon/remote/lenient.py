@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
 from telemetry_parsers.codec import plain as codec
-from telemetry_parsers.codec.json_types import AtMost
+from telemetry_parsers.codec.json_types import MaxSize
 from telemetry_parsers.codec.plain import CodecError, unexpected
 from telemetry_parsers.model import Plain
 
@@ -47,7 +47,7 @@ def _object_reader(kind: Any) -> _Read:
 def _reader(kind: Any, most: int | None = None) -> _Read:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _reader(arguments[0], next((limit.most for limit in arguments[1:] if isinstance(limit, AtMost)), most))
+        return _reader(arguments[0], next((limit.most for limit in arguments[1:] if isinstance(limit, MaxSize)), most))
     if origin in (Union, UnionType):
         (inner,) = (argument for argument in arguments if argument is not NoneType)
         return _nullable(_reader(inner, most))
@@ -78,7 +78,7 @@ def _object_or_empty(reader: _Read) -> _Read:
 
 
 def _text_reader(longest: int) -> _Read:
-    return lambda plain: "" if plain is None else clean(codec.text(plain)[:longest])
+    return lambda plain: "" if plain is None else clean(codec.read_text(plain)[:longest])
 
 
 def _list_reader(reader: _Read, most: int | None) -> _Read:
@@ -120,7 +120,7 @@ def _as_mapping(plain: Plain) -> Mapping[str, Any]:
 
 
 _SIMPLE: Mapping[Any, _Read] = {
-    bool: lambda plain: plain is not None and codec.flag(plain),
-    int: codec.whole,
-    float: codec.finite,
+    bool: lambda plain: plain is not None and codec.read_bool(plain),
+    int: codec.read_int,
+    float: codec.read_float,
 }

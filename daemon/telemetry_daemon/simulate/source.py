@@ -16,7 +16,7 @@ from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, Groups
 from telemetry_daemon.simulate.simulation import INCIDENT, SOME_FAULTS, WARM_UP_SECONDS, Faults, Simulation, new_random
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
-from telemetry_parsers.codec.plain import CodecError, finite
+from telemetry_parsers.codec.plain import CodecError, read_float
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import BY_KEY, reading
@@ -186,9 +186,9 @@ def _readings(values_by_device: Iterable[Mapping[str, object]]) -> Iterator[Read
     for position, values in enumerate(values_by_device):
         for key, value in values.items():
             if isinstance(value, dict):
-                yield from [reading(position, key, finite(number), label) for label, number in value.items()]
+                yield from [reading(position, key, read_float(number), label) for label, number in value.items()]
             else:
-                yield reading(position, key, Absent(value) if isinstance(value, str) else finite(value))
+                yield reading(position, key, Absent(value) if isinstance(value, str) else read_float(value))
 
 
 class SimulatedSource:

@@ -20,7 +20,7 @@ from telemetry_parsers.model import (
     State,
     Tier,
 )
-from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFUL, is_up
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ALL_POLLS, SUCCESSFUL, is_up
 
 MIN_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
@@ -93,7 +93,7 @@ def health_after(
     if result.state in ("failed", "stuck") and reason is not None:
         failures[reason] = failures.get(reason, 0) + 1
     succeeded = result.state in ("ok", "no_devices")
-    earlier = previous.last_success if previous and result.state not in OF_ONE_POLL else None
+    earlier = previous.last_success if previous and result.state not in OF_ALL_POLLS else None
     return Health(
         source=source,
         poll=poll.name,
@@ -114,7 +114,7 @@ def health_after(
 
 
 def _fails_since(state: State, started: float, previous: Health | None) -> float | None:
-    if state in SUCCESSFUL or state in OF_ONE_POLL or previous is None:
+    if state in SUCCESSFUL or state in OF_ALL_POLLS or previous is None:
         return None
     return started if previous.state in SUCCESSFUL else previous.fails_since
 
@@ -124,7 +124,7 @@ def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
     most_frequent: dict[str, Health] = {}
     for health in healths:
         more_frequent = most_frequent.get(health.source)
-        is_list = health.lists_devices and health.state not in OF_ONE_POLL
+        is_list = health.lists_devices and health.state not in OF_ALL_POLLS
         if is_list and (more_frequent is None or _TIERS.index(health.tier) < _TIERS.index(more_frequent.tier)):
             most_frequent[health.source] = health
     ended = {source: _end_of_list(health, now) for source, health in most_frequent.items()}
@@ -180,7 +180,7 @@ def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
-    attempted = [health for health in healths if health.state not in OF_ONE_POLL]
+    attempted = [health for health in healths if health.state not in OF_ALL_POLLS]
     return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or healths
 
 

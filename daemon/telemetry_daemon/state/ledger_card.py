@@ -288,7 +288,7 @@ def _readings_to_integrate(readings: Readings) -> Iterator[tuple[str, float, Ori
 
 @lru_cache(maxsize=_CACHED_SHAPES)
 def _positions(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    offsets = {metric: offset for (metric, label), offset in shape.places.items() if label == ""}
+    offsets = {metric: offset for (metric, label), offset in shape.indices.items() if label == ""}
     unlabelled = tuple((metric, (offsets[metric],)) for metric in _UNLABELLED_METRICS if metric in offsets)
     positions_of_kept = kept_positions(shape)
     return unlabelled + tuple((metric, positions_of_kept[KEPT.index(metric)]) for metric in _PEAK_METRICS)

@@ -69,4 +69,4 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _link_positions(shape: Shape) -> tuple[tuple[str, int], ...]:
-    return tuple((label, position) for (metric, label), position in shape.places.items() if metric == "link_up")
+    return tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")

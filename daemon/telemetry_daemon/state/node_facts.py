@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.merge.peaks import Peaks
+from telemetry_parsers.merge.peaks import PeakFinder
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import MergedDevice, Sample
 
@@ -19,7 +19,7 @@ class NodeFacts:
         self._lock = lock
         self._request_snapshot = request_snapshot
         self._ranks = NodeRanks()
-        self._peaks: Peaks | None = Peaks()
+        self._peaks: PeakFinder | None = PeakFinder()
         self._maintenance: Callable[[], Maintenance] | None = None
         # Accessed only while the lock is held.
         self.daemon_samples: dict[str, tuple[Sample, ...]] = {}
@@ -36,7 +36,7 @@ class NodeFacts:
             self._ranks = ranks
             self._request_snapshot()
 
-    def set_peaks(self, peaks: Peaks | None) -> None:
+    def set_peaks(self, peaks: PeakFinder | None) -> None:
         """Set the peaks of the card models. None: no peaks are shown."""
         with self._lock:
             self._peaks = peaks

@@ -22,7 +22,7 @@ from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import MergedNode, include_unread, merge
 from telemetry_parsers.merge.report_columns import check_report
 from telemetry_parsers.model import Capture, Health, Identity, MergedDevice, Metric, Poll, Report, Snapshot
-from telemetry_parsers.recorded import Recorded
+from telemetry_parsers.replay_info import ReplayInfo
 
 if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.attribution import Attribution
@@ -41,7 +41,7 @@ class Store:
         clock: Clock,
         identities: tuple[Identity, ...] = (),
         accumulator: Accumulator | None = None,
-        recorded: Callable[[], Recorded] | None = None,
+        recorded: Callable[[], ReplayInfo] | None = None,
         attribution: Attribution | None = None,
     ) -> None:
         self._hostname = hostname if recorded is None else recorded().hostname

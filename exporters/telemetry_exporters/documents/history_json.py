@@ -10,14 +10,14 @@ from telemetry_exporters.documents.json_values import encoded, plain_number, utc
 from telemetry_exporters.text import cleaned
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
-from telemetry_parsers.codec.json_types import AtMost, Count, LongTextOrNull, Schema, TextOrNull, Time, Word
+from telemetry_parsers.codec.json_types import Count, LongTextOrNull, MaxSize, Schema, TextOrNull, Time, Word
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import KEPT, MAX_EVENTS, SLOTS, Past, PastEvent, Series
 
 _DIGITS = "%.7g"
 
 Seconds = Annotated[float, Schema({"exclusiveMinimum": 0})]
-Slots = Annotated[tuple[float | None, ...], Schema({"maxItems": SLOTS}), AtMost(SLOTS)]
+Slots = Annotated[tuple[float | None, ...], Schema({"maxItems": SLOTS}), MaxSize(SLOTS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SeriesJson:
     """The last number of each slot."""
     highest: Slots
     """The highest number of each slot."""
-    gaps: Annotated[tuple[GapJson, ...], AtMost(SLOTS)]
+    gaps: Annotated[tuple[GapJson, ...], MaxSize(SLOTS)]
     """Why slots have no number. Each slot without a number belongs to one gap."""
 
 
@@ -83,8 +83,8 @@ class HistoryJson:
     """The length of a slot."""
     slots: Annotated[int, Schema({"minimum": 0, "maximum": SLOTS})]
     """The number of slots; every array of numbers has this length, oldest first."""
-    devices: Annotated[tuple[DeviceSeriesJson, ...], AtMost(4 * bounds.MAX_DEVICES)]
-    events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MAX_EVENTS}), AtMost(MAX_EVENTS)]
+    devices: Annotated[tuple[DeviceSeriesJson, ...], MaxSize(4 * bounds.MAX_DEVICES)]
+    events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MAX_EVENTS}), MaxSize(MAX_EVENTS)]
     """The latest events, in the order in which they were reported; with `since` only later ones."""
 
 

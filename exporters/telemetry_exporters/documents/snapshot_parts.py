@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from telemetry_exporters.judgement.verdict import Severity
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.json_types import (
-    AtMost,
     Count,
     LongText,
     LongTextOrNull,
+    MaxSize,
     NotNegative,
     Ratio,
     Schema,
@@ -114,11 +114,11 @@ class SourceJson:
     detail: LongTextOrNull
     """More about the reason, in words."""
     version: TextOrNull
-    problems: Annotated[tuple[ProblemJson, ...], AtMost(bounds.MAX_PROBLEMS)]
+    problems: Annotated[tuple[ProblemJson, ...], MaxSize(bounds.MAX_PROBLEMS)]
     """Parts of the last outputs that were not understood."""
-    unknown_fields: Annotated[tuple[str, ...], AtMost(bounds.MAX_UNKNOWN_FIELDS)]
+    unknown_fields: Annotated[tuple[str, ...], MaxSize(bounds.MAX_UNKNOWN_FIELDS)]
     """Unknown fields in the last outputs; their values are not read."""
-    polls: Annotated[tuple[PollJson, ...], AtMost(64)]
+    polls: Annotated[tuple[PollJson, ...], MaxSize(64)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class AllocationJson:
     """Whether a scheduler or other source allocated the device to the owner."""
     used: bool | None
     """Whether the owner has processes on the device; null if unknown."""
-    sources: Annotated[tuple[str, ...], AtMost(16)]
+    sources: Annotated[tuple[str, ...], MaxSize(16)]
     """The sources that report the owner."""
     memory_used_bytes: Count | None
     started: TextOrNull
@@ -238,9 +238,9 @@ class DeviceJson:
     """Readings that are possible but absent, with the reason."""
     origin: _Origins
     """The source of each reading; an object by label if the sources differ."""
-    allocations: Annotated[tuple[AllocationJson, ...], AtMost(bounds.MAX_CLAIMS)]
+    allocations: Annotated[tuple[AllocationJson, ...], MaxSize(bounds.MAX_CLAIMS)]
     """The owners of the device, the largest share first; empty without an owner, or if owners are not reported."""
-    processes: Annotated[tuple[ProcessJson, ...], AtMost(bounds.MAX_PROCESSES)]
+    processes: Annotated[tuple[ProcessJson, ...], MaxSize(bounds.MAX_PROCESSES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,5 +256,5 @@ class SnapshotJson:
     replay: ReplayJson | None
     """Null unless a recording is being replayed."""
     host: HostJson
-    sources: Annotated[tuple[SourceJson, ...], AtMost(256)]
-    devices: Annotated[tuple[DeviceJson, ...], AtMost(4 * bounds.MAX_DEVICES)]
+    sources: Annotated[tuple[SourceJson, ...], MaxSize(256)]
+    devices: Annotated[tuple[DeviceJson, ...], MaxSize(4 * bounds.MAX_DEVICES)]

@@ -14,7 +14,7 @@ from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding, Verdict
 from telemetry_exporters.text import cleaned
 from telemetry_parsers.codec.derived import to_plain
-from telemetry_parsers.codec.json_types import AtMost, Count, NotNegative, Schema, TextOrNull, Time, Word
+from telemetry_parsers.codec.json_types import Count, MaxSize, NotNegative, Schema, TextOrNull, Time, Word
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, State
 from telemetry_parsers.past import KEPT, kept_values
@@ -31,7 +31,7 @@ _ALL_DIGITS_FROM = 1000.0
 _MAX_ROWS = 4096
 
 Entry = dict[str, Any]
-_Row = Annotated[tuple[float | None, ...], AtMost(len(KEPT))]
+_Row = Annotated[tuple[float | None, ...], MaxSize(len(KEPT))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class ReadingsJson:
     """How long the readings stay valid; null without a limit."""
     host: Annotated[tuple[float | None, ...], Schema({"minItems": 3})]
     """The node's CPU utilization (0 to 1), used memory and total memory in bytes."""
-    values: Annotated[tuple[_Row | None, ...], AtMost(_MAX_ROWS)]
+    values: Annotated[tuple[_Row | None, ...], MaxSize(_MAX_ROWS)]
     """A row for each device, in the order of the last `state`; null for a device without any number."""
 
 

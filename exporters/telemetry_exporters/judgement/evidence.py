@@ -75,7 +75,7 @@ def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[Devic
 
 def _positions(shape: Shape, metrics: Collection[str]) -> Positions:
     positions: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for (metric, label), position in shape.places.items():
+    for (metric, label), position in shape.indices.items():
         if metric in metrics:
             positions[metric].append((label, position))
     return {metric: tuple(labels) for metric, labels in positions.items()}

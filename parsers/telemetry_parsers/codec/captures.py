@@ -35,7 +35,7 @@ class DescribedParser:
     polls: tuple[Poll, ...]
     metrics: tuple[Metric, ...] = ()
 
-    def parsing_with(self, parse: Callable[[Capture], Report]) -> SourceParser:
+    def with_parse(self, parse: Callable[[Capture], Report]) -> SourceParser:
         """Return a parser with this declaration and this `parse` function."""
         return SourceParser(self.name, self.vendor, self.gives, self.polls, parse, self.metrics, self.contract_version)
 

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from telemetry_parsers.codec.plain import CodecError, finite, flag, jsonable, text, unexpected, whole
+from telemetry_parsers.codec.plain import CodecError, read_bool, read_float, read_int, read_json, read_text, unexpected
 from telemetry_parsers.dataclass import dataclass, field, fields, is_dataclass
 from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Process, Report, Value
 
@@ -155,7 +155,7 @@ def _to_plain_default(codec: _Codec, value: Any) -> Plain:
 
 def _nullable_number(missing: float) -> _Codec:
     return _Codec(
-        lambda plain: missing if plain is None else finite(plain), lambda value: None if value == missing else value
+        lambda plain: missing if plain is None else read_float(plain), lambda value: None if value == missing else value
     )
 
 
@@ -194,7 +194,7 @@ def _mapping_codec(item: _Codec) -> _Codec:
         values, name = {}, ""
         try:
             for name, inner in plain.items():
-                values[text(name)] = item.read(inner)
+                values[read_text(name)] = item.read(inner)
         except CodecError as error:
             raise error.inside(str(name)) from None
         return values
@@ -219,7 +219,7 @@ class _AbsentValue:
 
 
 def _read_value(plain: Plain) -> Value:
-    return from_plain(_AbsentValue, plain).absent if isinstance(plain, dict) else finite(plain)
+    return from_plain(_AbsentValue, plain).absent if isinstance(plain, dict) else read_float(plain)
 
 
 def _write_value(value: Value) -> Plain:
@@ -246,11 +246,11 @@ def _tagged_union_codec(kinds: Mapping[str, Any]) -> _Codec:
 
 
 _SIMPLE_CODECS: Mapping[Any, _Codec] = {
-    str: _Codec(text),
-    bool: _Codec(flag),
-    int: _Codec(whole),
-    float: _Codec(finite),
-    Any: _Codec(jsonable),
+    str: _Codec(read_text),
+    bool: _Codec(read_bool),
+    int: _Codec(read_int),
+    float: _Codec(read_float),
+    Any: _Codec(read_json),
     object: _Codec(lambda plain: plain),
     Absent: _Codec(_word_reader({absent.value: absent for absent in Absent}), lambda absent: absent.value),
     tuple[str, str]: _Codec(_read_pair, list),

@@ -17,7 +17,7 @@ class Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class AtMost:
+class MaxSize:
     """The most characters of a text or entries of a list that are accepted from another machine."""
 
     most: int
@@ -25,8 +25,8 @@ class AtMost:
 
 # Unknown texts are null, and never empty.
 TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
-LongText = Annotated[str, AtMost(bounds.MAX_TEXT_LENGTH)]
-LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), AtMost(bounds.MAX_TEXT_LENGTH)]
+LongText = Annotated[str, MaxSize(bounds.MAX_TEXT_LENGTH)]
+LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), MaxSize(bounds.MAX_TEXT_LENGTH)]
 Word = Annotated[str, Schema({"minLength": 1})]
 Time = Annotated[str, Schema({"pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"})]
 Count = Annotated[int, Schema({"minimum": 0})]

@@ -55,35 +55,35 @@ def decode_line(line: str | bytes) -> Plain:
         raise CodecError("", f"not JSON: {error}") from None
 
 
-def decode_foreign(line: bytes, max_values: int = 1_000_000) -> Plain:
+def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
     """Return the plain data in untrusted JSON. Raise CodecError if it has too many values, which need much memory."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
         raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)
 
 
-def text(value: Plain) -> str:
+def read_text(value: Plain) -> str:
     """Return the value if it is a string, else raise CodecError."""
     if not isinstance(value, str):
         raise unexpected("a string", value)
     return value
 
 
-def flag(value: Plain) -> bool:
+def read_bool(value: Plain) -> bool:
     """Return the value if it is a boolean, else raise CodecError."""
     if not isinstance(value, bool):
         raise unexpected("true or false", value)
     return value
 
 
-def whole(value: Plain) -> int:
+def read_int(value: Plain) -> int:
     """Return the value if it is an integer of at most 64 bits, else raise CodecError."""
     if not isinstance(value, int) or isinstance(value, bool) or not -_MAX_WHOLE <= value < _MAX_WHOLE:
         raise unexpected("a whole number of at most 64 bits", value)
     return value
 
 
-def finite(value: Plain) -> float:
+def read_float(value: Plain) -> float:
     """Return the value as a float if it is a finite number, else raise CodecError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected("a number", value)
@@ -92,7 +92,7 @@ def finite(value: Plain) -> float:
     return float(value)
 
 
-def jsonable(value: Plain) -> Plain:
+def read_json(value: Plain) -> Plain:
     """Return the value if it consists of JSON types and finite numbers, else raise CodecError."""
     pending: list[tuple[Plain, str]] = [(value, "")]
     while pending:
@@ -101,7 +101,7 @@ def jsonable(value: Plain) -> Plain:
             continue
         try:
             if isinstance(item, int | float):
-                finite(item)
+                read_float(item)
             else:
                 pending.extend((inner, _join_path(path, step)) for step, inner in _children(item))
         except CodecError as error:

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
-from telemetry_parsers.reports.tool import Shape, Text
+from telemetry_parsers.reports.tool import Shape, ToolText
 from telemetry_parsers.text.answers import CUT_LINE, listed_twice, value_without_key, wrong_count
 from telemetry_parsers.text.lines import MAX_LINES, Line, quote
 
@@ -210,7 +210,7 @@ class _Tag:
 def xml_log(shape: CardListShape) -> Shape:
     """Return the shape of an XML log whose elements are the cards, sections and keys of `shape`."""
 
-    def read(text: Text, draft: Draft) -> bool:
+    def read(text: ToolText, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)
         if not any(is_card_heading(line, shape) for line in lines):
             return False

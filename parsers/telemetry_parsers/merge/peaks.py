@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.card_peaks import Part, Peak, find_row, peak_of_part, peak_of_row
+from telemetry_parsers.card_peaks import CardPart, PeakRates, find_row, peak_of_part, peak_of_row
 from telemetry_parsers.merge.merged import with_readings
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 from telemetry_parsers.readings import Readings
@@ -16,14 +16,14 @@ _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
 # The size of the cache. A model has several entries if its cards differ, for example in their firmware.
 _MAX_CACHED = 1024
-Configured = Mapping[str, Peak]
+Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
 # The PCI vendor ids of vendors whose tools print a card's PCI device id, which becomes the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
-class Peaks:
+class PeakFinder:
     """Finds the peak rates of devices in the configuration or the table of models. `dtypes` are shown additionally."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
@@ -58,7 +58,7 @@ class Peaks:
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
-    def _peak(self, device: MergedDevice, card: MergedDevice) -> Peak | None:
+    def _peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
         """Return the peak configured for an instance's own model or else the device's part of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
@@ -80,9 +80,9 @@ def _pci_id(card: MergedDevice) -> str:
     return f"{_PCI_VENDORS[card.vendor]}:{chip.removeprefix('0x')}" if chip and card.vendor in _PCI_VENDORS else ""
 
 
-def _part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> Part:
+def _part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> CardPart:
     facts = dict(device.facts)
-    return Part(
+    return CardPart(
         units=_number(device, _UNITS),
         model_units=model_units,
         is_partition=device.parent is not None or device.partition is not None,
@@ -97,7 +97,7 @@ def _number(device: MergedDevice, metric: str) -> float | None:
     return None if value is None or isinstance(value, Absent) else value
 
 
-def _readings(peak: Peak, dtypes: Iterable[str]) -> Iterator[MergedReading]:
+def _readings(peak: PeakRates, dtypes: Iterable[str]) -> Iterator[MergedReading]:
     shown_dtypes = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
     for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
         for dtype in shown_dtypes:

@@ -41,9 +41,9 @@ class _Family:
 
     vendor: str
     domains: tuple[str, ...]
-    strict: re.Pattern[str]  # names of resources that are always cards
-    # The form of a card's id under other resource names. Network plugins use these domains, too.
-    loose: re.Pattern[str] | None = None
+    resources: re.Pattern[str]  # names of resources that are always cards
+    # How the ids of cards begin if the resource has another name. Network plugins use the same domains.
+    card_ids: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
 
@@ -55,9 +55,9 @@ class AllocatedDevice:
     replica: str = ""
 
 
-def _family(vendor: str, domains: str, strict: str, *ids: tuple[str, Way], loose: str | None = None) -> _Family:
-    loose_pattern = None if loose is None else re.compile(loose)
-    return _Family(vendor, tuple(domains.split()), re.compile(strict), loose_pattern, _patterns(*ids))
+def _family(vendor: str, domains: str, resources: str, *ids: tuple[str, Way], card_ids: str | None = None) -> _Family:
+    card_id_pattern = None if card_ids is None else re.compile(card_ids)
+    return _Family(vendor, tuple(domains.split()), re.compile(resources), card_id_pattern, _patterns(*ids))
 
 
 _FAMILIES = (
@@ -67,7 +67,7 @@ _FAMILIES = (
         # The card's index, and the instance's position in the card's list. This name cannot be used to find a device.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
-        loose=r"(?:GPU|MIG)-",
+        card_ids=r"(?:GPU|MIG)-",
     ),
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
@@ -133,9 +133,9 @@ def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool
     family = _family_of(resource, configured)
     if family is None:
         return False
-    if resource in configured or resource in family.domains or family.strict.fullmatch(_resource_name(resource)):
+    if resource in configured or resource in family.domains or family.resources.fullmatch(_resource_name(resource)):
         return True
-    return family.loose is not None and family.loose.match(device) is not None
+    return family.card_ids is not None and family.card_ids.match(device) is not None
 
 
 def _family_of(resource: str, configured: Collection[str]) -> _Family | None:
@@ -145,7 +145,7 @@ def _family_of(resource: str, configured: Collection[str]) -> _Family | None:
         return family or _UNKNOWN_VENDOR
     if "/" not in resource:
         return next((family for family in _DRIVERS if domain in family.domains), None)
-    if family is None or (family.loose is None and not family.strict.fullmatch(_resource_name(resource))):
+    if family is None or (family.card_ids is None and not family.resources.fullmatch(_resource_name(resource))):
         return None
     return family
 

@@ -48,13 +48,13 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
     for file in files if isinstance(files, list) else ():
         path = quote(f"{output.name}/{_text(file, 'file')}")
         try:
-            yield from _KINDS[output.data["kind"]](_text(file, "file"), _content(file), _users(file))
+            yield from _KINDS[output.data["kind"]](_text(file, "file"), _content(file), _user_names(file))
         except _InvalidFileError as error:
             if not (isinstance(file, dict) and file.get("is_new") is True):
                 problems.append(Problem(path, str(error)))
 
 
-def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
+def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
     """Yield a claim for each line, which is a job id. The file's name has the GPU's NVML index and the instance."""
     match = _DCGM_NAME(file)
     if match is None:
@@ -65,7 +65,7 @@ def _dcgm(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
         yield _claim(job, (name,), replica=str(number) if len(jobs) > 1 else "")
 
 
-def _jobstats(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
+def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
     """Yield the claim in `JOB UID`. The file is named by the minor number or the UUID of the card."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
@@ -76,7 +76,7 @@ def _jobstats(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]
     yield _claim(job, (name,), user=users.get(rest[0], rest[0]))
 
 
-def _device_metrics_exporter(file: str, text: str, _users: Mapping[str, str]) -> Iterator[Claim]:
+def _amd_exporter_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
     """Yield the claim in a JSON object of strings. The file is named by the card's render node, counted from 0."""
     if _NUMBER(file) is None or not text.strip():
         return
@@ -92,9 +92,9 @@ def _device_metrics_exporter(file: str, text: str, _users: Mapping[str, str]) ->
 
 
 _KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] = {
-    "dcgm": _dcgm,
-    "jobstats": _jobstats,
-    "dme": _device_metrics_exporter,
+    "dcgm": _dcgm_claims,
+    "jobstats": _jobstats_claims,
+    "dme": _amd_exporter_claims,
 }
 
 
@@ -114,7 +114,7 @@ def _content(file: Plain) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _users(file: Plain) -> Mapping[str, str]:
+def _user_names(file: Plain) -> Mapping[str, str]:
     users = file.get("users") if isinstance(file, dict) else None
     return {uid: name for uid, name in users.items() if isinstance(name, str)} if isinstance(users, dict) else {}
 

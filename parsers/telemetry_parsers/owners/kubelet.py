@@ -38,7 +38,7 @@ def parse(capture: Capture) -> Report:
     return failed("not_understood", "kubelet", f"none of the calls {' '.join(_PARSERS)} was answered")
 
 
-def _pods(output: Output) -> Report:
+def _report_on_pods(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("pods"), list):
         return failed("not_understood", "pods", f"expected a list of pods, got {type(data.get('pods')).__name__}")
@@ -53,18 +53,18 @@ def _pods(output: Output) -> Report:
     return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 
-def _allocatable(output: Output) -> Report:
+def _report_on_allocatable(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("devices"), list):
         return failed("not_understood", "allocatable", "there is no list of devices")
     node = _NodeData.from_data(data)
     problems: list[Problem] = []
     for device in objects(data["devices"]):
-        _device(device, "resource", node, problems)
+        _allocated_device(device, "resource", node, problems)
     return Report(problems=capped(problems), form="data")
 
 
-_PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _pods, "allocatable": _allocatable}
+_PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _report_on_pods, "allocatable": _report_on_allocatable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         owner = Owner("pod", f"{namespace}/{name}/{container_name}", namespace, name, container_name)
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
-        devices = list(_devices(container, node, problems))
+        devices = list(_allocated_devices(container, node, problems))
         # If only the pod of a process is known, the process belongs to a container with a device or to the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living or uids]
@@ -148,20 +148,20 @@ def _valid_name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> s
     return None
 
 
-def _devices(
+def _allocated_devices(
     container: dict[str, Plain], node: _NodeData, problems: list[Problem]
 ) -> Iterator[device_ids.AllocatedDevice]:
     for device in objects(container.get("devices")):
-        allocated = _device(device, "resource", node, problems)
+        allocated = _allocated_device(device, "resource", node, problems)
         if allocated is not None:
             yield allocated
     for device in objects(container.get("drawn")):
-        allocated, share = _device(device, "driver", node, problems), device.get("share")
+        allocated, share = _allocated_device(device, "driver", node, problems), device.get("share")
         if allocated is not None:
             yield replace(allocated, replica=share) if isinstance(share, str) else allocated
 
 
-def _device(
+def _allocated_device(
     device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
 ) -> device_ids.AllocatedDevice | None:
     """Return a device, or None if it is not a card. An id of unknown form becomes a problem."""

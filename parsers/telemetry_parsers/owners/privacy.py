@@ -50,9 +50,9 @@ class Privacy:
         """Return the owner with hashed or hidden names."""
         category = _KIND_CATEGORIES.get(owner.kind)
         texts: Mapping[str, Any] = {
-            field: self._text(of_field, getattr(owner, field)) for field, of_field in _FIELD_CATEGORIES.items()
+            field: self._hide_text(of_field, getattr(owner, field)) for field, of_field in _FIELD_CATEGORIES.items()
         }
-        name = owner.name if category is None else self._name(category, owner)
+        name = owner.name if category is None else self._hide_name(category, owner)
         return replace(owner, name=name, **texts)
 
     def hide_claim(self, claim: Claim) -> Claim:
@@ -65,8 +65,8 @@ class Privacy:
             return task
         return replace(
             task,
-            user=self._text("users", task.user),
-            container=self._text("pods", task.container),
+            user=self._hide_text("users", task.user),
+            container=self._hide_text("pods", task.container),
             owner=None if task.owner is None else self.hide_owner(task.owner),
         )
 
@@ -76,15 +76,15 @@ class Privacy:
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))
 
-    def _text(self, category: _Category, text: str) -> str:
+    def _hide_text(self, category: _Category, text: str) -> str:
         exposure: Exposure = getattr(self, category)
         if exposure == "name" or not text:
             return text
         return _hashed(self.key, category, text) if exposure == "hash" else ""
 
-    def _name(self, category: _Category, owner: Owner) -> str:
+    def _hide_name(self, category: _Category, owner: Owner) -> str:
         if getattr(self, category) != "none" or not owner.name:
-            return self._text(category, owner.name)
+            return self._hide_text(category, owner.name)
         return str(int(_hashed(self.key, "number", f"{owner.kind} {owner.name}"), 16) % 10**8)
 
 

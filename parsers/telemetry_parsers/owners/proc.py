@@ -23,7 +23,7 @@ _MEMORY = re.compile(r"drm-(resident|memory)-((?:vram|local)\d*)")
 _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
-class Client(NamedTuple):
+class DriverClient(NamedTuple):
     """A client of a card's driver. Several open files, including files of forked processes, may belong to it."""
 
     bus_id: str
@@ -31,16 +31,16 @@ class Client(NamedTuple):
     memory_bytes: int | None
 
 
-def parse_clients(texts: Iterable[str]) -> Iterator[Client]:
+def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
     """Yield the client in the fdinfo text of each open file. The same client may be yielded several times."""
     for text in texts:
         fields = dict(_fields(text))
         bus_id, number = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
         if _BUS_ID.fullmatch(bus_id) and number.isdecimal():
-            yield Client(bus_id, number, _memory(fields))
+            yield DriverClient(bus_id, number, _memory(fields))
 
 
-def memory_by_card(clients: Iterable[Client]) -> list[Plain]:
+def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
     """Return the memory that the clients use on each card. Cards whose driver does not report memory are omitted."""
     size_by_card: dict[str, int] = {}
     for client in clients:

@@ -10,7 +10,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.dataclass import dataclass, fields, is_dataclass, replace
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reading, Reason, Report, Request
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.reports.tool import Several, Text, Tool
+from telemetry_parsers.reports.tool import DeviceTool, Tool, ToolText
 from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, not_read
 from telemetry_parsers.text.echoes import (
     Run,
@@ -101,7 +101,7 @@ def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Re
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _AnswerReport:
     """The report on one answer. `is_open` means that its list has no end mark."""
 
     report: Report
@@ -110,7 +110,7 @@ class _Answer:
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """Return the report on a tool's outputs: devices and readings, or the reason why there are none."""
-    report = report_on if tool.several is None else _report_on_runs
+    report = report_on if tool.per_device is None else _report_on_runs
     return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
     )
@@ -124,7 +124,7 @@ def _report_of(output: Output, tool: Tool) -> Report:
     stdout = lines(output.text)
     answers = [] if is_foreign else _best_answers(stdout, output, tool)
     if not answers:
-        printed = stdout if tool.several is None else without_commands(stdout, tool.several.command)
+        printed = stdout if tool.per_device is None else without_commands(stdout, tool.per_device.command)
         return _without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
     report = combine_reports([answer.report for answer in answers])
     if report.outcome not in ("ok", "no_devices"):
@@ -134,12 +134,12 @@ def _report_of(output: Output, tool: Tool) -> Report:
     return _with_complaints(report, output, tool)
 
 
-def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
+def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     """Return the answers of the first reading of the lines that lists a device, else the first answers."""
-    fallback: list[_Answer] = []
+    fallback: list[_AnswerReport] = []
     for printed in _ways_to_read(stdout, tool):
         answers = _answers(printed, output, tool)
-        if answers and (tool.several is not None or any(answer.report.devices for answer in answers)):
+        if answers and (tool.per_device is not None or any(answer.report.devices for answer in answers)):
             return answers
         fallback = fallback or answers
     return fallback
@@ -150,50 +150,50 @@ def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from ways
-    if tool.several is not None and (without_typed := without_commands(stdout, tool.several.command)) != stdout:
+    if tool.per_device is not None and (without_typed := without_commands(stdout, tool.per_device.command)) != stdout:
         yield without_typed
 
 
-def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
-    if tool.several is None:
-        answer = _answer(Text(printed, (), output), tool)
+def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
+    if tool.per_device is None:
+        answer = _answer(ToolText(printed, (), output), tool)
         return [] if answer is None else [answer]
-    parts_of_runs = [(run, tool.several.parts(run)) for run in runs(printed, tool.several.command)]
+    parts_of_runs = [(run, tool.per_device.parts(run)) for run in runs(printed, tool.per_device.command)]
     is_alone = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
-    unclear = None if is_alone else tool.several.unclear
+    unclear = None if is_alone else tool.per_device.unclear_problem
     answers_by_run = [(run, list(_answers_in(parts, output, tool, unclear))) for run, parts in parts_of_runs]
     if not any(answers for _, answers in answers_by_run):
         return []
-    return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.several)]
+    return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.per_device)]
 
 
-def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_Answer]:
-    """Yield the answers after a command line. An answer without the index of its device is `unclear` if there are several."""
+def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_AnswerReport]:
+    """Yield the answers after a command line. `unclear` is the problem with an answer that does not name its device."""
     for part in parts:
-        answer = _answer(Text(part.lines, part.arguments, output), tool)
+        answer = _answer(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and unclear and any(device.index is None for device in answer.report.devices):
-            answer = _Answer(Report(problems=(Problem(part.lines[0].where, unclear),)))
+            answer = _AnswerReport(Report(problems=(Problem(part.lines[0].where, unclear),)))
         if answer is not None:
             yield answer
 
 
-def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
+def _failures(run: Run, tool: Tool, per_device: DeviceTool) -> Iterator[_AnswerReport]:
     if not run.arguments:
         return
-    problem = several.missing(run)
+    problem = per_device.missing(run)
     problems = (problem,) if problem is not None else tuple(failure_of(run.lines, tool.errors))
     if problems:
-        yield _Answer(Report(problems=problems))
+        yield _AnswerReport(Report(problems=problems))
 
 
-def _answer(text: Text, tool: Tool) -> _Answer | None:
+def _answer(text: ToolText, tool: Tool) -> _AnswerReport | None:
     for shape in tool.shapes if text.lines else ():
         draft = tool.draft()
         if shape.read(text, draft):
             report = draft.report(shape.form)
             if report.outcome != "failed" and not report.devices:
                 report = shape.empty(report, text, tool)
-            return _Answer(report, draft.is_cut or draft.is_open)
+            return _AnswerReport(report, draft.is_cut or draft.is_open)
     return None
 
 

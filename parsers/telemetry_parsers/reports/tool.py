@@ -17,8 +17,8 @@ _Words = TypeVar("_Words")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """One answer of a tool. `arguments` are from the command line before the answer, if the text contains it."""
+class ToolText:
+    """The text that a tool printed for one command. `arguments` are those of the command, if the text contains it."""
 
     lines: Sequence[Line]
     arguments: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Text:
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command line of the answer, which is in the text or in the output's name."""
+        """Return the command that printed this text. It is in the text or is the output's name."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -40,14 +40,14 @@ class Text:
 
 
 # Returns whether the text has a shape. If so, the text was read into the draft.
-Reader = Callable[[Text, Draft], bool]
+Reader = Callable[[ToolText, Draft], bool]
 # Returns the final report on a text without a device, from the draft's report.
-Empty = Callable[[Report, Text, "Tool"], Report]
+Empty = Callable[[Report, ToolText, "Tool"], Report]
 # Returns a report on an output without a known shape, or None if this refusal does not apply.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
-def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
+def _needs_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a report on an empty list: a printed error, a text that was not understood, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
@@ -58,27 +58,27 @@ def _needs_devices(report: Report, text: Text, tool: Tool) -> Report:
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 
-def must_be_complete(report: Report, text: Text, _tool: Tool) -> Report:
+def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
     """Return a report on an empty list with an end mark: `no_devices` if complete, a failure if truncated."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
 
 
-def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
+def may_be_empty(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a report on an empty output that need not list devices, such as a list of processes."""
     result = _needs_devices(report, text, tool)
     return Report(facts=report.facts) if result.outcome == "no_devices" else result
 
 
-def accept_empty(report: Report, _text: Text, _tool: Tool) -> Report:
+def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:
     """Return a successful report, because other answers may list the devices."""
     return replace(report, outcome="ok")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One form of a tool's output. `empty` returns the report if no device is listed. `tables` contain the targets."""
+    """One form of a tool's output. `empty` returns the report if no device is listed. `tables` map keys to targets."""
 
     read: Reader
     form: Form = "text"
@@ -94,7 +94,7 @@ def of_lines(
 ) -> Shape:
     """Return the shape of texts with a line for which `is_mark` is true. `read` parses all lines."""
 
-    def read_if_matching(text: Text, draft: Draft) -> bool:
+    def read_if_matching(text: ToolText, draft: Draft) -> bool:
         has_shape = any(map(is_mark, text.lines))
         if has_shape:
             read(text.lines, draft)
@@ -111,26 +111,26 @@ def shape(
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
+class DeviceTool:
     """A tool that reports one device per call. A text may contain several answers, each after its command line."""
 
     command: str
-    unclear: str  # the problem with an answer that does not identify its device, among several answers
-    parts: Callable[[Run], Sequence[Run]]  # the answers after one command line
-    missing: Callable[[Run], Problem | None]  # the problem of a command without an answer
+    unclear_problem: str  # for an answer that does not name its device, if there are more answers
+    parts: Callable[[Run], Sequence[Run]]  # returns the answers after one command line
+    missing: Callable[[Run], Problem | None]  # returns the problem of a command without an answer
 
 
 def _unchanged(report: Report, _output: Output) -> Report:
     return report
 
 
-def _any_line(_text: str) -> bool:
+def _accept_any_line(_text: str) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. The shapes of its output are tried in order. `silent` is the problem with an empty output."""
+    """A vendor's tool. The shapes of its output are tried in order. `silent` is the problem text for empty output."""
 
     name: str
     vendor: str
@@ -141,13 +141,13 @@ class Tool:
     words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number
     wording: Wording = problem_by_metric  # how problems word a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
-    several: Several | None = None  # for a tool that reports one device per call
+    per_device: DeviceTool | None = None  # for a tool that reports one device per call
     # Reject texts with marks of other tools before trying the shapes, which related tools share. False if the shapes are
     # unique, since a device's name may contain the mark of another tool.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
     remnants: tuple[Refusal, ...] = ()  # … and checked after `errors`
-    is_complaint: Callable[[str], bool] = _any_line  # lines of the error stream that are shown to the operator
+    is_complaint: Callable[[str], bool] = _accept_any_line  # lines of the error stream that are shown to the operator
     finish: Callable[[Report, Output], Report] = _unchanged
 
     def draft(self) -> Draft:

@@ -9,7 +9,7 @@ from functools import partial
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
-from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, accept_empty, must_be_complete
+from telemetry_parsers.reports.tool import Refusal, Shape, Tool, ToolText, accept_empty, must_be_complete
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_broken_json
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
@@ -28,7 +28,7 @@ _BARE_ROW = re.compile(
 )
 
 
-def _listing_in(text: Text) -> Listing | None:
+def _listing_in(text: ToolText) -> Listing | None:
     return read_broken_json(text.joined) or read_csv(text.lines) or _read_tables(text.lines, default_sensor="")
 
 
@@ -61,17 +61,17 @@ _AMD_MARKS = re.compile(
 )
 
 
-def is_from_hy_smi(text: Text) -> bool:
+def is_from_hy_smi(text: ToolText) -> bool:
     """Return whether a text contains typical words of Hygon's tool, or lists only Hygon's cards."""
     return _HYGON_MARKS.search(text.joined) is not None or _lists_only("hygon", text)
 
 
-def is_from_rocm_smi(text: Text) -> bool:
+def is_from_rocm_smi(text: ToolText) -> bool:
     """Return whether AMD's tool printed the text, and no part of the text is from Hygon's tool."""
     return not is_from_hy_smi(text) and (_AMD_MARKS.search(text.joined) is not None or _lists_only("amd", text))
 
 
-def _lists_only(vendor: str, text: Text) -> bool:
+def _lists_only(vendor: str, text: ToolText) -> bool:
     listing = _listing_in(text) if mentions_vendor(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
@@ -104,7 +104,7 @@ class ToolVariant:
     name: str
     vendor: str
     default_sensor: str
-    is_from_other_tool: Callable[[Text], bool]  # returns whether the other tool printed a text
+    is_from_other_tool: Callable[[ToolText], bool]  # returns whether the other tool printed a text
     other_tool: str  # the name of the other tool
     silent: str
     gives: tuple[str, ...]
@@ -137,10 +137,10 @@ def tool_of(variant: ToolVariant) -> Tool:
     )
 
 
-def _listing_shape(variant: ToolVariant, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
+def _listing_shape(variant: ToolVariant, listing_in: Callable[[ToolText], Listing | None], form: Form) -> Shape:
     """Return a shape for cards, facts of the node and processes. `listing_in` converts a text to a listing."""
 
-    def read(text: Text, draft: Draft) -> bool:
+    def read(text: ToolText, draft: Draft) -> bool:
         listing = listing_in(text)
         if (
             listing is not None
@@ -154,7 +154,7 @@ def _listing_shape(variant: ToolVariant, listing_in: Callable[[Text], Listing | 
             processes.read_amd_list(text.lines, draft)
         return listing is not None
 
-    def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
+    def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
         listing = listing_in(text)
         if (listing is not None and listing.system) or processes.amd_list_in(text.lines) is not None:
             return replace(report, outcome="ok")
@@ -168,14 +168,14 @@ def _listing_shape(variant: ToolVariant, listing_in: Callable[[Text], Listing | 
 def _shape_of_other_tool(variant: ToolVariant) -> Shape:
     """Return a shape that recognizes all output of the other tool and refuses to read it."""
 
-    def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
+    def refuse(_report: Report, _text: ToolText, _tool: Tool) -> Report:
         problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
         return Report("not_mine", problems=(problem,))
 
     return Shape(lambda text, _draft: variant.is_from_other_tool(text), empty=refuse)
 
 
-def _read_processes(text: Text, draft: Draft) -> bool:
+def _read_processes(text: ToolText, draft: Draft) -> bool:
     """Read AMD's or Hygon's list of the processes on each card. Return False without such a list."""
     lines = text.lines
     if not processes.read_amd_list(lines, draft):
@@ -187,7 +187,7 @@ def _read_processes(text: Text, draft: Draft) -> bool:
     return True
 
 
-def _read_versions(text: Text, draft: Draft) -> bool:
+def _read_versions(text: ToolText, draft: Draft) -> bool:
     """Read the output of `--version`: the versions of the tool and of its library."""
     draft.index_space = ""
     draft.tool_version = _first_match(_VERSION, text.lines)
@@ -205,7 +205,7 @@ def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
     """Return a function that refuses messages of the other tool in the output or the error stream."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
-        if not variant.is_from_other_tool(Text(lines(f"{output.text}\n{output.stderr}"))):
+        if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
             return None
         first_line = next(line for line in printed_lines if line.text.strip())
         text = f"this is a message of {variant.other_tool}, not of {variant.name}: {quote(first_line.text)}"
@@ -236,6 +236,6 @@ def _with_sleep_messages(report: Report, output: Output) -> Report:
     """Return the report. If cards do not answer, add the tool's messages about sleeping cards."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
-    sleep_lines = [line for line in Text((), output=output).all_lines if messages.is_sleep_message(line.text)]
+    sleep_lines = [line for line in ToolText((), output=output).all_lines if messages.is_sleep_message(line.text)]
     problems = [*report.problems, *(Problem(line.where, quote(line.text)) for line in sleep_lines)]
     return replace(report, problems=capped(problems))

@@ -19,9 +19,9 @@ from telemetry_parsers.vendor import (
     Demo,
     DeviceNodes,
     Mount,
+    NodePool,
     Partition,
-    Pci,
-    Pool,
+    PciFunctions,
     Vendor,
 )
 
@@ -131,7 +131,7 @@ NVIDIA = Vendor(
     other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
     name="NVIDIA",
     # Audio, USB, bridges (NVSwitch) and network functions of the same cards have other classes.
-    pci=Pci(0x10DE, (DISPLAY, ACCELERATOR)),
+    pci=PciFunctions(0x10DE, (DISPLAY, ACCELERATOR)),
     nodes=(
         DeviceNodes(
             ("/dev/nvidiactl", "/dev/nvidia[0-9]*"),
@@ -143,7 +143,7 @@ NVIDIA = Vendor(
         "`/dev/nvidiactl` and `/dev/nvidia*`, which every user may open; for GPM, root or `CAP_SYS_ADMIN`, "
         "see [nvidia](vendors/nvidia.md#permissions)"
     ),
-    pool=Pool(
+    pool=NodePool(
         comment=(
             "NVML comes from NVIDIA's container toolkit: the runtime class, unless `nvidia` is the nodes' default "
             "runtime. Where the device plugin's settings forbid NVIDIA_VISIBLE_DEVICES to ordinary containers, "
@@ -166,13 +166,13 @@ AMD = Vendor(
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
     # ES1000 and Rage XL are VGA chips of older servers' management controllers. Integrated graphics are cards, as in amdgpu.
-    pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969, 0x4752)),
+    pci=PciFunctions(0x1002, (DISPLAY, ACCELERATOR), excluded_ids=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(
         "nothing for the driver's files in /sys and for `rocm-smi`; the groups `render` and `video` for "
         "`rocminfo` and `amd-smi`"
     ),
-    pool=Pool(
+    pool=NodePool(
         comment=(
             "The driver's files below /sys, which every container has: no device, no library, no rights. For readings that "
             "only rocm-smi or amd-smi reports, use an image that has them, `privileged`, and add them to `sources`."
@@ -234,10 +234,10 @@ HYGON = Vendor(
     word="hygon",
     name="Hygon",
     # Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs have this vendor id as well.
-    pci=Pci(0x1D94),
+    pci=PciFunctions(0x1D94),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",)), DeviceNodes(("/dev/mkfd",), ("mkfd",))),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
-    pool=Pool(
+    pool=NodePool(
         comment=(
             "The driver's files need no rights; hy-smi, which has memory and power where the driver has no files "
             "of them, needs the devices."
@@ -267,10 +267,10 @@ HYGON = Vendor(
 MOORETHREADS = Vendor(
     word="moorethreads",
     name="Moore Threads",
-    pci=Pci(0x1ED5, (DISPLAY, ACCELERATOR)),
+    pci=PciFunctions(0x1ED5, (DISPLAY, ACCELERATOR)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mtgpu*",), ("mtgpu*",))),
     permissions="`/dev/mtgpu.*`, through the group `render` or `video`",
-    pool=Pool(
+    pool=NodePool(
         comment="Moore Threads' container toolkit brings the library, the tool and the devices in.",
         sources=("mtml", "mthreads-gmi"),
         classes=("0300", "0302", "1200"),
@@ -302,10 +302,10 @@ MOORETHREADS = Vendor(
 METAX = Vendor(
     word="metax",
     name="MetaX",
-    pci=Pci(0x9999),
+    pci=PciFunctions(0x9999),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
-    pool=Pool(
+    pool=NodePool(
         comment="The driver with its tool. For cards sold with ht-smi mount /opt/htdriver.",
         sources=("mx-smi",),
         classes=("0300", "0380", "1200"),
@@ -330,10 +330,10 @@ METAX = Vendor(
 ILUVATAR = Vendor(
     word="iluvatar",
     name="Iluvatar",
-    pci=Pci(0x1E3E),
+    pci=PciFunctions(0x1E3E),
     nodes=(DeviceNodes(("/dev/iluvatar*",), ("iluvatar*",)),),
     permissions="`/dev/iluvatar*`",
-    pool=Pool(
+    pool=NodePool(
         comment="The toolkit with its tool and library.",
         sources=("ixsmi",),
         classes=("0302", "1200"),
@@ -358,10 +358,10 @@ INTEL = Vendor(
     name="Intel",
     # Arc, Flex and Max are display controllers behind a bridge; integrated graphics are 00:02.0, NPUs 00:0b.0.
     # Intel's GPU tools do not list its other accelerators (QuickAssist 0b40, FPGA 1200).
-    pci=Pci(0x8086, (DISPLAY,), behind_bridge=True),
+    pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),
     permissions="the group `render`; root for all counters",
-    pool=Pool(
+    pool=NodePool(
         comment="xpu-smi needs its libraries and Level Zero: use an image that has them (`image`).",
         sources=("xpu-smi",),
         classes=("0300", "0380"),

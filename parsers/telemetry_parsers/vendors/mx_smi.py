@@ -17,7 +17,7 @@ from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
-from telemetry_parsers.reports.tool import Shape, Text, Tool, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, shape
 from telemetry_parsers.text.answers import ErrorText, broken_document, wrong_count
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.framed import headings_in, is_rule
@@ -231,7 +231,7 @@ _NAME_ROW = re.compile(
 )
 
 
-def _read_document(text: Text, draft: Draft) -> bool:
+def _read_document(text: ToolText, draft: Draft) -> bool:
     """Read the documents into the draft. Return False if the text contains no document of this tool."""
     json_text = _TITLE.sub("", text.joined)
     if '"attached_gpus"' not in json_text:
@@ -279,7 +279,7 @@ def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _read_names(answer: Text, draft: Draft) -> bool:
+def _read_names(answer: ToolText, draft: Draft) -> bool:
     """Read the GPUs of `-L`. A GPU that is not available becomes a problem."""
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None

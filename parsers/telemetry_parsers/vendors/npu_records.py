@@ -12,8 +12,8 @@ from telemetry_parsers.vendor import (
     Demo,
     DeviceNodes,
     Mount,
-    Pci,
-    Pool,
+    NodePool,
+    PciFunctions,
     Vendor,
 )
 
@@ -22,7 +22,7 @@ ASCEND = Vendor(
     other_tools=(("ascend-dmi", "npu-smi"),),
     name="Huawei Ascend",
     # Accelerators only: Huawei's Hi1710 display controllers are the VGA output of management controllers (BMC).
-    pci=Pci(0x19E5, (ACCELERATOR,)),
+    pci=PciFunctions(0x19E5, (ACCELERATOR,)),
     nodes=(
         DeviceNodes(
             ("/dev/davinci_manager", "/dev/davinci[0-9]*"),
@@ -31,7 +31,7 @@ ASCEND = Vendor(
         ),
     ),
     permissions="the driver's group, `HwHiAiUser` by default",
-    pool=Pool(
+    pool=NodePool(
         comment=(
             "npu-smi and hccn_tool of the node's driver with its libraries. On nodes that have npu-smi in "
             "/usr/local/sbin, mount that one."
@@ -69,16 +69,16 @@ ASCEND = Vendor(
         ecc_locations=("hbm",),
         pcie_errors=("receive", "transmit", "lcrc", "ecrc"),
     ),
-    lacks=(("power_cap_watts", "npu-smi shows the power drawn, but no known output shows a limit"),),
+    missing_metrics=(("power_cap_watts", "npu-smi shows the power drawn, but no known output shows a limit"),),
 )
 
 CAMBRICON = Vendor(
     word="cambricon",
     name="Cambricon",
-    pci=Pci(0xCABC),
+    pci=PciFunctions(0xCABC),
     nodes=(DeviceNodes(("/dev/cambricon_ctl", "/dev/cambricon_dev*"), ("cambricon*",)),),
     permissions="`/dev/cambricon_ctl`, `/dev/cambricon_dev*`",
-    pool=Pool(
+    pool=NodePool(
         comment="The tool, and the devices.",
         sources=("cnmon",),
         classes=("0b40", "1200"),
@@ -100,10 +100,10 @@ CAMBRICON = Vendor(
 ENFLAME = Vendor(
     word="enflame",
     name="Enflame",
-    pci=Pci(0x1E36),
+    pci=PciFunctions(0x1E36),
     nodes=(DeviceNodes(("/dev/gcu*",), ("gcu*",)),),
     permissions="`/dev/gcu*`",
-    pool=Pool(
+    pool=NodePool(
         comment="The tool.",
         sources=("efsmi",),
         classes=("0300", "1200"),
@@ -127,10 +127,10 @@ ENFLAME = Vendor(
 KUNLUNXIN = Vendor(
     word="kunlunxin",
     name="Kunlunxin",
-    pci=Pci(0x1D22),
+    pci=PciFunctions(0x1D22),
     nodes=(DeviceNodes(("/dev/xpuctrl", "/dev/xpu[0-9]*"), ("xpu*",)),),
     permissions="`/dev/xpuctrl`, `/dev/xpu*`",
-    pool=Pool(
+    pool=NodePool(
         comment="The tool and its library.",
         sources=("xpu-smi-kunlun",),
         classes=("0b40", "1200"),

@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Probl
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import metric, special
-from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_complete
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, must_be_complete
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_understood
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
@@ -255,7 +255,7 @@ _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
-def _read_agents(text: Text, draft: Draft) -> bool:
+def _read_agents(text: ToolText, draft: Draft) -> bool:
     """Add the accelerators among the agents to the draft. Return False if there is no agent."""
     listing = _read_listing(text.lines)
     if not listing.agents:

@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Command, Poll, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import failure_of, parser_of
 from telemetry_parsers.reports.targets import Target, fact, metric, switch
-from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, accept_empty
+from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, accept_empty
 from telemetry_parsers.text.answers import CUT_LINE, ErrorText, not_a_row, value_without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import TableShape, is_rule, read_table
@@ -119,7 +119,7 @@ def answers_in(run: Run) -> list[Run]:
     return [Run(run.arguments, tuple(lines)) for lines in answers if lines]
 
 
-def _read_answer(text: Text, draft: Draft) -> bool:
+def _read_answer(text: ToolText, draft: Draft) -> bool:
     """Add the readings of one device to the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_number_text(command.value_of("-u")), _number_text(command.value_of("-p")))
@@ -307,7 +307,7 @@ _TOOL = Tool(
     silent="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,
-    several=Several(
+    per_device=DeviceTool(
         TOOL,
         "an answer is not read if its command line is missing or names no device",
         answers_in,

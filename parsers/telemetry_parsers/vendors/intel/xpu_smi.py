@@ -11,7 +11,7 @@ from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import Shape, Text, Tool, may_be_empty, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
@@ -26,7 +26,7 @@ _JSON_MARKS = (
 _JsonObject = dict[str, Any]
 
 
-def read_json(text: Text, draft: Draft) -> bool:
+def read_json(text: ToolText, draft: Draft) -> bool:
     """Read the documents into the draft. Return False if the text contains none."""
     joined = text.joined
     if not any(mark in joined for mark in _JSON_MARKS):

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Rep
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
-from telemetry_parsers.reports.tool import Shape, Text, Tool, accept_empty, may_be_empty, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_empty, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
@@ -66,7 +66,7 @@ def _is_kept(poll: str, item: Reading) -> bool:
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 
-def _read_version(text: Text, draft: Draft) -> bool:
+def _read_version(text: ToolText, draft: Draft) -> bool:
     """Read the version line of `-v`."""
     draft.tool_version, draft.index_space = _version(text.lines), ""
     return draft.tool_version is not None and _report_title(text.lines) is None

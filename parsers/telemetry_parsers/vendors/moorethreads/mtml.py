@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.library_answers import (
+    LibrarySpec,
     Readings,
-    RecordedLibrary,
     Row,
     answer_in,
     device_in,
@@ -83,7 +83,7 @@ _REASONS: Mapping[int, Absent] = {
     12: Absent.NOT_REPORTED,
     667: Absent.NOT_SUPPORTED,
 }
-MTML = RecordedLibrary("MTML", "mtml", "moorethreads", devices="cards", most=1024, reasons=_REASONS)
+MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_REASONS)
 
 
 def read_calls(calls: dict[str, Plain], readings: Readings) -> None:

@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
 from telemetry_parsers.reports.draft import Draft, problem_by_text
-from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.reports.tool import ToolText
 from telemetry_parsers.text.answers import CUT_LINE, broken_document, listed_twice, value_without_key, wrong_count
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
@@ -104,7 +104,7 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
         output.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
 
 
-def read_json(text: Text, draft: Draft) -> bool:
+def read_json(text: ToolText, draft: Draft) -> bool:
     """Add the cards of all documents of `-q --json` to the draft. Return False if there is no document."""
     output = _QueryOutput(draft, answers=0)
     joined = text.joined

@@ -9,7 +9,7 @@ from dataclasses import replace
 from telemetry_parsers import units
 from telemetry_parsers.model import Device, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.tool import Text, Tool, must_be_complete
+from telemetry_parsers.reports.tool import Tool, ToolText, must_be_complete
 from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors.amd.amd_smi import readings
 from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, plain_path, printed_text
@@ -118,7 +118,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
         draft.complain("text", "no GPU is listed; sections of processors and network cards are not read")
 
 
-def report_without_cards(report: Report, text: Text, tool: Tool) -> Report:
+def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return the report on an output without cards. An output with versions is valid; any other must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 

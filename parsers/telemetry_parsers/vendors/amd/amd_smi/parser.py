@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from telemetry_parsers.model import Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, of_lines
 from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV
 from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.lines import Line, quote
@@ -116,7 +116,7 @@ def _why_not_read(text: str) -> str:
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
 
 
-def _read_json(text: Text, draft: Draft) -> bool:
+def _read_json(text: ToolText, draft: Draft) -> bool:
     blocks = json_documents.read_documents(text.joined, draft)
     if blocks is not None:
         cards.read_blocks(draft, blocks)

@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, accept_empty, must_be_complete, of_lines
+from telemetry_parsers.reports.tool import DeviceTool, Shape, Tool, ToolText, accept_empty, must_be_complete, of_lines
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, quote
@@ -78,7 +78,7 @@ def _is_added(poll: str, item: Reading) -> bool:
     return added is None or (item.metric in added and (item.metric, item.label) != _IN_THE_TABLE)
 
 
-def _read_blocks(text: Text, draft: Draft) -> bool:
+def _read_blocks(text: ToolText, draft: Draft) -> bool:
     common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
     # Many tools print such blocks, with keys such as `HBM Temperature`.
     is_npu_smi = any(blocks.is_block_line(line, common) for line in text.lines)
@@ -92,13 +92,13 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
     return True
 
 
-def _requested_slot(text: Text) -> Slot:
+def _requested_slot(text: ToolText) -> Slot:
     """Return the card and the chip in the command line, which is in the text or recorded by the reader."""
     command = text.command_of(TOOL)
     return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
 
-def _read_version(text: Text, draft: Draft) -> bool:
+def _read_version(text: ToolText, draft: Draft) -> bool:
     """Read the version line of `npu-smi -v`."""
     versions = (match[1] for line in text.lines if line.ended and (match := _VERSION.match(line.text)))
     draft.tool_version = next(versions, None)
@@ -132,7 +132,7 @@ _TOOL = Tool(
     errors=ERRORS,
     index_space="",  # PHYSICAL if the text proves it
     words=PLACEHOLDERS,
-    several=Several(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
+    per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,
     refusals=(_report_on_unsupported,),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.library_answers import RecordedLibrary, Row
+from telemetry_parsers.library_answers import LibrarySpec, Row
 from telemetry_parsers.model import Absent
 
 NOT_SUPPORTED_CODE = 3
@@ -25,7 +25,7 @@ _REASONS = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-NVML = RecordedLibrary("NVML", "nvml", "nvidia", devices="GPUs", most=256, reasons=_REASONS)
+NVML = LibrarySpec("NVML", "nvml", "nvidia", devices="GPUs", max_devices=256, absences=_REASONS)
 
 _MHZ = 10**6
 _NS = 10**9

@@ -1,4 +1,4 @@
-"""Properties of a replayed recording."""
+"""What a snapshot contains about the recording that is replayed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from telemetry_parsers.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """The Unix time and the host of a replayed recording. Masked recordings have no host name."""
+class ReplayInfo:
+    """A replayed recording: when and where it was made. The host name is missing from masked recordings."""
 
     wall_time: float
     hostname: str = ""
