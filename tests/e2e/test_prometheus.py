@@ -1,12 +1,9 @@
-"""A real Prometheus scrapes the daemon, and promtool and our own lint find nothing to say."""
-
-import subprocess
+"""A real Prometheus scrapes the daemon and stores every series."""
 
 import pytest
 
 from kits.daemon import Daemon
-from kits.page_lint import complaints
-from kits.prometheus import Prometheus, tool
+from kits.prometheus import Prometheus
 from kits.waiting import until
 
 DEVICE_LABELS = {"vendor", "device", "id", "model"}
@@ -18,14 +15,6 @@ def daemon(tmp_path):
         running.until(lambda: running.get("/readyz")[0] == 200)
         running.until(lambda: "accelerator_power_watts{" in running.page())
         yield running
-
-
-@pytest.mark.needs("promtool")
-def test_promtool_and_lint_accept_the_page(daemon):
-    page = daemon.page()
-    done = subprocess.run([tool("promtool"), "check", "metrics"], input=page, capture_output=True, text=True)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    assert complaints(page.encode()) == []
 
 
 @pytest.mark.needs("prometheus")

@@ -117,26 +117,6 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
     }  # fmt: skip
 
 
-def apu() -> dict[str, str | bytes]:
-    """Return graphics that share the processor's memory and power; VRAM is the reserved part."""
-    return {
-        "vendor": "0x1002", "device": "0x1586", "power/runtime_status": "active", "gpu_busy_percent": "7",
-        "mem_info_vram_total": "536870912", "mem_info_vram_used": "104857600", "mem_info_gtt_total": "33285996544",
-        "mem_info_gtt_used": "2147483648",
-        "gpu_metrics": blob(3, 0, 264, {4: ("H", 4152), 6: ("H", 3940), 42: ("H", 7), 44: ("H", 0), 112: ("I", 9123), 174: ("H", 612)}),
-        **sensors(temp1_input="41000", temp1_label="edge", power1_input="9023000", power1_label="PPT", freq1_input="600000000", freq1_label="sclk"),
-    }  # fmt: skip
-
-
-def hygon() -> dict[str, str | bytes]:
-    """Return a card of Hygon's whose driver shows little more than its sensors."""
-    return {
-        "vendor": "0x1d94", "device": "0x6210", "power/runtime_status": "unsupported", "gpu_busy_percent": "100",
-        "mem_busy_percent": "39", "chip_power_average": "183", "serial_number": "TRFX110004050701",
-        **sensors(temp1_input="57000"),
-    }  # fmt: skip
-
-
 def blob(format_revision: int, content_revision: int, size: int, places: Mapping[int, tuple[str, int]]) -> bytes:
     """Return a gpu_metrics file in which only the header and these values are known."""
     content = bytearray(b"\xff" * size)

@@ -1,6 +1,5 @@
 """The page on a phone, a laptop and a wall, with and without scripts: nothing is cut or overlaps; what it weighs and costs."""
 
-import gzip
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -104,21 +103,15 @@ def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
     assert faults(tab) == {}
 
 
-OURS = "[...document.querySelectorAll('script, style')].map(e => e.textContent)"
-MAX_BYTES, MAX_PACKED = 64_000, 20_000
 # Of a core, at 128 cards with new values each second; a machine of today needs 0.05.
 MAX_BUSY, LOOK_SECONDS = 0.25, 20.0
 
 
-def test_script_and_style_are_small_and_readable_and_ask_the_daemon_only(tab: Tab, demo) -> None:
+def test_page_asks_the_daemon_only(tab: Tab, demo: Demo) -> None:
     url = demo("16xnvidia")
     tab.open(url)
     View(tab).await_live()
     assert [request for request in tab.requests if not request.startswith(("data:", url))] == []
-    source = "\n".join(tab.evaluate(OURS)).encode()
-    assert len(source) <= MAX_BYTES
-    assert len(gzip.compress(source, 6)) <= MAX_PACKED
-    assert max(map(len, source.splitlines())) <= 200, "it is written for people"
 
 
 @pytest.mark.long
