@@ -65,7 +65,7 @@ class CommandTree:
 def commands() -> tuple[CommandTree, ...]:
     """Return all commands."""
     return tuple(
-        CommandTree(name, text, _arguments(cli.build_parser(name)), cli.module_of(name).EXAMPLES)
+        CommandTree(name, text, _arguments(cli.build_parser(name)), cli.command_module(name).EXAMPLES)
         for name, text in cli.COMMANDS
     )
 

@@ -43,10 +43,10 @@ class Device:
         reading = self.readings.get(metric)
         if isinstance(reading, Mapping) if label else isinstance(reading, float | int):
             return reading.get(label) if isinstance(reading, Mapping) else reading
-        self._check(metric, label)
+        self._check_names(metric, label)
         return None
 
-    def _check(self, metric: str, label: str) -> None:
+    def _check_names(self, metric: str, label: str) -> None:
         """Raise UnknownNameError for an unknown metric, a missing label, or a label of a metric without labels."""
         read, absent = self.readings.get(metric), self.absent.get(metric)
         known = BY_KEY.get(metric)

@@ -55,33 +55,33 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 def read_as(url: str | None, timeout: float) -> Any:
     """Return the snapshot document of the daemon, or of the tools without a daemon. Raises TelemetryError."""
-    address = _address(url)
+    address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
-            return _requested(client, address)
+            return _fetch_document(client, address)
     command = [*_COMMAND, "--timeout", f"{timeout:.3f}"]
     try:
         run = subprocess.run(command, capture_output=True, timeout=timeout + 10, check=False, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise NotReachableError(f"the tools of this node could not be read within {timeout + 10:g} s") from None
-    return _parsed(run.stdout, run.stderr)
+    return _parse_document(run.stdout, run.stderr)
 
 
 def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
     """Yield documents. `pause` waits for the next one, and returns whether counters must be read for it."""
-    address = _address(url)
+    address = _daemon_address(url)
     if address is None:
         yield from _documents_of_tools(interval)
         return
     with contextlib.closing(Client(address, _credentials())) as client:
         due, is_exact = time.monotonic(), False
         while True:
-            yield _requested(client, address, _EXACT_PATH if is_exact else _PATH)
+            yield _fetch_document(client, address, _EXACT_PATH if is_exact else _PATH)
             due = max(due + interval, time.monotonic())
             is_exact = pause(max(0.0, due - time.monotonic()))
 
 
-def _address(url: str | None) -> Address | None:
+def _daemon_address(url: str | None) -> Address | None:
     """Return the daemon's address, or None if this node has no daemon. Raises NotReachableError or TypeError."""
     if url is not None:
         if not isinstance(url, str):
@@ -126,17 +126,17 @@ def _credentials() -> Credentials:
     return Credentials(os.environ.get("TELEMETRY_USER", ""), os.environ.get("TELEMETRY_PASSWORD", ""))
 
 
-def _requested(client: Client, address: Address, path: str = _PATH) -> Any:
+def _fetch_document(client: Client, address: Address, path: str = _PATH) -> Any:
     try:
         body = client.get(path).body
     except NodeError as error:
         if error.status == _BAD_REQUEST and path != _PATH:  # an older daemon does not know the parameter
-            return _requested(client, address)
+            return _fetch_document(client, address)
         raise NotReachableError(f"{address.name}: {error}") from None
-    return _parsed(body, b"")
+    return _parse_document(body, b"")
 
 
-def _parsed(text: bytes, errors: bytes) -> Any:
+def _parse_document(text: bytes, errors: bytes) -> Any:
     if not text.strip():
         raise NotReachableError(errors.decode("utf-8", "replace").strip() or "the tools of this node printed nothing")
     try:
@@ -155,7 +155,7 @@ def _documents_of_tools(interval: float) -> Iterator[Any]:
             raise NotReachableError("the tools of this node cannot be read")
         try:
             for line in process.stdout:
-                yield _parsed(line, b"")
+                yield _parse_document(line, b"")
             raise NotReachableError("the process that runs the tools of this node has exited")
         finally:
             process.terminate()

@@ -114,8 +114,8 @@ class Recorder(ContextDecorator):
         with self._condition:
             section = self._sections.get(name)
             if section is None:
-                near = nearest_or_all(name, filter(None, self._sections))
-                hint = near if self._sections else ": call start() first, or use `with`"
+                suggestion = nearest_or_all(name, filter(None, self._sections))
+                hint = suggestion if self._sections else ": call start() first, or use `with`"
                 raise UnknownNameError(f"no section {name!r} has begun{hint}")
             self._wait_for(section.ended or time.monotonic())
             if self._error is not None and not section.seconds:
@@ -133,11 +133,11 @@ class Recorder(ContextDecorator):
         now = time.monotonic()
         with self._condition:
             outer = self._open_sections[-1] if self._open_sections else _ROOT
-            full = f"{outer}/{name}" if outer and name else name
-            self._sections.setdefault(full, Section()).enter(now)
-            self._open_sections.append(full)
+            full_name = f"{outer}/{name}" if outer and name else name
+            self._sections.setdefault(full_name, Section()).enter(now)
+            self._open_sections.append(full_name)
             self._note_boundary(now)
-            return full
+            return full_name
 
     def _end_section(self, name: str) -> None:
         now = time.monotonic()
@@ -210,8 +210,8 @@ class Recorder(ContextDecorator):
         selected, names = {str(name) for name in self._selected}, {device.id: _names(device) for device in node.devices}
         unknown = sorted(selected.difference(*names.values()))
         if unknown and self._last_sample is None:
-            near = nearest_or_all(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
-            raise UnknownNameError(f"this node has no device named {unknown[0]!r}{near}")
+            suggestion = nearest_or_all(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
+            raise UnknownNameError(f"this node has no device named {unknown[0]!r}{suggestion}")
         return [(name, device) for name, device in named if selected & names[device.id]]
 
 

@@ -110,7 +110,7 @@ def build_parser(command: str | None) -> _Parser:
         formatter_class=partial(argparse.HelpFormatter, width=streams.columns() - 2),
         allow_abbrev=False,
     )
-    module = module_of(command)
+    module = command_module(command)
     module.configure(parser)
     parser.examples = module.EXAMPLES
     parser.report_error = getattr(module, "report_usage_error", None)
@@ -129,7 +129,7 @@ class _Command(Protocol):
         """Run the command and return the exit status."""
 
 
-def module_of(command: str) -> _Command:
+def command_module(command: str) -> _Command:
     """Import and return the command's module."""
     module: _Command = importlib.import_module(_ELSEWHERE.get(command, f"telemetry_daemon.commands.{command}"))
     return module
@@ -199,7 +199,7 @@ def _dispatch(arguments: list[str]) -> int:
         namespace, unknown = parser.parse_known_args(arguments[1:])
         if unknown:
             parser.refuse(unknown)
-        return module_of(command).run(namespace)
+        return command_module(command).run(namespace)
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.commands.rendering import colour
+from telemetry_daemon.commands.rendering import colour_mode
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.streams import columns
@@ -154,7 +154,7 @@ def _rendered(profile: Profile, arguments: argparse.Namespace) -> str:
     answer = _answer(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(answer)
-    return screen(answer, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour())
+    return screen(answer, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour_mode())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:

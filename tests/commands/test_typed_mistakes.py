@@ -9,7 +9,7 @@ import pytest
 
 import telemetry_daemon
 from kits.command_line import run_main
-from telemetry_daemon.cli import COMMANDS, build_parser, module_of
+from telemetry_daemon.cli import COMMANDS, build_parser, command_module
 from telemetry_daemon.commands import options
 
 USAGE, UNAVAILABLE, CONFIGURATION, PROBLEMS, NOTHING, UNKNOWN = 64, 69, 78, 2, 3, 3
@@ -153,13 +153,13 @@ def test_invalid_duration_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("0.1", 0.1), ("2s", 2), ("1d", 86_400)])
 def test_durations_up_to_a_day(text: str, seconds: float) -> None:
-    assert options.up_to_a_day(text) == seconds
+    assert options.seconds_up_to_a_day(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["0.05", "2d"])
 def test_duration_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is out of range; write a duration from 0.1 "):
-        options.up_to_a_day(text)
+        options.seconds_up_to_a_day(text)
 
 
 COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
@@ -168,7 +168,7 @@ COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"
 @pytest.mark.parametrize("command", [name for name, _ in COMMANDS])
 def test_every_command_has_valid_examples(command: str) -> None:
     help_text = build_parser(command).format_help()
-    for typed, what in module_of(command).EXAMPLES.items():
+    for typed, what in command_module(command).EXAMPLES.items():
         assert f"  {typed}\n      {what}\n" in help_text
         words = shlex.split(typed.partition("telemetry ")[2].partition(" | ")[0].partition(" > ")[0].rstrip(")"))
         assert words[0] == command

@@ -187,7 +187,7 @@ def main() -> None:
     stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
     options.add_config(arguments)
     options.add_flags(arguments)
-    inputs = options.inputs(arguments.parse_args(sys.argv[3:]))
+    inputs = options.settings_inputs(arguments.parse_args(sys.argv[3:]))
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)
     clock = Clock()

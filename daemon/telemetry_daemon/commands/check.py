@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="DEVICE", help="check only devices with this index, `device` label or id")
     parser.add_argument(
         "--timeout",
-        type=options.up_to_a_day,
+        type=options.seconds_up_to_a_day,
         default=_DEFAULT_SECONDS,
         metavar="TIME",
         help="do not wait longer than TIME for sources (default: 20s)",
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_exporters.text import clean
 
     try:
-        checkup = _checkup(arguments)
+        checkup = _examine(arguments)
     except CommandError as error:
         reason = clean("; ".join(error.lines)).replace("|", "/")
         print(f"TELEMETRY UNKNOWN - {reason}", file=sys.stderr if arguments.format == "json" else sys.stdout)
@@ -115,7 +115,7 @@ def report_usage_error(message: str) -> int:
     return _UNKNOWN
 
 
-def _checkup(arguments: argparse.Namespace) -> Checkup:
+def _examine(arguments: argparse.Namespace) -> Checkup:
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import clean_snapshot
@@ -181,8 +181,8 @@ def read_overrides(path: str) -> Overrides:
     count_text = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
-        *_problems("thresholds", thresholds, "number", NUMBERS, _is_number, "a number of at least 0"),
-        *_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
+        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_number, "a number of at least 0"),
+        *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
     ]
     if problems:
         raise CommandError(*(f"{path}: {problem}" for problem in problems))
@@ -192,14 +192,14 @@ def read_overrides(path: str) -> Overrides:
 def _read_toml(path: str) -> dict[str, Any]:
     from telemetry_daemon.config.inputs import parse_toml
 
-    content = options.content_of(path, _MAX_BYTES, "use a readable TOML file")
+    content = options.read_content(path, _MAX_BYTES, "use a readable TOML file")
     try:
         return parse_toml(content.decode())
     except ValueError as error:
         raise CommandError(f"{path}: is not valid TOML: {error}") from None
 
 
-def _problems(
+def _section_problems(
     section: str, table: Any, kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
 ) -> Iterator[str]:
     from telemetry_daemon.terminal.suggestions import nearest_or_all

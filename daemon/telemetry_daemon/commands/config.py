@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.what == "default":
         sys.stdout.write(table.default_toml())
         return exits.OK
-    loaded = file.load_with_origins(options.inputs(arguments))
+    loaded = file.load_with_origins(options.settings_inputs(arguments))
     with load(find(loaded.settings.parsers.paths)) as parsers:
         options.check_sections(arguments, loaded.settings, parsers.polls)
         options.warn_of_failures(parsers)
@@ -63,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_measured_peaks(name: str | None, model: str | None) -> int:
-    """Print the peaks in a roofline.csv as a section of the configuration file."""
     from telemetry_daemon.config import rules, table
     from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
@@ -73,16 +72,17 @@ def _print_measured_peaks(name: str | None, model: str | None) -> int:
         )
     try:
         heading = table.dotted(("peaks", rules.model_name(model)))
-        content = options.content_of(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
+        content = options.read_content(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:
         raise CommandError(f"'{name}': {error}; use the roofline.csv of rocprofiler-compute") from None
     except ValueError as error:
         raise CommandError(f"--model: {error}") from None
-    rows: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
+    entries: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
     if peak.memory_bytes_per_second is not None:
-        rows["memory_bytes_per_second"] = peak.memory_bytes_per_second
-    sys.stdout.write(f"[{heading}]\n" + "".join(f"{key} = {table.toml_value(value)}\n" for key, value in rows.items()))
+        entries["memory_bytes_per_second"] = peak.memory_bytes_per_second
+    lines = "".join(f"{key} = {table.toml_value(value)}\n" for key, value in entries.items())
+    sys.stdout.write(f"[{heading}]\n{lines}")
     return exits.OK
 
 

@@ -148,7 +148,7 @@ def _address_to_connect(listen_address: str) -> str:
 
 
 def _content(path: str) -> str:
-    return options.content_of(path, _MAX_FILE_BYTES, "use a readable file").decode(errors="replace")
+    return options.read_content(path, _MAX_FILE_BYTES, "use a readable file").decode(errors="replace")
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:

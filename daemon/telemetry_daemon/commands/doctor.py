@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings, or write a bundle. Return 2 if there are findings."""
-    _check(arguments)
+    _check_flags(arguments)
     exits.raise_on_signals()
     log.setup("error", "text")
     # Imported here because the help does not need it.
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.PROBLEMS if findings else exits.OK
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.source and (arguments.node is not None or arguments.bundle is not None):
         flag = "--node" if arguments.node is not None else "--bundle"
         raise CommandError(f"--source and {flag} cannot be combined, because {flag} examines all sources")

@@ -116,7 +116,7 @@ def _flights(state_directory: str) -> tuple[Flight, ...]:
 
 def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMaterial:
     """Collect all facts about this node. If the configuration is invalid, its errors are findings and defaults apply."""
-    inputs, credentials = options.inputs(arguments), daemons.read_credentials(arguments)
+    inputs, credentials = options.settings_inputs(arguments), daemons.read_credentials(arguments)
     try:
         loaded = load_with_origins(inputs)
         return BundleMaterial(*_examine_this_node(arguments, root, loaded.settings), loaded, root, credentials)

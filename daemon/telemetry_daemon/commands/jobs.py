@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--since",
-        type=_since,
+        type=_parse_since,
         metavar="TIME",
         help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
 
 
-def _since(text: str) -> float:
+def _parse_since(text: str) -> float:
     with contextlib.suppress(argparse.ArgumentTypeError):  # it may be a day
         return time.time() - options.seconds(text)
     try:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     bill = Bill(arguments.by)
     skipped: list[str] = []
     has_records, users = False, set[str]()
-    for name, content in _contents(arguments):
+    for name, content in _record_files(arguments):
         for record in _records(name, content, skipped):
             users.add(record.owner.user)
             if _is_selected(record, arguments):
@@ -89,9 +89,9 @@ def _text(bill: Bill, form: str) -> str:
         return bill.json()
     if form == "csv":
         return bill.csv()
-    from telemetry_daemon.commands.rendering import colour
+    from telemetry_daemon.commands.rendering import colour_mode
 
-    return bill.table(colour())
+    return bill.table(colour_mode())
 
 
 def _is_selected(record: JobRecord, arguments: argparse.Namespace) -> bool:
@@ -100,10 +100,10 @@ def _is_selected(record: JobRecord, arguments: argparse.Namespace) -> bool:
     return arguments.since is None or record.end is None or record.end.time >= arguments.since
 
 
-def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
+def _record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
     if arguments.files:
         remedy = "use a readable jobs.jsonl"
-        yield from ((name, options.content_of(name, _MAX_FILE_BYTES, remedy)) for name in arguments.files)
+        yield from ((name, options.read_content(name, _MAX_FILE_BYTES, remedy)) for name in arguments.files)
         return
     settings = options.settings(arguments)
     folder = Path(settings.state.directory)
@@ -138,7 +138,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     errors: list[str] = []
     for number, line in enumerate(io.BytesIO(content), 1):
         try:
-            records = _read(line)
+            records = _records_in_line(line)
         except CodecError as error:  # a partial line, or a foreign file
             errors.append(f"line {number}: {error}")
             continue
@@ -151,7 +151,7 @@ def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecor
     skipped += errors
 
 
-def _read(line: bytes) -> Sequence[JobRecord]:
+def _records_in_line(line: bytes) -> Sequence[JobRecord]:
     """Return the records in a line. A line of `ledger.json` has several. Raise CodecError if the line is invalid."""
     from telemetry_exporters.documents import job_json
 

@@ -60,13 +60,13 @@ def _up_to_a_month(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send the request to the running daemon."""
-    _check(arguments)
+    _check_flags(arguments)
     settings = options.settings(arguments)
     if arguments.action == "on":
         seconds = _DEFAULT_SECONDS if arguments.seconds is None else arguments.seconds
         state = daemon_answer(settings, MaintenanceState, "maintenance_on", seconds=seconds, reason=arguments.reason)
         save_error = state.not_kept
-        print(_in_words(state))
+        print(_state_text(state))
         print("Let Prometheus scrape the node once more before a shutdown. To end: 'telemetry maintenance off'.")
     elif arguments.action == "off":
         ended = daemon_answer(settings, MaintenanceEndResult, "maintenance_off")
@@ -74,13 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
         print("maintenance is off" if ended.was_on else "the node was not in maintenance")
     else:
         save_error = ""
-        print(_in_words(daemon_answer(settings, MaintenanceState, "maintenance")))
+        print(_state_text(daemon_answer(settings, MaintenanceState, "maintenance")))
     if save_error:
         raise CommandError(f"a restart of the daemon undoes this: {save_error}", status=exits.PROBLEMS)
     return exits.OK
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
         raise CommandError("--for and --reason need 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""
@@ -90,7 +90,7 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-def _in_words(state: MaintenanceState) -> str:
+def _state_text(state: MaintenanceState) -> str:
     left = state.ends_in
     if left is None:
         return "the node is not in maintenance"

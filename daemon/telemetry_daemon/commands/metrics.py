@@ -96,7 +96,7 @@ def _compare(arguments: argparse.Namespace, table: ExporterTable) -> int:
 
 
 def _read_dashboard(path: str) -> object:
-    content = options.content_of(path, _MAX_DASHBOARD_BYTES, "use a dashboard that Grafana exported")
+    content = options.read_content(path, _MAX_DASHBOARD_BYTES, "use a dashboard that Grafana exported")
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -106,7 +106,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag, dest=setting, action=action, metavar="VALUE", help=help_of[setting])
 
 
-def inputs(arguments: argparse.Namespace) -> ConfigInputs:
+def settings_inputs(arguments: argparse.Namespace) -> ConfigInputs:
     """Return the inputs of the settings: the file, the environment and the flags."""
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import FLAGS
@@ -120,7 +120,7 @@ def settings(arguments: argparse.Namespace) -> Settings:
     """Return the effective settings. Raise ConfigError if they are invalid."""
     from telemetry_daemon.config import file
 
-    return file.load(inputs(arguments))
+    return file.load(settings_inputs(arguments))
 
 
 def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
@@ -128,7 +128,7 @@ def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Map
     if not settings.all_known(polls, polls):
         from telemetry_daemon.config import file
 
-        file.load(replace(inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))
+        file.load(replace(settings_inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))
 
 
 def local_socket(arguments: argparse.Namespace) -> Path:
@@ -139,7 +139,7 @@ def local_socket(arguments: argparse.Namespace) -> Path:
     return local_socket_in(settings(arguments).state.runtime_directory if directory is None else directory)
 
 
-def content_of(path: str, max_bytes: int, remedy: str) -> bytes:
+def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
     """Return the content of a file, or of standard input for `-`. Raise CommandError if it cannot be read."""
     from telemetry_daemon.guarded.reading import read_file, read_stream
 
@@ -181,7 +181,7 @@ def seconds(text: str) -> float:
     return duration
 
 
-def up_to_a_day(text: str) -> float:
+def seconds_up_to_a_day(text: str) -> float:
     """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other texts."""
     duration = seconds(text)
     if not 0.1 <= duration <= 86_400:
@@ -195,7 +195,7 @@ def add_at_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", type=_recording_time, metavar="TIME", help=text)
 
 
-def add_pace(parser: argparse.ArgumentParser) -> None:
+def add_playback(parser: argparse.ArgumentParser) -> None:
     """Add `--speed` and `--once`."""
     from telemetry_daemon.recordings import playback_clock
 

@@ -41,21 +41,21 @@ def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     """Return a function that reads all sources, real or simulated. They are closed at the end of the `with` block."""
     exits.raise_on_signals()
     log.setup("error", "text")
-    with ExitStack() as end:
-        settings, node = _open_node(arguments, end)
+    with ExitStack() as exit_stack:
+        settings, node = _open_node(arguments, exit_stack)
         substitute = _substitute_from_daemon(settings) if isinstance(node, RealNode) else keep_answer
         sources = node.sources(settings, arguments.source)
-        shot = OneShot(
+        oneshot = OneShot(
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
         )
-        end.callback(shot.close)
-        shot.prime("host", _HOST_GAP_SECONDS)
+        exit_stack.callback(oneshot.close)
+        oneshot.prime("host", _HOST_GAP_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
         seconds = arguments.timeout or _DEFAULT_SECONDS
-        yield lambda: Result(add_ranks(shot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
+        yield lambda: Result(add_ranks(oneshot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
 
 
-def _open_node(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings, Node]:
+def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Settings, Node]:
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
@@ -65,7 +65,7 @@ def _open_node(arguments: argparse.Namespace, end: ExitStack) -> tuple[Settings,
     from telemetry_daemon.plugins.sources import find
 
     settings = options.settings(arguments)
-    loaded = end.enter_context(load(find(settings.parsers.paths)))
+    loaded = exit_stack.enter_context(load(find(settings.parsers.paths)))
     node = RealNode(loaded, Clock())
     options.check_sources(arguments.source, node.names())
     options.check_sections(arguments, settings, loaded.polls)
@@ -109,12 +109,12 @@ def _source_report(snapshot: Snapshot, source: str) -> Report | None:
             if reading.source == source and not isinstance(reading.value, Absent)
         ]
         if merged.up and source_readings:
-            devices.append(_device(merged))
+            devices.append(_unmerged(merged))
             readings += source_readings
     return Report(devices=tuple(devices), readings=tuple(readings))
 
 
-def _device(merged: MergedDevice) -> Device:
+def _unmerged(merged: MergedDevice) -> Device:
     return Device(
         vendor=merged.vendor,
         index=merged.index,
@@ -138,10 +138,10 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
 
     log.setup("error", "text")
     settings = options.settings(arguments)
-    at = arguments.at or (parse_time("end") if arguments.watch is None else None)
+    start_time = arguments.at or (parse_time("end") if arguments.watch is None else None)
     with (
         load(find(settings.parsers.paths)) as loaded,
-        closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), at)) as node,
+        closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), start_time)) as node,
     ):
         options.check_sources(arguments.source, node.names())
         for warning in node.warnings():

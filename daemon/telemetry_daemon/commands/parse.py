@@ -71,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _text(result: rendering.Result, form: str) -> str:
     if form != "table":
-        return rendering.document(result, form)
+        return rendering.render_document(result, form)
     from telemetry_exporters.terminal.table import Detail
 
-    return rendering.table(result, Detail.EVERYTHING)
+    return rendering.render_table(result, Detail.EVERYTHING)
 
 
 def _captures(parser: Parser, name: str) -> list[Capture]:

@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="duration",
-        type=options.up_to_a_day,
+        type=options.seconds_up_to_a_day,
         default=30.0,
         metavar="TIME",
         help="how long to record after each source was polled once, such as 60s or 5m (default: 30s)",
@@ -85,18 +85,18 @@ def run(arguments: argparse.Namespace) -> int:
         options.check_sections(arguments, settings, loaded.polls)
         origin, record = _choose_origin(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
-        recorder = _recorder(arguments.output)
+        recorder = _open_recorder(arguments.output)
         try:
             with _progress(recorder, mask, arguments, origin) as progress, recorder:
-                keep = FirstResultGate(_keep_masked(recorder, mask, progress.show), CaptureParser(loaded))
-                record(loaded, settings, arguments, keep, progress)
-                _check_result(keep)
+                gate = FirstResultGate(_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
+                record(loaded, settings, arguments, gate, progress)
+                _check_result(gate)
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     return exits.OK
 
 
-def _recorder(output: Path | None) -> Recorder:
+def _open_recorder(output: Path | None) -> Recorder:
     if output is None or output == _STANDARD_OUTPUT:
         return Recorder(sys.stdout)
     try:
@@ -105,23 +105,23 @@ def _recorder(output: Path | None) -> Recorder:
         raise CommandError(str(error)) from None
 
 
-def _check_result(keep: FirstResultGate) -> None:
-    if keep.has_begun:
+def _check_result(gate: FirstResultGate) -> None:
+    if gate.has_begun:
         return
-    if keep.failures:
-        lines = (f"nothing was recorded: {source}: {text}" for source, text in keep.failures.items())
+    if gate.failures:
+        lines = (f"nothing was recorded: {source}: {text}" for source, text in gate.failures.items())
         raise CommandError(*lines, status=exits.PROBLEMS)
     text = "nothing was recorded: no tool, library or driver of an accelerator was found"
     raise CommandError(f"{text}; `telemetry doctor --all` shows the search paths", status=exits.NOTHING_FOUND)
 
 
-def _keep_masked(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
-    def keep(capture: Capture, report: Report | None) -> None:
+def _masking_callback(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
+    def record(capture: Capture, report: Report | None) -> None:
         masked = replace(capture, hostname=platform.node()) if mask is None else mask.masked_capture(capture, report)
         recorder.add(masked)
         show_progress()
 
-    return keep
+    return record
 
 
 def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
@@ -137,7 +137,7 @@ def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
 
 
 def _record_daemon(
-    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
+    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
 ) -> None:
     capture_parser = CaptureParser(loaded)
     start = time.monotonic()
@@ -148,12 +148,12 @@ def _record_daemon(
         longest_round=poll_intervals.round_seconds(
             (item.parser, settings.source(item.parser.name)) for item in loaded.parsers
         ),
-        is_continued=lambda: progress.end_first_round(keep),
+        is_continued=lambda: progress.end_first_round(gate),
     )
     count = earlier_count = 0
     try:
         for capture in daemon.captures():
-            keep(capture, capture_parser.parse(capture))
+            gate(capture, capture_parser.parse(capture))
             count += 1
             earlier_count += capture.monotonic_time < start
     except ControlError as error:
@@ -161,7 +161,7 @@ def _record_daemon(
     if not count:
         text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
-    if keep.has_begun:
+    if gate.has_begun:
         _report_missing(daemon, arguments, earlier_count)
 
 
@@ -178,14 +178,14 @@ def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earli
 
 
 def _record_tools(
-    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, keep: FirstResultGate, progress: _Progress
+    loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
 ) -> None:
     failures: list[RecordError] = []
     has_failed = threading.Event()
 
     def keep_or_stop(capture: Capture, report: Report | None) -> None:
         try:
-            keep(capture, report)
+            gate(capture, report)
         except RecordError as error:
             failures.append(error)
             has_failed.set()
@@ -199,7 +199,7 @@ def _record_tools(
     try:
         poller.start(RealNode(loaded, clock, keep_or_stop).sources(settings))
         wait(math.inf, poller.round_check(poll_now=False))
-        if progress.end_first_round(keep):
+        if progress.end_first_round(gate):
             wait(clock.monotonic() + arguments.duration, lambda: False)
     finally:
         poller.stop()
@@ -216,10 +216,10 @@ class _Progress:
         self._first_round_end = math.inf
         self._next_time = self.start = time.monotonic()
 
-    def end_first_round(self, keep: FirstResultGate) -> bool:
+    def end_first_round(self, gate: FirstResultGate) -> bool:
         """Begin to count the duration, because each source was polled once. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
-        return keep.has_begun or bool(keep.failures)
+        return gate.has_begun or bool(gate.failures)
 
     def show(self) -> None:
         """Print the progress, at most twice a second."""

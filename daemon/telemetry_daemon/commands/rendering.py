@@ -27,7 +27,7 @@ class Result:
     command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
-def document(result: Result, form: str) -> str:
+def render_document(result: Result, form: str) -> str:
     """Return the snapshot as JSON, CSV or Prometheus text."""
     extra = {metric.key: metric for metric in result.metrics}
     if form == "json":
@@ -43,7 +43,7 @@ def document(result: Result, form: str) -> str:
     return renderer.text_page(result.snapshot, extra).decode()
 
 
-def table(
+def render_table(
     result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
     """Return a table of the devices and metrics with this detail. A width of 0 is the terminal's width."""
@@ -53,11 +53,11 @@ def table(
     columns = width or (streams.columns() if sys.stdout.isatty() else 0)
     extra = {metric.key: metric for metric in result.metrics}
     selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines)
-    return tables.table(result.snapshot, columns, colour(), detail, extra, selection)
+    return tables.table(result.snapshot, columns, colour_mode(), detail, extra, selection)
 
 
-def colour() -> Colour:
-    """Return whether to use colours: on a terminal that supports them, unless NO_COLOR is set (https://no-color.org)."""
+def colour_mode() -> Colour:
+    """Return ANSI for a terminal that supports colours, unless NO_COLOR is set (https://no-color.org), else NEVER."""
     from telemetry_exporters.terminal.style import Colour
 
     is_enabled = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

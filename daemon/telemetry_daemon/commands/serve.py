@@ -26,14 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "serve", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
-    options.add_pace(parser)
+    options.add_playback(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal arrives, then exit the process. Return only if serving failed to start."""
     options.check_replay(arguments)
     options.check_faults(arguments)
-    inputs = options.inputs(arguments)
+    inputs = options.settings_inputs(arguments)
     if arguments.demo is not None:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = Check(inputs)

@@ -60,14 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch",
         nargs="?",
-        type=options.up_to_a_day,
+        type=options.seconds_up_to_a_day,
         const=2.0,
         metavar="TIME",
         help="print every TIME until interrupted (default: 2s)",
     )
     parser.add_argument(
         "--timeout",
-        type=options.up_to_a_day,
+        type=options.seconds_up_to_a_day,
         metavar="TIME",
         help="do not wait longer than TIME for a source (default: 20s)",
     )
@@ -90,12 +90,12 @@ def _columns(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the snapshot. Return 2 if a source failed, or 3 if there are no devices."""
-    _check(arguments)
-    with ExitStack() as end:
-        return _show(_choose_origin(arguments, end), arguments)
+    _check_flags(arguments)
+    with ExitStack() as exit_stack:
+        return _print_snapshots(_choose_origin(arguments, exit_stack), arguments)
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check_flags(arguments: argparse.Namespace) -> None:
     _check_format(arguments)
     options.check_replay(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
@@ -120,7 +120,7 @@ def _check_format(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--all selects metrics only in tables; with --format {form} leave {arguments.all[0]!r} out")
 
 
-def _choose_origin(arguments: argparse.Namespace, end: ExitStack) -> _ReadSnapshot:
+def _choose_origin(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:
     """Return a function that reads the requested origin: a daemon, a recording or the tools."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
@@ -129,14 +129,14 @@ def _choose_origin(arguments: argparse.Namespace, end: ExitStack) -> _ReadSnapsh
     if arguments.replay is not None:
         from telemetry_daemon.commands import own_readings
 
-        return end.enter_context(own_readings.open_recording(arguments))
+        return exit_stack.enter_context(own_readings.open_recording(arguments))
     tools: list[_ReadSnapshot] = []
 
     def read_tools() -> Result:
         if not tools:
             from telemetry_daemon.commands import own_readings
 
-            tools.append(end.enter_context(own_readings.open_tools(arguments)))
+            tools.append(exit_stack.enter_context(own_readings.open_tools(arguments)))
         return tools[0]()
 
     return _prefer_daemon(arguments, read_tools) if _is_daemon_sufficient(arguments) else read_tools
@@ -146,7 +146,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
     """Return a function that reads the daemon or, if none runs, the tools. A daemon's refusal is reported once."""
     refusals: list[options.DaemonRefusedError] = []
 
-    def read() -> Result:
+    def read_result() -> Result:
         try:
             return (None if refusals else _local_snapshot(arguments)) or read_tools()
         except options.DaemonRefusedError as error:
@@ -154,7 +154,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
             streams.say(f"{error}; the tools were read instead")
             return read_tools()
 
-    return read
+    return read_result
 
 
 def _local_snapshot(arguments: argparse.Namespace) -> Result | None:
@@ -177,11 +177,11 @@ def _is_daemon_sufficient(arguments: argparse.Namespace) -> bool:
     return not has_other_origin and not needs_tools and arguments.format in _DAEMON_FORMATS
 
 
-def _show(read: _ReadSnapshot, arguments: argparse.Namespace) -> int:
+def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) -> int:
     is_first = True
     is_this_node = arguments.node is None and arguments.demo is None and arguments.replay is None
     while True:
-        result = read()
+        result = read_result()
         if arguments.processes and is_this_node:
             result = _with_processes(result)
         if is_first:
@@ -191,12 +191,12 @@ def _show(read: _ReadSnapshot, arguments: argparse.Namespace) -> int:
         if matches_none:
             streams.say(_no_match_text(arguments, result.snapshot.devices))
         if not matches_none or arguments.format != "table":
-            sys.stdout.write(_text(result, ids, arguments, is_first=is_first))
+            sys.stdout.write(_formatted(result, ids, arguments, is_first=is_first))
             sys.stdout.flush()
         if not result.snapshot.devices and is_this_node and arguments.origin is None and is_first:
             _mention_simulation(arguments)
         if arguments.watch is None:
-            return _status(result.snapshot, ids)
+            return _exit_status(result.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
 
@@ -218,7 +218,7 @@ def _with_processes(result: Result) -> Result:
     by_pid = {process.pid: process for device in snapshot.devices for process in device.processes}
     (poll,) = PARSER.polls
     report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(by_pid))))
-    tasks = {task.pid: task for task in report.tasks if _is_same(by_pid[task.pid], task, snapshot.wall_time)}
+    tasks = {task.pid: task for task in report.tasks if _is_same_process(by_pid[task.pid], task, snapshot.wall_time)}
     devices = tuple(
         replace(device, processes=tuple(_with_task(process, tasks.get(process.pid)) for process in device.processes))
         for device in snapshot.devices
@@ -227,7 +227,7 @@ def _with_processes(result: Result) -> Result:
     return replace(result, snapshot=replace(snapshot, devices=devices), command_lines=command_lines)
 
 
-def _is_same(process: Process, task: Task, snapshot_time: float) -> bool:
+def _is_same_process(process: Process, task: Task, snapshot_time: float) -> bool:
     if task.started is None:
         return False
     if process.started is not None:
@@ -248,7 +248,7 @@ def _with_task(process: Process, task: Task | None) -> Process:
     )
 
 
-def _text(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
+def _formatted(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """Return the snapshot in the requested format. Only the first CSV has a heading; later tables follow a blank line."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
@@ -267,12 +267,12 @@ def _text(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *,
         detail = Detail.EVERYTHING if arguments.all is not None else Detail.BRIEF
         detail |= Detail.REASONS if arguments.why else Detail.BRIEF
         detail |= Detail.PROCESSES if arguments.processes else Detail.BRIEF
-        text = rendering.table(result, detail, arguments.width or 0, ids, arguments.all or ())
+        text = rendering.render_table(result, detail, arguments.width or 0, ids, arguments.all or ())
         return text if is_first else f"\n{text}"
     devices = tuple(device for device in result.snapshot.devices if clean(device.id) in ids)
     selected = replace(result, snapshot=replace(result.snapshot, devices=devices))
     if not arguments.processes:
-        text = rendering.document(selected, arguments.format)
+        text = rendering.render_document(selected, arguments.format)
     else:
         from telemetry_exporters.documents import snapshot_csv
 
@@ -313,7 +313,7 @@ def _no_match_text(arguments: argparse.Namespace, devices: Sequence[MergedDevice
     return f"no device matches {selection}; this node has {device_list(devices)}"
 
 
-def _status(snapshot: Snapshot, ids: frozenset[str]) -> int:
+def _exit_status(snapshot: Snapshot, ids: frozenset[str]) -> int:
     if any(status.state in _FAILED_STATES for status in snapshot.sources):
         return exits.PROBLEMS
     return exits.OK if ids else exits.NOTHING_FOUND

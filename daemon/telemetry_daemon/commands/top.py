@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "show", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
-    options.add_pace(parser)
+    options.add_playback(parser)
     options.add_credentials(parser)
     options.add_config(parser)
 

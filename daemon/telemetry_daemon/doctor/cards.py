@@ -296,7 +296,6 @@ def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Map
 
 
 def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
-    """Count the cards of each vendor. Devices in the same slot are one card."""
     physical_devices = (device for device in devices if device.up and device.parent is None and not device.simulated)
     cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in physical_devices}
     return Counter(vendor for vendor, _ in cards)

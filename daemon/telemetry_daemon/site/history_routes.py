@@ -20,8 +20,8 @@ _PARAMETERS = ("device", "metric", "since")
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
     """Return the history document in pieces, one per device, rendered on demand. Raises BadQueryError immediately."""
     parameters = _parameters(query)
-    ids = _ids(parameters.get("device"), snapshot, history.ids())
-    metrics = _metrics(parameters.get("metric"))
+    ids = _device_ids(parameters.get("device"), snapshot, history.ids())
+    metrics = _history_metrics(parameters.get("metric"))
     window = history.past((), (), _first_slot(parameters.get("since"), history))
     if "device" in parameters:
         window = replace(window, events=tuple(event for event in window.events if event.id in ids))
@@ -31,11 +31,11 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
     return (text.encode() for text in texts)
 
 
-def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
+def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
     """Return the snapshot with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
-        snapshot, extra, None if requested is None else frozenset(_ids(requested, snapshot, ()))
+        snapshot, extra, None if requested is None else frozenset(_device_ids(requested, snapshot, ()))
     ).encode()
 
 
@@ -47,7 +47,7 @@ def _parameters(query: str) -> Mapping[str, list[str]]:
     return parameters
 
 
-def _ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
+def _device_ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
     ids = dict.fromkeys((*(device.id for device in snapshot.devices), *history_ids))
     if requested is None:
         return list(ids)
@@ -60,7 +60,7 @@ def _ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Itera
     return list(dict.fromkeys(device_id for name in requested for device_id in ids_by_name[name]))
 
 
-def _metrics(requested: Sequence[str] | None) -> Sequence[str]:
+def _history_metrics(requested: Sequence[str] | None) -> Sequence[str]:
     for name in requested or ():
         if name not in KEPT:
             raise BadQueryError(400, f"{quoted(name)} has no history; metrics with a history: {', '.join(KEPT)}")

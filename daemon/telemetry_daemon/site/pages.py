@@ -81,9 +81,9 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
             _head(shown),
             _header(shown),
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
-            f"<h2>{_name(row.device)}</h2>\n",
+            f"<h2>{_device_name(row.device)}</h2>\n",
             "".join(map(_finding, row.findings)),
-            f'<dl class="list">\n{"".join(_line(line, counters.get(line[0])) for line in lines)}</dl>\n</main>\n',
+            f'<dl class="list">\n{"".join(_reading_item(line, counters.get(line[0])) for line in lines)}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
         )
@@ -107,18 +107,18 @@ def _head(snapshot: Snapshot) -> str:
 
 
 def _header(snapshot: Snapshot) -> str:
-    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in overview.notes(snapshot))
+    visible_notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in overview.notes(snapshot))
     return (
         '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
-        f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', overview.inventory(snapshot), 'inventory')}"
+        f"<header>\n{_clipped('h1', snapshot.hostname)}{_clipped('p', overview.inventory(snapshot), 'inventory')}"
         f'<span class="time">{human.utc(snapshot.wall_time)}</span>\n'
         '<noscript><a href="./">Reload</a></noscript>\n</header>\n'
-        f'<div id="notes">{shown}</div>\n<p id="banner" class="note" role="status" hidden></p>\n'
+        f'<div id="notes">{visible_notes}</div>\n<p id="banner" class="note" role="status" hidden></p>\n'
         '<p id="news" class="unseen" aria-live="polite"></p>\n'
     )
 
 
-def _titled(tag: str, text: str, classes: str = "") -> str:
+def _clipped(tag: str, text: str, classes: str = "") -> str:
     """Return an element that may be shortened by the browser. Its title has the whole text."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
@@ -150,26 +150,26 @@ def _devices(rows: Sequence[overview.DeviceRow]) -> str:
         return '<h2>Devices</h2>\n<p class="empty">No devices reported.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
     if not any(row.device.allocations for row in rows):
-        return f"<h2>Devices</h2>\n{_table(headings, map(_device, rows))}"
+        return f"<h2>Devices</h2>\n{_table(headings, map(_device_row, rows))}"
     cell = '<td class="wide" data-heading="Owner">{}</td>'.format
-    lines = (_device(row, cell(escaped(human.owners_text(row.device.allocations)) or ABSENT)) for row in rows)
+    lines = (_device_row(row, cell(escaped(human.owners_text(row.device.allocations)) or ABSENT)) for row in rows)
     return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 
 
-def _device(row: overview.DeviceRow, owner: str = "") -> str:
+def _device_row(row: overview.DeviceRow, owner: str = "") -> str:
     device = row.device
     return "".join(
         (
             f'<tr data-device="{escaped(device.id)}">',
-            f'<th scope="row"><a href="./?{escaped(urlencode({"device": device.id}))}">{_name(device)}</a>',
+            f'<th scope="row"><a href="./?{escaped(urlencode({"device": device.id}))}">{_device_name(device)}</a>',
             f"<small>{escaped(device.id)}</small></th>",
-            _state(row.condition),
-            f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent("unknown")}</td>',
-            _number("temperature_celsius", "Temperature", _words(row.temperature, human.celsius)),
-            _number("power_watts", "Power", *_part(row.power, row.power_cap, human.watts)),
-            _number("memory_used_bytes", "Memory", *_memory(row)),
-            _number(
-                "utilization_ratio", "Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)
+            _state_cell(row.condition),
+            f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent_mark("unknown")}</td>',
+            _number_cell("temperature_celsius", "Temperature", _value(row.temperature, human.celsius)),
+            _number_cell("power_watts", "Power", *_with_limit(row.power, row.power_cap, human.watts)),
+            _number_cell("memory_used_bytes", "Memory", *_memory(row)),
+            _number_cell(
+                "utilization_ratio", "Utilization", _value(row.utilization, human.percent), _ratio(row.utilization, 1.0)
             ),
             owner,
             "</tr>\n",
@@ -177,7 +177,7 @@ def _device(row: overview.DeviceRow, owner: str = "") -> str:
     )
 
 
-def _name(device: MergedDevice) -> str:
+def _device_name(device: MergedDevice) -> str:
     return escaped(f"{device.vendor} {device.device}")
 
 
@@ -187,7 +187,7 @@ def _finding(finding: Finding) -> str:
     return f"<p>{word}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
 
 
-def _line(line: details.Line, counter: MergedReading | None) -> str:
+def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
     """Return a reading as HTML. For a counter it has the data from which the script computes the rate."""
     name, words, note = map(escaped, line)
     data = ""
@@ -202,14 +202,14 @@ def _table(headings: Iterable[str], lines: Iterable[str]) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
 
 
-def _state(condition: Finding) -> str:
+def _state_cell(condition: Finding) -> str:
     return (
         f'<td class="state-cell" data-heading="State">'
         f'<span class="state {condition.severity.value}">{escaped(condition.word)}</span></td>'
     )
 
 
-def _number(metric: str, heading: str, words: str, share: float | None = None) -> str:
+def _number_cell(metric: str, heading: str, words: str, share: float | None = None) -> str:
     bar = "" if share is None else _bar(share)
     return f'<td class="number" data-metric="{metric}" data-heading="{heading}">{words}{bar}</td>'
 
@@ -221,53 +221,53 @@ def _bar(share: float) -> str:
     )
 
 
-def _share(part: Value | None, whole: Value | None) -> float | None:
+def _ratio(part: Value | None, whole: Value | None) -> float | None:
     number, limit = overview.as_number(part), overview.as_number(whole)
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
 
-def _absent(why: str) -> str:
+def _absent_mark(why: str) -> str:
     return f'<span class="absent" title="{escaped(why)}">{ABSENT}</span>'
 
 
-def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
+def _value(value: Value | None, to_text: Callable[[float], str]) -> str:
     if value is None:
-        return _absent("no source gives it")
+        return _absent_mark("no source gives it")
     if isinstance(value, Absent):
-        return _absent(value.value.replace("_", " "))
-    return escaped(in_words(value))
+        return _absent_mark(value.value.replace("_", " "))
+    return escaped(to_text(value))
 
 
-def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
+def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[float], str]) -> tuple[str, float | None]:
     if overview.as_number(whole) is None:
-        return _words(part, in_words), None
-    return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
+        return _value(part, to_text), None
+    return f'{_value(part, to_text)} <span class="dim">of {_value(whole, to_text)}</span>', _ratio(part, whole)
 
 
 def _memory(row: overview.DeviceRow) -> tuple[str, float | None]:
     if overview.shares_host_memory(row.device):
         return escaped(human.SHARED), None
-    return _part(row.memory_used, row.memory_total, human.byte_size)
+    return _with_limit(row.memory_used, row.memory_total, human.byte_size)
 
 
 def _sources(snapshot: Snapshot) -> str:
     if not snapshot.sources:
         return '<h2>Sources</h2>\n<p class="empty">No source has been polled yet.</p>\n'
-    lines = (_source(source, snapshot.monotonic_time) for source in snapshot.sources)
+    lines = (_source_row(source, snapshot.monotonic_time) for source in snapshot.sources)
     return f"<h2>Sources</h2>\n{_table(('Source', 'State', 'Version', 'Last polls'), lines)}"
 
 
-def _source(source: SourceStatus, now: float) -> str:
-    polls = ", ".join(_poll(poll, now) for poll in source.polls if poll.attempted)
+def _source_row(source: SourceStatus, now: float) -> str:
+    polls = ", ".join(_poll_text(poll, now) for poll in source.polls if poll.attempted)
     problems = "".join(_problem_lines(source))
     return (
-        f'<tr><th scope="row">{escaped(source.source)}</th>{_state(overview.source_condition(source))}'
+        f'<tr><th scope="row">{escaped(source.source)}</th>{_state_cell(overview.source_condition(source))}'
         f'<td data-heading="Version">{escaped(source.version or "") or ABSENT}</td>'
         f'<td class="wide" data-heading="Last polls">{polls or ABSENT}{problems}</td></tr>\n'
     )
 
 
-def _poll(poll: Health, now: float) -> str:
+def _poll_text(poll: Health, now: float) -> str:
     age = human.seconds(max(0.0, round(now - poll.attempted_monotonic)))
     return f'{escaped(poll.poll)} <span class="dim">{age} ago, took {human.seconds(poll.seconds)}</span>'
 
@@ -278,7 +278,7 @@ def _problem_lines(source: SourceStatus) -> Iterator[str]:
 
 
 def _footer(links: Links) -> str:
-    named = (
+    links_by_name = (
         ("metrics", links.metrics),
         ("JSON", links.snapshot),
         ("history", links.history),
@@ -286,7 +286,7 @@ def _footer(links: Links) -> str:
         ("ready", links.readiness),
     )
     # Relative links also work behind a proxy that serves the page below another path.
-    anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
+    anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in links_by_name)
     return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}{_flights(links.flights)}</footer>\n"
 
 

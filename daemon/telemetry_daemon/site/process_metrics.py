@@ -64,19 +64,19 @@ class ProcessMetrics:
         self._stat_file = proc / "self" / "stat"
         self._descriptors = proc / "self" / "fd"
         self._boot_time = _boot_time(proc / "stat")
-        self._beginnings = {
+        self._line_prefixes = {
             syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
             for syntax, head in HEAD_WRITERS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:
         """Return the metrics in this syntax, without `# EOF`. Unavailable values are omitted."""
-        state = _ProcessState(self._stat(), self._descriptors, self._boot_time)
+        state = _ProcessState(self._stat_fields(), self._descriptors, self._boot_time)
         values = [time.time(), *(_value(reader, state) for reader in _READERS.values())]
-        lines = zip(self._beginnings[syntax], values, strict=True)
-        return "".join([f"{beginning}{value}\n" for beginning, value in lines if value is not None]).encode()
+        lines = zip(self._line_prefixes[syntax], values, strict=True)
+        return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()
 
-    def _stat(self) -> list[bytes]:
+    def _stat_fields(self) -> list[bytes]:
         """Return the fields after the command's name, or no fields if /proc is not readable, as in some containers."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()

@@ -43,7 +43,7 @@ _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: 
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _MetricsPage:
     """A page of metrics: its key in the cache, its renderer, and the metrics that are read at each request."""
 
     name: str
@@ -133,16 +133,16 @@ class Site:
             name, render = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
         except BadQueryError as error:
             return error.response()
-        return self._metrics_response(request, _Page(name, render, _no_tail))
+        return self._metrics_response(request, _MetricsPage(name, render, _no_tail))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
         is_ready, reason = self._readiness_check()
         return Response(200 if is_ready else 503, (f"{reason}\n".encode(),), _TEXT, (_FRESH,))
 
     def _metrics(self, request: Request) -> Response:
-        return self._metrics_response(request, _Page("", self._renderer.page, self._process_metrics))
+        return self._metrics_response(request, _MetricsPage("", self._renderer.page, self._process_metrics))
 
-    def _metrics_response(self, request: Request, page: _Page) -> Response:
+    def _metrics_response(self, request: Request, page: _MetricsPage) -> Response:
         """Return a page of metrics in the negotiated syntax and encoding, filtered by the `name[]` parameters."""
         syntax, content_type = choose(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
@@ -198,10 +198,10 @@ class Site:
         )
 
     def _snapshot_of_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.history_routes import snapshot_of_devices  # most daemons are only scraped
+        from telemetry_daemon.site.history_routes import selected_snapshot  # most daemons are only scraped
 
         try:
-            body = snapshot_of_devices(self._newest(), request.query, self._extra)
+            body = selected_snapshot(self._newest(), request.query, self._extra)
         except BadQueryError as error:
             return error.response()
         return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))

@@ -63,7 +63,7 @@ class StreamClient:
         if first_event is not None:
             return first_event
         self._is_up_to_date = True
-        return self._take(self._waiting.popleft) if self._waiting else b""
+        return self._dequeue(self._waiting.popleft) if self._waiting else b""
 
     def disconnect(self) -> None:
         """Disconnect the client."""
@@ -77,7 +77,7 @@ class StreamClient:
     def queue(self, name: str, event: bytes) -> None:
         """Queue an event. Disconnect a client with too many unread bytes."""
         if not self._is_up_to_date and self._waiting and name == self._waiting[-1][0] == _READINGS:
-            self._take(self._waiting.pop)
+            self._dequeue(self._waiting.pop)
         if self._unread_bytes > MAX_UNREAD_BYTES:
             self._disconnect()
             return
@@ -90,8 +90,8 @@ class StreamClient:
         if not self._waiting:
             self.queue("", _HEARTBEAT)
 
-    def _take(self, take: Callable[[], tuple[str, bytes]]) -> bytes:
-        _, event = take()
+    def _dequeue(self, pop: Callable[[], tuple[str, bytes]]) -> bytes:
+        _, event = pop()
         self._unread_bytes -= len(event)
         return event
 
@@ -138,7 +138,7 @@ class Streams:
         if self._clients and not self._is_check_due:
             self._is_check_due = True
             with contextlib.suppress(RuntimeError):  # the loop is closed, and all clients are disconnected
-                self._loop.call_soon_threadsafe(self._check)
+                self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _has_room_for(self, address: str) -> bool:
         """Return whether a stream may begin. If necessary, end a stream of the client with the most streams, or an old stream."""
@@ -165,7 +165,7 @@ class Streams:
                     timer.cancel()
             self._next_check = self._next_heartbeat = None
 
-    def _check(self) -> None:
+    def _check_snapshot(self) -> None:
         self._is_check_due = False
         if self._clients:
             self._render_if_due()
@@ -178,7 +178,7 @@ class Streams:
         newest, due = self._newest(), self._rendered_at + MIN_PAUSE_SECONDS
         if newest is self._snapshot:
             due = max(newest.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
-        self._next_check = self._loop.call_at(due, self._check)
+        self._next_check = self._loop.call_at(due, self._check_snapshot)
 
     def _render_if_due(self) -> Snapshot:
         """Send the events of a new snapshot, at most once a second. Return the snapshot that was sent last."""
@@ -191,13 +191,13 @@ class Streams:
 
     def _render(self, snapshot: Snapshot) -> None:
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
-        before, self._sent = self._sent, stream_json.without_ages(self._state)
-        for name, data in _changes(before, self._sent, self._state):
+        previous, self._sent = self._sent, stream_json.without_ages(self._state)
+        for name, data in _changes(previous, self._sent, self._state):
             self._queue(name, self._event(name, encoded(data)))
         self._numbers = stream_json.numbers(snapshot)
-        self._queue(_READINGS, self._readings(snapshot))
+        self._queue(_READINGS, self._readings_event(snapshot))
 
-    def _readings(self, snapshot: Snapshot, last_id: str = "") -> bytes:
+    def _readings_event(self, snapshot: Snapshot, last_id: str = "") -> bytes:
         return self._event(_READINGS, stream_json.readings(snapshot, self._numbers, self._loop.time()), last_id)
 
     def _queue(self, name: str, event: bytes) -> None:
@@ -218,11 +218,11 @@ class Streams:
     def _first_events(self, snapshot: Snapshot, state: Entry, last_id: str) -> Iterator[bytes]:
         """Yield the first events of a client: state, readings and missed slots. The last event has the current id."""
         yield self._event("state", encoded(state), last_id)
-        yield self._readings(snapshot, last_id)
+        yield self._readings_event(snapshot, last_id)
         if last_id:
-            yield from self._missed(last_id)
+            yield from self._missed_history(last_id)
 
-    def _missed(self, last_id: str) -> Iterator[bytes]:
+    def _missed_history(self, last_id: str) -> Iterator[bytes]:
         """Yield the slots since the client's last event, or all slots if that event was sent before a restart."""
         instance, _, slot = last_id.partition(".")
         # Slots of an earlier daemon are unknown. The slot that was open at the last event is sent again.
@@ -241,21 +241,21 @@ def _merge_objects(span: Entry, device: str) -> str:
     return f"{encoded(span)[:-1]},{device[1:]}"
 
 
-def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
+def _changes(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
     """Yield events for changed devices and troubles. After any other change, yield the whole state."""
     ignored = {"devices": None, "troubles": None}
-    if not before or {**before, **ignored} != {**now, **ignored}:
-        if before:
+    if not previous or {**previous, **ignored} != {**current, **ignored}:
+        if previous:
             yield "state", state
         return
-    entries_before = {entry["id"]: entry for entry in before["devices"]}
-    if [*entries_before] != [entry["id"] for entry in now["devices"]]:
+    entries_before = {entry["id"]: entry for entry in previous["devices"]}
+    if [*entries_before] != [entry["id"] for entry in current["devices"]]:
         yield "state", state
         return
-    for entry in now["devices"]:
+    for entry in current["devices"]:
         if entry != entries_before[entry["id"]]:
             yield "device", entry
-    if before["troubles"] != now["troubles"]:
+    if previous["troubles"] != current["troubles"]:
         yield "troubles", {"troubles": state["troubles"]}
 
 
