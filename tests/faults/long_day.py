@@ -18,8 +18,8 @@ from kits.fed_node import FedNode
 from kits.processes import descendants
 from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.loading import load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.source import Source
@@ -53,7 +53,7 @@ class Day(FedNode):
             sources={"amdgpu-sysfs": SourceSettings(path=str(sysfs.root))},
             state=StateSettings(runtime_directory=str(folder / "run")),
         )
-        node = RealNode(stack.enter_context(load(find())), self.clock)
+        node = RealNode(stack.enter_context(load_parsers(find_parsers())), self.clock)
         demo = DemoNode(DEMO, self.clock)
         self.sources = [*node.sources(settings, REAL), *(s for s in demo.sources(settings) if s.name != "host")]
         for source in self.sources:

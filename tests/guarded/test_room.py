@@ -136,7 +136,7 @@ def test_in_our_own_folders_no_link_is_read_through(tmp_path: Path) -> None:
 def started(path: Path, content: bytes) -> None:
     descriptor = named.open_stream(path)
     if descriptor is None:
-        with contextlib.closing(named.Claim(path)) as claim:
+        with contextlib.closing(named.FileNameLock(path)) as claim:
             os.close(claim.write_file(content))
         return
     os.write(descriptor, content)

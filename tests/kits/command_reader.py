@@ -7,17 +7,17 @@ import signal
 import threading
 from pathlib import Path
 
-from telemetry_daemon.processes.process import Exited, Launch, Process, launch
-from telemetry_daemon.processes.supervise import Limits
+from telemetry_daemon.processes.process import ExitInfo, LaunchRequest, Process, launch
+from telemetry_daemon.processes.supervise import RunLimits
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Command, Poll
 
 NO_TARGETS = Targets()
 # Short where a misbehaving tool makes us wait; long where only a busy machine does.
-QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=60)
+QUICK = RunLimits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=60)
 # For processes that cannot be killed: nothing is gained by waiting.
-HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
+HOPELESS = RunLimits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
 
 
 def is_held(folder: Path, tool: str) -> bool:
@@ -77,10 +77,10 @@ class StuckProcess:
         if not self.reaped:
             self.signals.append(number)
 
-    def reap(self) -> Exited:
+    def reap(self) -> ExitInfo:
         """Report half a second of CPU time."""
         self.reaped = True
-        return Exited(self._status, 0.5)
+        return ExitInfo(self._status, 0.5)
 
     def is_group_gone(self) -> bool:
         return not self.members_live
@@ -97,8 +97,8 @@ class Stand:
 
     def __init__(self, *processes: Process) -> None:
         self._processes = list(processes)
-        self.launches: list[Launch] = []
+        self.launches: list[LaunchRequest] = []
 
-    def __call__(self, what: Launch) -> Process:
+    def __call__(self, what: LaunchRequest) -> Process:
         self.launches.append(what)
         return self._processes.pop(0) if self._processes else launch(what)

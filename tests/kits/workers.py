@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.processes.worker import Worker
 from telemetry_parsers.codec.worker_wire import Parse
 from telemetry_parsers.model import Capture, Library, Output
@@ -28,12 +28,12 @@ class HandClock:
 class CountingLauncher:
     """Starts real processes and counts them; `change` may replace the worker's program."""
 
-    def __init__(self, change: Callable[[Launch], Launch] = lambda what: what) -> None:
-        self.launches: list[Launch] = []
+    def __init__(self, change: Callable[[LaunchRequest], LaunchRequest] = lambda what: what) -> None:
+        self.launches: list[LaunchRequest] = []
         self.pids: list[int] = []
         self._change = change
 
-    def __call__(self, what: Launch) -> Process:
+    def __call__(self, what: LaunchRequest) -> Process:
         self.launches.append(what)
         process = launch(self._change(what))
         self.pids.append(process.pid)
@@ -81,9 +81,9 @@ class UnkillableProcess:
         self._process.signal(9)
 
 
-def shell(script: str) -> Callable[[Launch], Launch]:
+def shell(script: str) -> Callable[[LaunchRequest], LaunchRequest]:
     """Return a shell script in place of the worker, cheap enough for hundreds of starts."""
-    return lambda what: Launch("/bin/sh", ("-c", script), what.environment, what.inherited)
+    return lambda what: LaunchRequest("/bin/sh", ("-c", script), what.environment, what.inherited)
 
 
 def parse_question(poll: str, *texts: str) -> Parse:

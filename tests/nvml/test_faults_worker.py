@@ -19,7 +19,7 @@ from kits.fake_nvml.reader import Bench, reading, reading_in_worker, value
 from kits.processes import alive
 from kits.waiting import comes_true
 from kits.workers import UnkillableProcess
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
@@ -307,7 +307,7 @@ def test_a_call_that_hangs_costs_the_worker_and_nothing_else(fake: FakeNvml) -> 
 def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNvml) -> None:
     held: list[UnkillableProcess] = []
 
-    def launcher(what: Launch) -> Process:
+    def launcher(what: LaunchRequest) -> Process:
         held.append(UnkillableProcess(launch(what)))
         return held[-1]
 

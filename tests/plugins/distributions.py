@@ -11,7 +11,7 @@ from kits.waiting import PATIENCE_SECONDS
 from kits.workers import python_path
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.loading import TimeLimits
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.processes.worker import Worker
 from telemetry_parsers.contract import Parser
@@ -76,7 +76,9 @@ class Site:
         return self.workers[-1]
 
     def load(self, *paths: Path, limits: TimeLimits = PATIENT) -> plugins.ParserSet:
-        return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, limits)
+        return plugins.load_parsers(
+            find_parsers([str(path) for path in paths], self.distributions), self.new_worker, limits
+        )
 
 
 COMMAND = Command((("acme-smi",),))
@@ -87,7 +89,7 @@ def names(loaded: plugins.ParserSet) -> list[str]:
 
 
 def built_in() -> list[str]:
-    with plugins.load(find()) as loaded:
+    with plugins.load_parsers(find_parsers()) as loaded:
         return names(loaded)
 
 

@@ -9,17 +9,17 @@ from kits import workers
 from plugins import distributions
 from telemetry_daemon.plugins import built_in
 from telemetry_daemon.plugins.candidates import Candidates
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.processes.process import Launch, Process, launch
-from telemetry_daemon.processes.targets import load as load_target
+from telemetry_daemon.plugins.loading import load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
+from telemetry_daemon.processes.targets import load_target
 from telemetry_parsers.model import Capture, Output
 
 DESCRIBED = built_in.descriptions()
 
 
 def test_parsers_match_their_descriptions() -> None:
-    found = {item.plugin: item.target for item in find().parsers if item.built_in}
+    found = {item.plugin: item.target for item in find_parsers().parsers if item.built_in}
     assert found.keys() == DESCRIBED.keys()
     for name, target in found.items():
         assert built_in.description(load_target(target)) == DESCRIBED[name]
@@ -29,7 +29,7 @@ BROKEN = {
     "does not import": ("telemetry_parsers.vendors.no_such:PARSER", "ModuleNotFoundError: No module named"),
     "has no parser": (
         "telemetry_parsers.vendors.cnmon:NONE",
-        "BrokenProtocolError: telemetry_parsers.vendors",
+        "PluginProtocolError: telemetry_parsers.vendors",
     ),
     "is another one": (
         "telemetry_parsers.vendors.efsmi:PARSER",
@@ -40,7 +40,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("target", "text"), BROKEN.values(), ids=BROKEN)
 def test_parser_that_cannot_be_imported_fails_its_captures(target: str, text: str) -> None:
-    parser = built_in.lazily_imported(DESCRIBED["cnmon"], target)
+    parser = built_in.lazy_parser(DESCRIBED["cnmon"], target)
     report = parser.parse(Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="x"),)))
     assert (report.outcome, report.reason) == ("failed", "internal")
     (problem,) = report.problems
@@ -50,7 +50,7 @@ def test_parser_that_cannot_be_imported_fails_its_captures(target: str, text: st
 
 
 def test_parser_recovers_once_it_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = built_in.lazily_imported(DESCRIBED["cnmon"], "telemetry_parsers.vendors.cnmon:PARSER")
+    parser = built_in.lazy_parser(DESCRIBED["cnmon"], "telemetry_parsers.vendors.cnmon:PARSER")
     capture = Capture("cnmon", parser.polls[0].name, parser.polls[0].request, (Output(text="No such device"),))
     with monkeypatch.context() as broken:
         broken.setitem(sys.modules, "telemetry_parsers.vendors.cnmon", None)
@@ -59,8 +59,8 @@ def test_parser_recovers_once_it_can_be_imported(monkeypatch: pytest.MonkeyPatch
 
 
 def test_parser_without_a_description_is_reported() -> None:
-    known, unknown = (item for item in find().parsers if item.plugin in ("cnmon", "efsmi"))
-    with load(Candidates((known, replace(unknown, plugin="newest")))) as loaded:
+    known, unknown = (item for item in find_parsers().parsers if item.plugin in ("cnmon", "efsmi"))
+    with load_parsers(Candidates((known, replace(unknown, plugin="newest")))) as loaded:
         assert [item.parser.name for item in loaded.parsers] == [known.plugin]
         (failure,) = loaded.failures
         assert failure.plugin == "newest"
@@ -102,7 +102,7 @@ HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=
 def test_hanging_parser_is_a_timeout(site: distributions.Site) -> None:
     held: list[workers.UnkillableProcess] = []
 
-    def holding(what: Launch) -> Process:
+    def holding(what: LaunchRequest) -> Process:
         held.append(workers.UnkillableProcess(launch(what)))
         held[-1].held = bool(len(held) > 1)  # the first one only describes
         return held[-1]

@@ -13,7 +13,7 @@ from kits.waiting import PATIENCE_SECONDS
 from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.candidates import PluginFailure
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.contract import Parser
@@ -21,7 +21,7 @@ from telemetry_parsers.model import Poll
 
 
 def test_built_in_parsers_load_in_this_process() -> None:
-    with plugins.load(find()) as loaded:
+    with plugins.load_parsers(find_parsers()) as loaded:
         assert loaded.failures == ()
         assert {"host", "mthreads-gmi"} <= set(distributions.names(loaded))
         assert not [item.origin for item in loaded.parsers if item.isolated]
@@ -66,11 +66,11 @@ BROKEN = (
         "import os, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nos.kill(os.getpid(), 11)",
         "cannot be loaded: the worker was killed by SIGSEGV",
     ),
-    ("x = 1", "cannot be loaded: BrokenProtocolError: broken6 has no PARSER"),
+    ("x = 1", "cannot be loaded: PluginProtocolError: broken6 has no PARSER"),
     ("PARSER = object()", "object is not a Parser; missing attributes: contract_version name vendor"),
     (
         "class P: contract_version=1; name=''; vendor=''; gives=(); polls=(); parse=print\nPARSER = P()",
-        "BrokenProtocolError: P is not a Parser; missing attributes: metrics",
+        "PluginProtocolError: P is not a Parser; missing attributes: metrics",
     ),
     (
         changed("name=1, gives='x', polls=({},), parse=None"),
@@ -184,7 +184,7 @@ def test_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp
     def both() -> Iterable[metadata.Distribution]:
         return (*site.distributions(), *hidden.distributions())
 
-    with plugins.load(find((), both), site.new_worker) as loaded:
+    with plugins.load_parsers(find_parsers((), both), site.new_worker) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-acme 1.0"]
         assert loaded.failures == ()
 

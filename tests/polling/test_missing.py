@@ -162,7 +162,7 @@ def test_missing_source_is_released_and_resumed(missing: Node) -> None:
 
 def test_release_during_a_search_is_kept(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = node.source("a-smi"), node.source("b-smi")
-    look, released = first.answer_if_missing, threading.Event()
+    look, released = first.outcome_if_missing, threading.Event()
 
     def releasing(poll: Poll) -> object:
         if node.health("b-smi", "slow") is not None and not released.is_set():
@@ -170,7 +170,7 @@ def test_release_during_a_search_is_kept(node: Node, monkeypatch: pytest.MonkeyP
             released.set()
         return look(poll)
 
-    monkeypatch.setattr(first, "answer_if_missing", releasing)
+    monkeypatch.setattr(first, "outcome_if_missing", releasing)
     node.poller.start([first, second])
     assert comes_true(released.is_set)
     assert node.is_looked_for(name="a-smi")
@@ -207,10 +207,10 @@ def test_missing_files_start_no_worker(node: Node) -> None:
     parser = SourceParser("acme-sysfs", "acme", ("power_watts",), (Poll("readings", files, interval=60.0),), parse)
     worker = Worker("acme-sysfs")
     source = node.around(parser, WorkerReader("acme-sysfs", worker, str(node.folder)), SourceSettings())
-    answer = source.answer_if_missing(parser.polls[0])
+    answer = source.outcome_if_missing(parser.polls[0])
     assert (answer.result.state, worker.pid) == ("missing", None)
     (node.folder / "sys" / "acme").mkdir(parents=True)
     (node.folder / "sys" / "acme" / "power").write_text("81.5\n")
-    assert source.answer_if_missing(parser.polls[0]) is None, "only a worker may read them"
+    assert source.outcome_if_missing(parser.polls[0]) is None, "only a worker may read them"
     assert source.run_poll(parser.polls[0], Targets()).result.state == "ok"
     worker.close()

@@ -6,13 +6,13 @@ import pytest
 
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.poll_intervals import Need, Releases
+from telemetry_daemon.polling.poll_intervals import FastPollNeed, Releases
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 
 FAST = Poll("readings", Command((("tool",),)), interval=15.0)
 SLOW = Poll("slow", Command((("tool", "-a"),)), tier="slow", interval=60.0)
 LIBRARY = Poll("readings", Library("nvml"), interval=2.0)
-NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
+NEEDED, NOT_NEEDED = FastPollNeed(), FastPollNeed(False, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
     ],
 )
 def test_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
-    assert poll_intervals.interval_now(poll, settings, state, need) == seconds
+    assert poll_intervals.current_interval(poll, settings, state, need) == seconds
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_tool_is_covered_by_cheaper_sources(readings, covered):
 
 
 def test_need_ends_after_five_minutes():
-    rested = poll_intervals.updated_need(Need(), "auto", covered=True, now=0.0)
-    assert rested == Need(False, 0.0)
+    rested = poll_intervals.updated_need(FastPollNeed(), "auto", covered=True, now=0.0)
+    assert rested == FastPollNeed(False, 0.0)
     needed = poll_intervals.updated_need(rested, "auto", covered=False, now=10.0)
-    assert needed == Need(True, 10.0)
+    assert needed == FastPollNeed(True, 10.0)
     assert poll_intervals.updated_need(needed, "auto", covered=True, now=309.0) == needed
-    assert poll_intervals.updated_need(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
-    assert poll_intervals.updated_need(Need(), "always", covered=True, now=0.0) == Need()
+    assert poll_intervals.updated_need(needed, "auto", covered=True, now=310.0) == FastPollNeed(False, 310.0)
+    assert poll_intervals.updated_need(FastPollNeed(), "always", covered=True, now=0.0) == FastPollNeed()
 
 
 def test_last_release_counts() -> None:

@@ -8,7 +8,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.polling.trigger import SteadyTrigger, phase_of, realign_jobs
+from telemetry_daemon.polling.trigger import MonotonicTrigger, phase_of, realign_jobs
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 INTERVALS = st.sampled_from([0.5, 2.0, 15.0, 60.0, 300.0])
@@ -23,7 +23,7 @@ class Monotonic:
 
 
 def wait_of(interval: float, phase: float, monotonic: float, *, fired: bool) -> float:
-    trigger = SteadyTrigger(interval, phase, Monotonic(monotonic))
+    trigger = MonotonicTrigger(interval, phase, Monotonic(monotonic))
     return (trigger.get_next_fire_time(NOON if fired else None, NOON) - NOON).total_seconds()
 
 
@@ -47,11 +47,11 @@ def test_beats_of_15_seconds_with_phase_5(monotonic, fired, wait):
 @pytest.mark.parametrize("interval", [0.0, -1.0, math.nan, math.inf])
 def test_interval_must_be_positive(interval):
     with pytest.raises(ValueError, match="interval"):
-        SteadyTrigger(interval)
+        MonotonicTrigger(interval)
 
 
 def test_trigger_is_readable_in_a_log():
-    assert str(SteadyTrigger(15.0)) == "every 15 s"
+    assert str(MonotonicTrigger(15.0)) == "every 15 s"
 
 
 @given(INTERVALS, st.floats(0, 300), st.floats(0, 1e8), st.booleans())
@@ -67,7 +67,7 @@ def test_next_run_is_within_an_interval_and_a_quarter(interval, phase, monotonic
 def test_lateness_and_steps_keep_the_beat(interval, runs):
     """Runs are late by a part of the interval; the wall clock is set and jobs are realigned in between."""
     clock, wall = Monotonic(), NOON
-    trigger = SteadyTrigger(interval, 0.0, clock)
+    trigger = MonotonicTrigger(interval, 0.0, clock)
     due = trigger.get_next_fire_time(None, wall)
     for late, step in runs:
         passed = (due - wall).total_seconds() + late * interval
@@ -108,8 +108,8 @@ def scheduler():
 
 def test_realign_restores_the_beat(scheduler):
     hour_ahead = datetime.now(timezone.utc) + timedelta(hours=1)
-    moved = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=hour_ahead)
-    paused = scheduler.add_job(print, SteadyTrigger(15.0), next_run_time=None)
+    moved = scheduler.add_job(print, MonotonicTrigger(15.0), next_run_time=hour_ahead)
+    paused = scheduler.add_job(print, MonotonicTrigger(15.0), next_run_time=None)
     realign_jobs(scheduler)
     assert moved.next_run_time < hour_ahead - timedelta(minutes=59)
     assert paused.next_run_time is None
@@ -117,6 +117,6 @@ def test_realign_restores_the_beat(scheduler):
 
 def test_realign_before_the_start_changes_nothing():
     scheduler = BackgroundScheduler(timezone=timezone.utc)
-    job = scheduler.add_job(print, SteadyTrigger(15.0))
+    job = scheduler.add_job(print, MonotonicTrigger(15.0))
     realign_jobs(scheduler)
     assert job.pending

@@ -11,7 +11,7 @@ from kits import workers
 from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import CountingLauncher, HandClock, new_worker, parse_question, problem_texts
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.processes.worker import (
     Worker,
     WorkerDiedError,
@@ -91,7 +91,7 @@ def test_large_questions_and_answers_pass(worker: Worker) -> None:
 
 
 def test_crashing_plugin_is_restarted_with_backoff(clock: HandClock) -> None:
-    def crashing(what: Launch) -> Launch:
+    def crashing(what: LaunchRequest) -> LaunchRequest:
         return workers.shell("exit 3")(what) if is_broken else what
 
     is_broken = True
@@ -115,7 +115,7 @@ def test_crashing_plugin_is_restarted_with_backoff(clock: HandClock) -> None:
 
 
 def test_failed_start_is_explained(clock: HandClock) -> None:
-    def no_memory(what: Launch) -> Process:
+    def no_memory(what: LaunchRequest) -> Process:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     worker = new_worker(launcher=no_memory, clock=clock)
@@ -129,7 +129,7 @@ def test_failed_start_is_explained(clock: HandClock) -> None:
 def test_stuck_worker_is_not_replaced(clock: HandClock) -> None:
     stuck: list[workers.UnkillableProcess] = []
 
-    def first_one_stuck(what: Launch) -> Process:
+    def first_one_stuck(what: LaunchRequest) -> Process:
         process = launch(what)
         if stuck:
             return process

@@ -14,18 +14,18 @@ from kits import workers
 from kits.processes import alive, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import HandClock, new_worker, parse_question
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.processes.worker import WorkerError, WorkerTimeoutError
 
 # A shell instead of Python makes many starts cheap; each of these is another way to fail.
-FAILING: tuple[Callable[[Launch], Launch], ...] = (
+FAILING: tuple[Callable[[LaunchRequest], LaunchRequest], ...] = (
     workers.shell("exit 3"),
     workers.shell("echo garbage; sleep 60"),
     workers.shell("kill -SEGV $$"),
     workers.shell("echo words >&2; exit 1"),
     workers.shell("exec >&- 2>&-; sleep 60"),
     workers.shell("sleep 60 & exit 5"),
-    lambda what: Launch("/nonexistent/python", what.arguments, what.environment, what.inherited),
+    lambda what: LaunchRequest("/nonexistent/python", what.arguments, what.environment, what.inherited),
 )
 CYCLES = 70
 
@@ -35,7 +35,7 @@ def test_faults_leave_no_descriptor_thread_or_process() -> None:
     ways = itertools.cycle(FAILING)
     launched: list[int] = []
 
-    def failing(what: Launch) -> Process:
+    def failing(what: LaunchRequest) -> Process:
         process = launch(next(ways)(what))
         launched.append(process.pid)
         return process

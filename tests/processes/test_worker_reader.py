@@ -11,7 +11,7 @@ from kits import workers
 from kits.processes import alive
 from kits.waiting import PATIENCE_SECONDS, comes_true
 from kits.workers import CountingLauncher, HandClock, new_worker
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
@@ -90,7 +90,7 @@ def test_hanging_call_is_a_timeout(worker: Worker, launcher: CountingLauncher) -
 def test_library_that_holds_its_process_is_stuck() -> None:
     held: list[workers.UnkillableProcess] = []
 
-    def holding(what: Launch) -> Process:
+    def holding(what: LaunchRequest) -> Process:
         held.append(workers.UnkillableProcess(launch(what)))
         return held[-1]
 

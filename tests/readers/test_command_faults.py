@@ -15,7 +15,7 @@ from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.processes.process import LaunchRequest, Process, launch
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_parsers.model import Capture, Failure, Output
 
@@ -208,7 +208,7 @@ def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeRead
 def test_a_tool_that_vanishes_before_it_starts_is_missing(make_reader: MakeReader, tools: ToolFolder) -> None:
     path = tools.prints("smi", TABLE)
 
-    def too_late(what: Launch) -> Process:
+    def too_late(what: LaunchRequest) -> Process:
         path.unlink()
         return launch(what)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.processes.driver_files import Folders
+from telemetry_daemon.processes.driver_files import PathMatcher
 
 
 @pytest.fixture
@@ -36,4 +36,4 @@ def root(tmp_path: Path) -> Path:
 )  # fmt: skip
 def test_a_pattern_matches_what_glob_finds(root: Path, pattern: str) -> None:
     found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  # what is compared with
-    assert set(Folders(str(root)).matches(pattern)) == found
+    assert set(PathMatcher(str(root)).matches(pattern)) == found

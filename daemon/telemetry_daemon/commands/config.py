@@ -37,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the requested text. Return 78 if the configuration is invalid."""
     from telemetry_daemon.config import file, table
-    from telemetry_daemon.plugins.loading import load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.loading import load_parsers
+    from telemetry_daemon.plugins.sources import find_parsers
 
     if arguments.what == "peaks":
         return _print_measured_peaks(arguments.file, arguments.model)
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(table.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.settings_inputs(arguments))
-    with load(find(loaded.settings.parsers.paths)) as parsers:
+    with load_parsers(find_parsers(loaded.settings.parsers.paths)) as parsers:
         options.check_sections(arguments, loaded.settings, parsers.polls)
         options.warn_of_failures(parsers)
     if loaded.settings.web.config_file:

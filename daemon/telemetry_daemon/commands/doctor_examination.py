@@ -20,8 +20,8 @@ from telemetry_daemon.doctor.examination import Examination
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.members import BundleMaterial, add_members
 from telemetry_daemon.masking.mask import Mask, names_here
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.loading import load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.remote.http_client import NodeError
 from telemetry_daemon.state.flights import Flight, list_flights
 from telemetry_daemon.terminal import exits, streams
@@ -77,7 +77,7 @@ def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
     """Return the examination of this node, with the earlier `findings`, and all outputs that were read."""
-    with load(find(settings.parsers.paths)) as loaded:
+    with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
         if not findings:
             options.check_sections(arguments, settings, loaded.polls)

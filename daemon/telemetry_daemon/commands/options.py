@@ -247,10 +247,10 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
     if name in VENDOR_WORDS:
         return
-    from telemetry_daemon.plugins.loading import load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.loading import load_parsers
+    from telemetry_daemon.plugins.sources import find_parsers
 
-    with load(find(plugin_paths)) as loaded:
+    with load_parsers(find_parsers(plugin_paths)) as loaded:
         vendors = {*VENDOR_WORDS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
     if name not in vendors:
         raise unknown_name_error("vendor", name, vendors)

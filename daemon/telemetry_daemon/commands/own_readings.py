@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.rendering import Result
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.polling.node_sources import Node, RealNode, reports_owners
-from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep_answer
-from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.oneshot import OneShot, Substitute, keep_outcome
+from telemetry_daemon.polling.source import PollOutcome, Source
 from telemetry_daemon.readers import tool_lock
 from telemetry_daemon.state.health import result_of
 from telemetry_daemon.state.peaks import configured_peaks
@@ -43,7 +43,7 @@ def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     log.setup("error", "text")
     with ExitStack() as exit_stack:
         settings, node = _open_node(arguments, exit_stack)
-        substitute = _substitute_from_daemon(settings) if isinstance(node, RealNode) else keep_answer
+        substitute = _substitute_from_daemon(settings) if isinstance(node, RealNode) else keep_outcome
         sources = node.sources(settings, arguments.source)
         oneshot = OneShot(
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
@@ -62,10 +62,10 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
         simulated = DemoNode(arguments.demo, Clock())
         options.check_sources(arguments.source, simulated.names())
         return Settings(), simulated
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.sources import find_parsers
 
     settings = options.settings(arguments)
-    loaded = exit_stack.enter_context(load(find(settings.parsers.paths)))
+    loaded = exit_stack.enter_context(load_parsers(find_parsers(settings.parsers.paths)))
     node = RealNode(loaded, Clock())
     options.check_sources(arguments.source, node.names())
     options.check_sections(arguments, settings, loaded.polls)
@@ -73,7 +73,7 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
 
 
 def _substitute_from_daemon(settings: Settings) -> Substitute:
-    def substitute(source: Source, answer: Answer) -> Answer:
+    def substitute(source: Source, answer: PollOutcome) -> PollOutcome:
         if not tool_lock.is_busy(answer.capture.failure):
             return answer
         from telemetry_daemon.remote import control_socket as control
@@ -90,7 +90,7 @@ def _substitute_from_daemon(settings: Settings) -> Substitute:
         if report is None:
             return answer
         capture = replace(answer.capture, failure=None)
-        return Answer(capture, report, result_of(capture, report, 0))
+        return PollOutcome(capture, report, result_of(capture, report, 0))
 
     return substitute
 
@@ -131,7 +131,7 @@ def _unmerged(merged: MergedDevice) -> Device:
 @contextmanager
 def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     """Return a function that reads a recording at the requested time. With `--watch` the recording plays from there."""
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.recordings.survey import parse_time
@@ -140,7 +140,7 @@ def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
     settings = options.settings(arguments)
     start_time = arguments.at or (parse_time("end") if arguments.watch is None else None)
     with (
-        load(find(settings.parsers.paths)) as loaded,
+        load_parsers(find_parsers(settings.parsers.paths)) as loaded,
         closing(ReplayNode(arguments.replay, loaded, Clock(), PlaybackOptions(loops=False), start_time)) as node,
     ):
         options.check_sources(arguments.source, node.names())
@@ -164,5 +164,5 @@ def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: 
     if arguments.watch is None:
         node.show(store, history, arguments.source)
     else:
-        node.play(store, history)
+        node.start_data(store, history)
     return store

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_daemon.commands import options, rendering
-from telemetry_daemon.guarded.packing import is_packed
+from telemetry_daemon.guarded.gzip_reader import is_gzip
 from telemetry_daemon.guarded.reading import TooLargeError, read_named, read_stream
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.loading import load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the parsed outputs as one document. Return 2 if the parser reports a problem."""
-    with load(find(arguments.paths)) as loaded:
+    with load_parsers(find_parsers(arguments.paths)) as loaded:
         options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         hyphenated = arguments.source.replace("_", "-")  # the source of the tool hccn_tool is hccn-tool
@@ -79,7 +79,7 @@ def _text(result: rendering.Result, form: str) -> str:
 
 def _captures(parser: Parser, name: str) -> list[Capture]:
     content = _read(name)
-    if is_packed(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
+    if is_gzip(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
         return _recorded_captures(parser, name, content)
     text = content.decode("utf-8", errors="replace")
     poll = parser.polls[0]

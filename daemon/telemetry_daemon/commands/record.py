@@ -17,8 +17,8 @@ from pathlib import Path
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.masking.mask import Mask, names_here
-from telemetry_daemon.plugins.loading import ParserSet, load
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.loading import ParserSet, load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.node_sources import RealNode
 from telemetry_daemon.polling.poller import Poller
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with load(find(settings.parsers.paths)) as loaded:
+    with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sections(arguments, settings, loaded.polls)
         origin, record = _choose_origin(arguments)
         mask = None if arguments.unmasked else Mask(secrets.token_bytes(32), names_here())
@@ -145,7 +145,7 @@ def _record_daemon(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
-        longest_round=poll_intervals.round_seconds(
+        longest_round=poll_intervals.max_round_seconds(
             (item.parser, settings.source(item.parser.name)) for item in loaded.parsers
         ),
         is_continued=lambda: progress.end_first_round(gate),

@@ -118,10 +118,10 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
         settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
         simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
         return PolledNode("a simulation", hostname, simulated, settings, clock)
-    from telemetry_daemon.plugins.loading import ParserSet, load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.loading import ParserSet, load_parsers
+    from telemetry_daemon.plugins.sources import find_parsers
 
-    loaded: ParserSet = load(find(settings.parsers.paths))
+    loaded: ParserSet = load_parsers(find_parsers(settings.parsers.paths))
     if arguments.replay is not None:
         from telemetry_daemon.recordings.replay_node import ReplayNode
 

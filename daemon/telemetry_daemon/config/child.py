@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.candidates import Candidates
-from telemetry_daemon.processes.short_lived import Completed, NoAnswerError, ShortLivedProcess, command_for
+from telemetry_daemon.processes.short_lived import NoAnswerError, ProcessResult, ShortLivedProcess, command_for
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.dataclass import dataclass, replace
@@ -59,7 +59,7 @@ def load_in_child(
     return Check(inputs, command).result(deadline).settings
 
 
-def _answer(ended: Completed) -> Checked:
+def _answer(ended: ProcessResult) -> Checked:
     if ended.status == exits.CONFIGURATION:
         raise ConfigError(*ended.errors.splitlines())
     if ended.status != 0:
@@ -76,14 +76,14 @@ def main() -> int:
     """Validate the inputs on standard input and return the exit status."""
     # Imported here because the daemon does not need these modules.
     from telemetry_daemon.config.file import load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.sources import find_parsers
 
     try:
         settings = load(from_plain(ConfigInputs, json.load(sys.stdin)))
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return error.status
-    json.dump(to_plain(Checked, Checked(settings, find(settings.parsers.paths))), sys.stdout)
+    json.dump(to_plain(Checked, Checked(settings, find_parsers(settings.parsers.paths))), sys.stdout)
     return exits.OK
 
 

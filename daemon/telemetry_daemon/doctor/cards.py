@@ -10,7 +10,7 @@ from string import digits
 
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.machine import DeviceNode, Machine, node_patterns
-from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
+from telemetry_daemon.polling.pci_bus import PCI_BUS
 from telemetry_exporters.judgement.checkup import device_name
 from telemetry_exporters.judgement.verdict import Severity, judge
 from telemetry_exporters.text import first_names

@@ -127,7 +127,7 @@ def run_program(program: str, *arguments: str) -> str:
     if tool is None or tool.distrust_reason:
         return ""
     try:
-        ended = short_lived.ask((tool.path, *arguments), "", _SECONDS)
+        ended = short_lived.run_command((tool.path, *arguments), "", _SECONDS)
     except short_lived.NoAnswerError:  # too slow, or its output was incomplete
         return ""
     return ended.output if ended.status == 0 else ""

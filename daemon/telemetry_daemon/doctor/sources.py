@@ -13,7 +13,7 @@ from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.polling.node_sources import RealNode, reports_owners
 from telemetry_daemon.polling.oneshot import OneShot
-from telemetry_daemon.polling.pci_bus import WHERE as PCI_BUS
+from telemetry_daemon.polling.pci_bus import PCI_BUS
 from telemetry_daemon.readers.tool_path import Tool, ToolSearch
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser

@@ -1,4 +1,4 @@
-"""Opens folders and creates files in them such that no other user can redirect the path or create the file first."""
+"""Opens folders and creates files safely: no other user can redirect the path or create the file first."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from telemetry_parsers.dataclass import dataclass
 ROOT = 0
 # The number of links that the kernel follows (path_resolution(7)).
 _MAX_LINKS = 40
-_STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_STEP_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY_NAME = re.compile(r"\.telemetry\.[0-9a-f]{16}\.new")
-_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
@@ -34,7 +34,7 @@ class UnsafeError(PermissionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """A folder, link or file on the way to a path."""
 
     path: Path
@@ -66,17 +66,17 @@ class Step:
         return bool(self.status.st_mode & others)
 
 
-def open_path(path: Path, visit: Callable[[Step], None]) -> int:
-    """Return an O_PATH descriptor of the file at the path. Calls `visit` with each step, starting at /; it may raise to refuse."""
+def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
+    """Return an O_PATH descriptor of the file at the path. Call `visit`, which may raise an error, with each step from / on."""
     current, links = Path("/"), 0
     names_left = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
-        folder = _closed_later(open_descriptors, os.open("/", _STEP))
-        visit(Step(current, os.fstat(folder)))
+        folder = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS))
+        visit(PathStep(current, os.fstat(folder)))
         while names_left:
             name = names_left.pop()
-            opened = _closed_later(open_descriptors, _open_step(name, folder))
-            step = Step(current.parent if name == ".." else current / name, os.fstat(opened))
+            opened = _close_on_exit(open_descriptors, _open_step(name, folder))
+            step = PathStep(current.parent if name == ".." else current / name, os.fstat(opened))
             visit(step)
             if not step.is_link:
                 folder, current = opened, step.path
@@ -86,7 +86,7 @@ def open_path(path: Path, visit: Callable[[Step], None]) -> int:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             target = Path(os.readlink("", dir_fd=opened))
             if target.is_absolute():
-                folder, current = _closed_later(open_descriptors, os.open("/", _STEP)), Path("/")
+                folder, current = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS)), Path("/")
             names_left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
         return os.dup(folder)
 
@@ -97,7 +97,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
-    """Return the descriptor and status of a folder that only this user, or for root the service's user, can write to."""
+    """Return the descriptor and status of a folder to which only this user can write, or for root, only the service's user."""
     check = _OwnPathCheck()
     with ExitStack() as on_error:
         descriptor = open_path(path, check.visit)
@@ -113,7 +113,7 @@ class _SharedPathCheck:
     def __init__(self) -> None:
         self._is_protected = True
 
-    def visit(self, step: Step) -> None:
+    def visit(self, step: PathStep) -> None:
         """Check the next step. Raises UnsafeError."""
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
@@ -126,13 +126,13 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # The expected owner: this user, or the service's user after the first folder that root gave to that user.
+        # The expected owner: this user, or for root, the service's user from the first folder on that belongs to that user.
         self._expected_owner = os.geteuid()
-        self.last = Step(Path("/"), Path("/").stat())
+        self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
         self._as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
-    def visit(self, step: Step) -> None:
+    def visit(self, step: PathStep) -> None:
         """Check the next step. Raises UnsafeError."""
         super().visit(step)
         if not step.is_link:
@@ -150,33 +150,33 @@ class _OwnPathCheck(_SharedPathCheck):
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UnsafeError(f"{path} can be written by others: chmod go-w {path}")
 
-    def _check_as_root(self, step: Step) -> None:
+    def _check_as_root(self, step: PathStep) -> None:
         owner = step.status.st_uid
         if owner in (ROOT, self._expected_owner):
             return
-        # Otherwise another user may have created the folder or moved it there.
+        # If another user can write to the folder above, that user may have created this folder or moved it here.
         is_written_by_root = self.last.is_protected and not self.last.status.st_mode & stat.S_IWOTH
         if self._expected_owner != ROOT or not is_written_by_root:
             raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
         self._expected_owner = owner
 
 
-def _closed_later(open_descriptors: ExitStack, descriptor: int) -> int:
+def _close_on_exit(open_descriptors: ExitStack, descriptor: int) -> int:
     open_descriptors.callback(os.close, descriptor)
     return descriptor
 
 
 def _open_step(name: str, folder: int) -> int:
-    """Return an O_PATH descriptor of the file. It is first opened as a folder, which triggers automount."""
+    """Return an O_PATH descriptor of the file. Open it as a folder first, because that triggers automount."""
     try:
-        return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=folder)
+        return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:  # a link or a file
-        return os.open(name, _STEP, dir_fd=folder)
+        return os.open(name, _STEP_FLAGS, dir_fd=folder)
 
 
 def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
     """Create an empty file with mode 0600, and return its descriptor. Raises FileExistsError if the name exists."""
-    return os.open(name, _NEW | access, 0o600, dir_fd=folder)
+    return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder)
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
@@ -201,7 +201,7 @@ def remove(folder: int, name: str) -> None:
 
 @contextlib.contextmanager
 def replacement(folder: int, name: str) -> Iterator[int]:
-    """Create a file to write to. After the block, it atomically replaces the named file; after an error, it is removed."""
+    """Create a temporary file. After the block, it atomically replaces the named file. After an error, it is removed."""
     temporary, descriptor = _locked_temporary_file(folder)
     try:
         yield descriptor
@@ -217,7 +217,7 @@ def replacement(folder: int, name: str) -> Iterator[int]:
 
 
 def _locked_temporary_file(folder: int) -> tuple[str, int]:
-    """Return the name and descriptor of a new file. The lock shows other processes that its writer still runs."""
+    """Return the name and descriptor of a new file. Its lock shows other processes that its writer still runs."""
     while True:
         temporary = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder, temporary)
@@ -271,16 +271,18 @@ def other_writer(path: Path, users: Container[int], groups: Container[int] = ())
     real = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real, real.parent)
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     os.close(open_path(path, steps.append))
-    return next((text for step in steps if (text := _writer_at(step, users, groups, strict_paths)) is not None), None)
+    return next((text for step in steps if (text := _risk_at(step, users, groups, strict_paths)) is not None), None)
 
 
-def _writer_at(step: Step, users: Container[int], groups: Container[int], strict_paths: tuple[Path, ...]) -> str | None:
+def _risk_at(
+    step: PathStep, users: Container[int], groups: Container[int], strict_paths: Container[Path]
+) -> str | None:
     path, status = step.path, step.status
     if status.st_uid not in users:
         return f"{path} belongs to user {status.st_uid}, who could change what runs here: chown root {path}"
-    if step.is_link:  # its mode has no meaning; only writers of its folder can redirect it
+    if step.is_link:  # the mode of a link has no meaning; only writers of its folder can redirect it
         return None
     if step.is_shared(groups) and not (step.is_sticky and path not in strict_paths):
         return f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
@@ -325,5 +327,5 @@ def _open_unnamed(path: str) -> int:
     """Return a descriptor of a new file without a name, or with this path if the file system does not support that."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # not supported, as by overlayfs before Linux 6.1; another error of the folder occurs again below
+    except OSError:  # overlayfs before Linux 6.1 does not support this; for other errors, the next call fails, too
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

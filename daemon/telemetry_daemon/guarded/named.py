@@ -1,4 +1,4 @@
-"""Files and Unix sockets at paths that the user named. Other users may write to the folder, but cannot redirect a write."""
+"""Opens files and sockets at paths of the user's choice. Other users may write to the folder, but cannot redirect a write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def replace(path: Path, content: bytes, mode: int) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Atomically write a file with mode 0600, which may replace a regular file only. Raises OSError."""
+    """Atomically write a file with mode 0600. It may replace only a regular file. Raises OSError."""
     with _folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
@@ -53,7 +53,7 @@ def remove(path: Path) -> None:
 
 
 def open_stream(path: Path) -> int | None:
-    """Return a descriptor to write to a device, pipe or stream, or None if there is none or a regular file. Raises OSError."""
+    """Return a descriptor to write to a device, pipe or stream, or None for a regular or missing file. Raises OSError."""
     match = _STREAM_PATH.match(str(path))
     if match is not None:
         return os.dup(_STREAMS[match[1]] if match[1] else int(match[2] or match[3]))
@@ -72,8 +72,8 @@ def open_existing(path: Path) -> int | None:
 
 
 @final
-class Claim:
-    """A locked file name for `write_file`. Raises BlockingIOError if another process has locked it, or another OSError."""
+class FileNameLock:
+    """A lock on a file name, for `write_file`. Raises BlockingIOError if another process holds the lock, or another OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -88,7 +88,7 @@ class Claim:
                 os.close(self._descriptor)
                 raise
 
-    def head(self, max_bytes: int) -> bytes:
+    def first_bytes(self, max_bytes: int) -> bytes:
         """Return the first bytes of the file."""
         return os.pread(self._descriptor, max_bytes, 0)
 
@@ -103,7 +103,7 @@ class Claim:
         return duplicate
 
     def close(self) -> None:
-        """Unlock the name, and remove the empty placeholder if nothing was written. Raises OSError."""
+        """Unlock the name, and remove the empty file that was created for the lock if nothing was written. Raises OSError."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
@@ -157,7 +157,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """Create a Unix socket that remains open after the block, unless the block raises an exception."""
+    """Create a Unix socket, which is closed only if the block raises an exception."""
     created = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield created

@@ -1,4 +1,4 @@
-"""Folders that are held open: private folders of the daemon, and inboxes, in which other users leave files to read."""
+"""Open folders: private folders of the daemon, and inboxes, in which other users leave files for the daemon."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 from telemetry_daemon.guarded import folders, reading
-from telemetry_daemon.guarded.folders import ROOT, Step, UnsafeError, open_folder, open_own_folder
+from telemetry_daemon.guarded.folders import ROOT, PathStep, UnsafeError, open_folder, open_own_folder
 from telemetry_daemon.guarded.named import has_listener, new_socket
 from telemetry_parsers.dataclass import dataclass
 
@@ -68,14 +68,14 @@ class OwnFolder:
 
     def append(self, name: str, content: bytes, max_bytes: int, older: str) -> None:
         """Append complete lines to a file. If it would exceed the limit, it is first renamed to `older`."""
-        with contextlib.ExitStack() as at_exit:
+        with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
-            at_exit.callback(os.close, descriptor)
+            on_exit.callback(os.close, descriptor)
             size = os.fstat(descriptor).st_size
             if size and size + len(content) > max_bytes:
                 os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
                 descriptor = self.lock_file(name)
-                at_exit.callback(os.close, descriptor)
+                on_exit.callback(os.close, descriptor)
             folders.append(descriptor, content)
 
     def replace_for_group(self, name: str, content: bytes) -> None:
@@ -191,7 +191,7 @@ def _create_folder(path: Path, mode: int) -> None:
 
 
 def _give_folder(name: str, parent: int) -> None:
-    """Change the owner of a folder that root has just created to the owner of its parent. Skip a folder that was replaced."""
+    """Give a folder that root has just created to the owner of its parent, unless the folder was replaced meanwhile."""
     owner = os.fstat(parent)
     with _open_for_listing(parent, name) as folder:
         if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
@@ -229,7 +229,7 @@ class Inbox:
     @classmethod
     def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
         """Open an existing folder to which only its owner can write. If owners are given, it must belong to one of them."""
-        descriptor, step = _open_inbox(path, lambda step: _refusal(step, owners))
+        descriptor, step = _open_inbox(path, lambda step: _private_folder_problem(step, owners))
         return cls(descriptor, step.status.st_uid)
 
     @classmethod
@@ -243,18 +243,18 @@ class Inbox:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
-    def entries(self, is_wanted: Callable[[str], bool], most: int) -> Mapping[str, FileVersion]:
-        """Return up to `most` files with wanted names, sorted by name."""
-        return self.entries_of(sorted(self.names(is_wanted, most)))
+    def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
+        """Return up to `max_count` files whose names are wanted, sorted by name."""
+        return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
-    def names(self, is_wanted: Callable[[str], bool], most: int) -> frozenset[str]:
-        """Return up to `most` wanted names of files."""
+    def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
+        """Return up to `max_count` of the file names that are wanted."""
         with os.scandir(self._descriptor) as entries:
-            return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), most))
+            return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), max_count))
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
         """Return the files with these names that exist, in the same order."""
-        files = ((name, self._entry(name)) for name in names)
+        files = ((name, self._version_of(name)) for name in names)
         return {name: entry for name, entry in files if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
@@ -264,27 +264,27 @@ class Inbox:
             raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
         return reading.read_file(name, limit_bytes, self._descriptor)
 
-    def _entry(self, name: str) -> FileVersion | None:
+    def _version_of(self, name: str) -> FileVersion | None:
         status = folders.status_of(self._descriptor, name)
         if status is None:
             return None
         return FileVersion(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
 
 
-def _open_inbox(path: Path, refusal_of: Callable[[Step], str]) -> tuple[int, Step]:
-    """Return a descriptor of the folder, and its step. Raises OSError, or UnsafeError if it is refused."""
+def _open_inbox(path: Path, problem_of: Callable[[PathStep], str]) -> tuple[int, PathStep]:
+    """Return a descriptor of the folder, and its owner and mode. Raises OSError, or UnsafeError if there is a problem."""
     path_descriptor = open_folder(path)
     try:
-        step = Step(path, os.fstat(path_descriptor))
-        refusal = refusal_of(step)
-        if refusal:
-            raise UnsafeError(refusal)
+        step = PathStep(path, os.fstat(path_descriptor))
+        problem = problem_of(step)
+        if problem:
+            raise UnsafeError(problem)
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=path_descriptor), step
     finally:
         os.close(path_descriptor)
 
 
-def _public_folder_problem(step: Step) -> str:
+def _public_folder_problem(step: PathStep) -> str:
     """Return why a folder for all users is refused, or an empty text. Such a folder must have the sticky bit."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
@@ -293,7 +293,7 @@ def _public_folder_problem(step: Step) -> str:
     return ""
 
 
-def _refusal(step: Step, owners: tuple[int, ...]) -> str:
+def _private_folder_problem(step: PathStep, owners: tuple[int, ...]) -> str:
     owner = step.status.st_uid
     if owners and owner not in owners:
         return f"{step.path} belongs to user {owner}: chown root {step.path}"

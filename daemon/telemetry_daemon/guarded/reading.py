@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
 # Opening must not wait for the writer of a pipe or a lease, and a terminal must not become the controlling terminal.
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KINDS = {
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KIND_TEXTS = {
     stat.S_IFDIR: "it is a folder; name the file in it",
     stat.S_IFLNK: "it is a link, which is not followed here",
     stat.S_IFIFO: "it is a pipe, not a regular file",
@@ -26,7 +26,7 @@ class NotAFileError(OSError):
 
     def __init__(self, mode: int, path: str) -> None:
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        super().__init__(number, _KINDS.get(stat.S_IFMT(mode), "it is not a regular file"), path)
+        super().__init__(number, _KIND_TEXTS.get(stat.S_IFMT(mode), "it is not a regular file"), path)
 
 
 class TooLargeError(OSError):
@@ -37,13 +37,13 @@ class TooLargeError(OSError):
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file. Raises OSError above the limit. Devices are not opened, because that may wake them."""
+    """Return the content of a regular file. Raises OSError above the limit. Does not open devices, which might wake up."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
         # The size may be wrong: the file may grow, and files of /sys have no meaningful size.
-        return _content(lambda size: os.read(descriptor, size), limit_bytes, path)
+        return _read_all(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
@@ -61,7 +61,7 @@ def open_file(path: str, folder: int | None = None) -> int:
     follow_links = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):  # no pathlib
         raise NotAFileError(mode, path)
-    descriptor = os.open(path, _FLAGS | (0 if follow_links else os.O_NOFOLLOW), dir_fd=folder)
+    descriptor = os.open(path, _OPEN_FLAGS | (0 if follow_links else os.O_NOFOLLOW), dir_fd=folder)
     if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # the file was replaced in the meantime
         os.close(descriptor)
         raise NotAFileError(mode, path)
@@ -70,32 +70,32 @@ def open_file(path: str, folder: int | None = None) -> int:
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
     """Return all bytes of a stream. Raises TooLargeError above the limit."""
-    return _content(stream.read, limit_bytes, name)
+    return _read_all(stream.read, limit_bytes, name)
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe that the user named. Raises OSError, also for a pipe without a writer."""
-    descriptor = os.open(path, _FLAGS)
+    """Return all bytes of a file, device or pipe at a path of the user's choice. Raises OSError for a pipe without a writer."""
+    descriptor = os.open(path, _OPEN_FLAGS)
     try:
         first_bytes = _first_bytes(descriptor)
         if first_bytes == b"" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is a pipe without a writer", path)
         os.set_blocking(descriptor, True)
         first_piece = iter([first_bytes] if first_bytes else [])
-        return _content(lambda size: next(first_piece, None) or os.read(descriptor, size), limit_bytes, path)
+        return _read_all(lambda size: next(first_piece, None) or os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)
 
 
 def _first_bytes(descriptor: int) -> bytes | None:
-    """Return the first bytes, empty at the end of the file, or None if a pipe has a writer but no data yet."""
+    """Return the first bytes, or b"" for an empty file, or None if a pipe has a writer but no data yet."""
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except BlockingIOError:
         return None
 
 
-def _content(read: Callable[[int], bytes], limit_bytes: int, name: str) -> bytes:
+def _read_all(read: Callable[[int], bytes], limit_bytes: int, name: str) -> bytes:
     content = bytearray()
     while chunk := read(_CHUNK_BYTES):
         content += chunk

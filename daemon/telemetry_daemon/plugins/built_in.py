@@ -1,4 +1,4 @@
-"""The built-in parsers, described in the generated built_in.json. Importing them at their first capture saves 3.5 MiB."""
+"""The built-in parsers, described in the generated built_in.json. Each is imported at its first capture, to save memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
+from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
@@ -26,13 +26,13 @@ def description(parser: Parser) -> DescribedParser:
     return from_plain(DescribedParser, to_plain(DescribedParser, parser))
 
 
-def lazily_imported(parser: DescribedParser, target: str) -> Parser:
+def lazy_parser(parser: DescribedParser, target: str) -> Parser:
     """Return a parser that imports the target for its first capture."""
-    return parser.with_parse(_ImportedParse(parser, target))
+    return parser.with_parse(_LazyParse(parser, target))
 
 
-class _ImportedParse:
-    """Parses a capture. Returns a failed report if the parser cannot be imported; the next capture imports it again."""
+class _LazyParse:
+    """Imports a parser at the first capture. Returns a failed report if that fails, and tries again at the next capture."""
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser
@@ -49,9 +49,9 @@ class _ImportedParse:
         return self._parse(capture)
 
     def _import(self) -> Callable[[Capture], Report]:
-        parser: Parser = load(self._target)
+        parser: Parser = load_target(self._target)
         if description(parser) != self._parser:
-            raise BrokenProtocolError(
+            raise PluginProtocolError(
                 f"{self._target} does not match built_in.json; run `make docs` to update that file"
             )
         return parser.parse

@@ -33,15 +33,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All parsers, the targets of the library readers by name, and the failures. For parsers of the same name, the first wins."""
+    """All parsers, the targets of the library readers by name, and the failures. If names are equal, the first parser wins."""
 
     parsers: tuple[Candidate, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict)
     failures: tuple[PluginFailure, ...] = ()
 
 
-def module_reader(candidate: Candidate) -> str:
-    """Return the target of the library reader that a module of a plugin folder may have, or an empty text for other parsers."""
+def reader_target_of(candidate: Candidate) -> str:
+    """Return the target of the library reader that a plugin file may contain, or an empty text for a parser of a distribution."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

@@ -20,7 +20,7 @@ from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Prob
 _MAX_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
-Entry = TypeVar("Entry", Event, Process)
+DeviceItem = TypeVar("DeviceItem", Event, Process)
 
 
 def checked_report(report: Report, parser: DescribedParser) -> Report:
@@ -86,7 +86,7 @@ def _checked_readings(
         key = (reading.device, reading.metric, reading.label)
         if metric is None:
             complaints.append(f"{_series_name(reading)} is not a metric that the parser declares")
-        elif (error := _error_in(reading, metric, devices)) is not None:
+        elif (error := _reading_error(reading, metric, devices)) is not None:
             complaints.append(f"{_series_name(reading)} {error}")
         elif key in valid:
             complaints.append(f"{_series_name(reading)} is reported twice")
@@ -95,7 +95,7 @@ def _checked_readings(
     return tuple(valid.values())
 
 
-def _error_in(reading: Reading, metric: Metric, devices: int) -> str | None:
+def _reading_error(reading: Reading, metric: Metric, devices: int) -> str | None:
     if reading.device is None and metric.scope != "host":
         return "has no device"
     if reading.device is not None and metric.scope == "host":
@@ -116,7 +116,7 @@ def _checked_range(reading: Reading, metric: Metric, complaints: list[str]) -> R
     return replace(reading, value=Absent.IMPLAUSIBLE)
 
 
-def _with_valid_device(items: tuple[Entry, ...], devices: int, complaints: list[str]) -> tuple[Entry, ...]:
+def _with_valid_device(items: tuple[DeviceItem, ...], devices: int, complaints: list[str]) -> tuple[DeviceItem, ...]:
     valid = [item for item in items if item.device is None or 0 <= item.device < devices]
     if len(valid) < len(items):
         dropped = len(items) - len(valid)
@@ -135,12 +135,12 @@ def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
     return problems
 
 
-def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
+def describe_parser(worker: Worker, target: str, seconds: float) -> DescribedParser:
     """Ask the worker for the description of the parser at `target`. Raises WorkerError or CodecError."""
     return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 
-def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
+def isolated_parser(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
     """Return a parser with this description, whose `parse` runs in the worker."""
     return parser.with_parse(_IsolatedParse(parser, worker, target, deadline_seconds))
 

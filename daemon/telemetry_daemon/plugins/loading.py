@@ -1,4 +1,4 @@
-"""Loads all parsers: built-in parsers from their descriptions; plugins in a worker, which describes and runs the parser."""
+"""Loads built-in parsers from their descriptions, and plugins in workers, which describe and run the plugin's parser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import final
 
 from telemetry_daemon.plugins import built_in
-from telemetry_daemon.plugins.candidates import Candidate, Candidates, PluginFailure, module_reader
+from telemetry_daemon.plugins.candidates import Candidate, Candidates, PluginFailure, reader_target_of
 from telemetry_daemon.processes.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
 from telemetry_parsers.contract import Parser
@@ -19,7 +19,7 @@ from telemetry_parsers.model import Library, Metric
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Time limits for importing a plugin and for parsing a capture. A correct parser reads a mebibyte in less than a second."""
+    """Time limits for importing a plugin and for parsing a capture. A good parser parses a mebibyte in less than a second."""
 
     describe_seconds: float = 10.0
     parse_seconds: float = 5.0
@@ -45,7 +45,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class ParserSet:
-    """The loaded parsers, failures, targets of library readers, and loading time. Leaving a `with` block closes all workers."""
+    """The loaded parsers, the failures, the library readers by name, and the loading time. A `with` block closes all workers."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()
@@ -78,19 +78,21 @@ class ParserSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A candidate with its loaded parser, or None and the reason in `error`."""
+class _Result:
+    """A candidate with its loaded parser. If it could not be loaded, `loaded` is None and `error` says why."""
 
     candidate: Candidate
     loaded: LoadedParser | None
     error: str = ""
 
 
-def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS) -> ParserSet:
-    """Load all valid parsers; never raises. If names collide, built-in parsers win over distributions, and these over files."""
+def load_parsers(
+    candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS
+) -> ParserSet:
+    """Load all valid parsers; never raises. If names collide, built-in parsers win, then those of distributions, then files."""
     began = time.monotonic()
     described = built_in.descriptions()
-    attempts = [
+    results = [
         _load_built_in(item, described.get(item.plugin), candidates.readers, worker_factory)
         for item in candidates.parsers
         if item.built_in
@@ -98,77 +100,77 @@ def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, limits:
     plugins = [item for item in candidates.parsers if not item.built_in]
     if plugins:
         with ThreadPoolExecutor(min(_PARALLEL_IMPORTS, len(plugins)), thread_name_prefix="plugins") as pool:
-            attempts += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
-    parsers, failures = _without_collisions(attempts)
+            results += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
+    parsers, failures = _without_collisions(results)
     return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - began)
 
 
 def _load_built_in(
     candidate: Candidate, described: DescribedParser | None, readers: Mapping[str, str], worker_factory: WorkerFactory
-) -> _Attempt:
+) -> _Result:
     if described is None:
-        return _Attempt(candidate, None, "is not described in built_in.json, which `make docs` writes")
-    parser = built_in.lazily_imported(described, candidate.target)
+        return _Result(candidate, None, "is not described in built_in.json, which `make docs` writes")
+    parser = built_in.lazy_parser(described, candidate.target)
     requested = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
     worker = worker_factory(parser.name, readers) if requested.intersection(readers) else None
-    return _Attempt(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
+    return _Result(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
 
 
 def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
-) -> _Attempt:
+) -> _Result:
     """Load a plugin. A temporary worker describes the parser; the worker for parsing starts at the first capture."""
     # Imported only if there are plugins.
-    from telemetry_daemon.plugins.isolated import describe, isolated
+    from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations
 
     temporary = worker_factory(candidate.plugin, {})
     try:
-        parser = describe(temporary, candidate.target, limits.describe_seconds)
+        parser = describe_parser(temporary, candidate.target, limits.describe_seconds)
         errors = violations(parser)
     except WorkerTimeoutError:
         error = f"cannot be loaded: its import did not finish within {limits.describe_seconds:g} s"
-        return _Attempt(candidate, None, error)
+        return _Result(candidate, None, error)
     except (WorkerError, CodecError) as raised:
-        return _Attempt(candidate, None, f"cannot be loaded: {str(raised).removeprefix(f'{candidate.plugin}: ')}")
+        return _Result(candidate, None, f"cannot be loaded: {str(raised).removeprefix(f'{candidate.plugin}: ')}")
     finally:
         temporary.close()
     if errors:
-        return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(errors)}")
-    reader = module_reader(candidate)
+        return _Result(candidate, None, f"breaks the parser protocol: {'; '.join(errors)}")
+    reader = reader_target_of(candidate)
     worker = worker_factory(parser.name, {**readers, parser.name: reader} if reader else readers)
-    proxy = isolated(parser, worker, candidate.target, limits.parse_seconds)
-    return _Attempt(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
+    proxy = isolated_parser(parser, worker, candidate.target, limits.parse_seconds)
+    return _Result(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
 
 
-def _without_collisions(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the parsers whose names are free, and the failures. A built-in name stays reserved even if its parser fails."""
-    names = {attempt.candidate.plugin: attempt for attempt in attempts if attempt.candidate.built_in}
+def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
+    """Return the parsers whose names are not used twice, and the failures. Names of built-in parsers are always reserved."""
+    names = {result.candidate.plugin: result for result in results if result.candidate.built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
     failures: list[PluginFailure] = []
-    for attempt in attempts:
-        loaded = attempt.loaded
-        error = attempt.error or (_collision(attempt, loaded, names, metrics) if loaded is not None else "")
+    for result in results:
+        loaded = result.loaded
+        error = result.error or (_collision(result, loaded, names, metrics) if loaded is not None else "")
         if loaded is None or error:
-            candidate = attempt.candidate
+            candidate = result.candidate
             failures.append(PluginFailure(candidate.plugin, candidate.origin, f"{error}: {candidate.remedy}"))
             continue
-        names[loaded.parser.name] = attempt
+        names[loaded.parser.name] = result
         metrics.update({metric.name: (metric, loaded.origin) for metric in loaded.parser.metrics})
         parsers.append(loaded)
     return tuple(parsers), tuple(failures)
 
 
 def _collision(
-    attempt: _Attempt, loaded: LoadedParser, names: Mapping[str, _Attempt], metrics: Mapping[str, tuple[Metric, str]]
+    result: _Result, loaded: LoadedParser, names: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
     """Return which name of the parser or of its metrics is already used, or an empty text."""
-    holder = names.get(loaded.parser.name, attempt)
-    if holder is not attempt:
+    holder = names.get(loaded.parser.name, result)
+    if holder is not result:
         return f"the name {loaded.parser.name} is already used by {holder.candidate.origin}"
     for metric in loaded.parser.metrics:
-        first, origin = metrics.get(metric.name, (metric, ""))
-        if first != metric:
+        declared, origin = metrics.get(metric.name, (metric, ""))
+        if declared != metric:
             return f"its metric {metric.name} is declared differently by {origin}"
     return ""

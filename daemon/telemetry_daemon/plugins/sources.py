@@ -26,13 +26,13 @@ class _EntryPoint:
     candidate: Candidate
 
 
-def find(
+def find_parsers(
     paths: Sequence[str] = (), find_distributions: Callable[[], Iterable[Distribution]] = distributions
 ) -> Candidates:
     """Return all parsers and library readers without importing them."""
     failures: list[PluginFailure] = []
     entry_points = _entry_points(find_distributions(), failures)
-    readers = _readers(entry_points, failures)
+    readers = _reader_targets(entry_points, failures)
     parsers = [parser.candidate for parser in entry_points if parser.group == PARSERS_GROUP]
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
@@ -40,7 +40,7 @@ def find(
     return Candidates(tuple(parsers), readers, tuple(failures))
 
 
-def _readers(entry_points: Iterable[_EntryPoint], failures: list[PluginFailure]) -> Mapping[str, str]:
+def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFailure]) -> Mapping[str, str]:
     readers: dict[str, _EntryPoint] = {}
     for reader in entry_points:
         if reader.group != READERS_GROUP:
@@ -54,7 +54,7 @@ def _readers(entry_points: Iterable[_EntryPoint], failures: list[PluginFailure])
 
 
 def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
-    """Return the entry points of parsers and readers, the built-in ones first. Shadowed distributions are left out."""
+    """Return the entry points of parsers and readers, built-in ones first. A distribution hides later ones of the same name."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
@@ -67,14 +67,13 @@ def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFa
             failures.append(PluginFailure(Path(path).name, path, text))
             continue
         if entries and name not in by_distribution:
-            by_distribution[name] = [
-                found for entry in entries if (found := _parse(name, version, entry, failures)) is not None
-            ]
+            points = (_convert(name, version, entry, failures) for entry in entries)
+            by_distribution[name] = [point for point in points if point is not None]
     names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
-    return [found for name in names for found in sorted(by_distribution[name], key=lambda found: found.name)]
+    return [point for name in names for point in sorted(by_distribution[name], key=lambda point: point.name)]
 
 
-def _parse(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
+def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
     built_in = distribution == OWN_DISTRIBUTION
     plugin = entry.name if built_in else f"{distribution}:{entry.name}"
@@ -93,7 +92,7 @@ def _normalized(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the modules in these folders that no other user can change. The other modules become failures."""
+    """Yield the modules in these folders that no other user can change. Add a failure for each other module."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)
@@ -105,15 +104,15 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
             failures.append(PluginFailure(path, path, text))
             continue
         for file in files:
-            problem = _problem_of(file)
+            problem = _safety_problem(file)
             if problem is None:
                 yield file.resolve()
             else:
                 failures.append(PluginFailure(str(file), str(file), problem))
 
 
-def _problem_of(file: Path) -> str | None:
-    """Return which other user could change the module, with the remedy, or None if the module is safe to run."""
+def _safety_problem(file: Path) -> str | None:
+    """Return which other user could change the module, with a remedy, or None if the module is safe to run."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A thread that detects changes to the wall clock, and whose ticks show the watchdog that the process is alive."""
+"""A thread that detects when the wall clock is set. Its ticks show the watchdog that the process is alive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic clock twice a second. Calls `on_step` after a step, which would delay polls."""
+    """Compares the wall clock with the monotonic clock twice a second. Calls `on_step` if the wall clock was set."""
 
     def __init__(
         self,

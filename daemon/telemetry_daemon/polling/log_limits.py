@@ -14,13 +14,13 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# Repartitioning all cards of a node removes and adds up to this many devices.
+# Partitioning all cards of a node again removes and adds up to this many devices.
 MAX_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(slots=True)
-class _Usage:
+class _LoggedLines:
     since: float
     lines: int = 0
     patterns: set[str] = field(default_factory=set)
@@ -32,21 +32,21 @@ class _LineLimit:
     def __init__(self, clock: Callable[[], float], seconds: float, limit: int) -> None:
         self._clock, self._seconds, self._limit = clock, seconds, limit
         self._lock = threading.Lock()
-        self._used: dict[Hashable, _Usage] = {}
+        self._logged: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line and return how many were left before it. Return 0 if the limit is reached or the pattern was logged already."""
+        """Count a line and return how many lines were left, or 0 if the line must not be logged: too many, or a known pattern."""
         with self._lock:
             now = self._clock()
-            used = self._used.get(subject)
-            if used is None or now - used.since >= self._seconds:
-                used = self._used[subject] = _Usage(now)
-            remaining = self._limit - used.lines
-            if remaining <= 0 or pattern in used.patterns:
+            logged = self._logged.get(subject)
+            if logged is None or now - logged.since >= self._seconds:
+                logged = self._logged[subject] = _LoggedLines(now)
+            remaining = self._limit - logged.lines
+            if remaining <= 0 or pattern in logged.patterns:
                 return 0
-            used.lines += 1
+            logged.lines += 1
             if pattern:
-                used.patterns.add(pattern)
+                logged.patterns.add(pattern)
             return remaining
 
 
@@ -58,14 +58,14 @@ class LogLimits:
         self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """Return the message for a problem, or an empty text if it was logged within a day or the limit is reached."""
+        """Return the message to log for a problem, or an empty text if it was logged within a day or the limit is reached."""
         # Numbers are replaced, because a problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)
         return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")
 
     def message_of_event(self, source: Source, event: DeviceEvent) -> str:
-        """Return the message for a device that appeared or disappeared, or an empty text if the limit is reached."""
+        """Return the message to log for a new or lost device, or an empty text if the limit is reached."""
         remaining = self._events.count_line(source.name)
         return {0: "", 1: "too many device changes; no more are logged this hour"}.get(
             remaining, f"device {event.what}"

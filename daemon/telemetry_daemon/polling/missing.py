@@ -1,4 +1,4 @@
-"""Suspends polls whose tool, library or files are missing, and checks in one job whether these have been installed."""
+"""Suspends polls whose tool, library or files are missing. One job checks whether they have been installed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import suppress
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 
-from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger
+from telemetry_daemon.polling.trigger import MonotonicTrigger, SingleThreadExecutor
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
 _JOB = "missing sources (chore)"  # no poll's job can have this name
 
-# Checks whether the tool, library or files of a source's poll exist now.
+# Checks whether the tool, library or files of a poll exist. The arguments are the source's name and the poll.
 CheckPoll = Callable[[str, Poll], None]
 
 
@@ -38,7 +38,7 @@ class MissingPolls:
         self._lock = threading.Lock()
         self._suspended: dict[str, dict[str, _Suspended]] = {}
         self._interval: float | None = None
-        scheduler.add_executor(OneThread(), alias=_JOB)
+        scheduler.add_executor(SingleThreadExecutor(), alias=_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
         """Suspend a poll's job, and check for its tool, library or files at this interval."""
@@ -76,7 +76,7 @@ class MissingPolls:
             return
         self._scheduler.add_job(
             self._check_all,
-            trigger=SteadyTrigger(shortest, 0.0, self._monotonic),
+            trigger=MonotonicTrigger(shortest, 0.0, self._monotonic),
             id=_JOB,
             executor=_JOB,
             replace_existing=True,
@@ -90,7 +90,7 @@ class MissingPolls:
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()
                 for suspended in polls_of_source.values()
-                # A poll may be up to half an interval early, so that all polls share the same ticks.
+                # A poll may be checked up to half an interval early, so that all polls are checked in the same runs.
                 if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
             ]
         for source, poll in due:

@@ -12,7 +12,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import LoadedParser, ParserSet
 from telemetry_daemon.polling.pci_bus import PciBus, PciView
 from telemetry_daemon.polling.source import OnCapture, Source
-from telemetry_daemon.processes.targets import load
+from telemetry_daemon.processes.targets import load_target
 from telemetry_daemon.processes.worker import Worker
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.in_worker import WorkerReader
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # not imported by commands that poll once
     from telemetry_daemon.state.store import Store
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# These readers neither hang nor crash, so a worker would only cost memory.
+# The factories of readers that need no worker, because they neither hang nor crash.
 _IN_PROCESS = {
     "host": "telemetry_daemon.readers.host:create_reader",
     "kubelet": "telemetry_daemon.readers.kubelet:create_reader",
@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# If owners are reported, processes are listed this often: a process on another owner's card may run only briefly.
+# The interval of process lists if owners are reported. A process on a card of another owner may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
@@ -56,9 +56,9 @@ def empty_pci_view(_vendor: str) -> PciView:
 
 
 class Node(ABC):
-    """The base class of this machine, a simulated node and a recorded node, which create the sources."""
+    """Base class of this machine, a simulated node and a recorded node. A node creates its sources."""
 
-    # For a recording: returns when and on which node it was made.
+    # For a recorded node: returns when and on which node the recording was made.
     recorded: Callable[[], ReplayInfo] | None = None
 
     def __init__(self, loaded: ParserSet, clock: Clock) -> None:
@@ -67,14 +67,14 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of the data. For a recording it shows the past, and may stop or run faster."""
+        """Return the clock of the data. The clock of a recording shows the past, and may stop or run faster."""
         return self._clock
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
-        """Fill the store and history with recorded or simulated data before the polls start. A real machine has none."""
+    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
+        """Start to fill the store and history with recorded or simulated data. Does nothing for a real machine."""
 
     def verbs(self) -> Mapping[str, Handler]:
-        """Return the requests of the control socket that only this kind of node implements, by name."""
+        """Return by name the requests of the control socket that depend on the kind of node."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
@@ -119,7 +119,7 @@ class RealNode(Node):
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
-        # A recreated source gets the same worker, because a second worker must not run while the first is stuck.
+        # A source that is created again gets the same worker: no second worker may run while the first is stuck.
         self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the named sources, or all enabled sources. Owners and steps are sources only if their settings enable them."""
+        """Return the named sources, or all sources. Sources of owners and steps are left out unless their settings enable them."""
         names = only or [name for name, item in self._by_name.items() if _is_enabled(item.parser, settings)]
         return super().sources(settings, names)
 
@@ -158,7 +158,8 @@ class RealNode(Node):
         if kind is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if isinstance(kind, str):
-            reader: Reader = load(_IN_PROCESS[kind])(path, settings.steps if kind == _STEPS else settings.attribution)
+            create_reader = load_target(_IN_PROCESS[kind])
+            reader: Reader = create_reader(path, settings.steps if kind == _STEPS else settings.attribution)
             return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.polling.node_sources import reports_owners
-from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.source import PollOutcome, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
@@ -21,22 +21,22 @@ from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 if TYPE_CHECKING:  # imported at run time only if owners are reported
     from telemetry_daemon.state.attribution import Attribution
 
-# The share of the remaining time that a reader may use. The rest is for parsing and merging its output.
+# The share of the remaining time that a reader may use. The rest is for parsing and merging.
 _READER_SHARE = 0.8
 # Readings must not expire while the slowest source is polled.
 _LIFE_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
-# Slow sources are not reported before this time.
+# The time after which slow sources are reported.
 _REPORT_AFTER_SECONDS = 0.5
 
-# Returns the answer or a replacement, for example readings of the running daemon.
-Substitute = Callable[[Source, Answer], Answer]
+# Returns the outcome of a poll or its replacement, such as readings of the running daemon.
+Substitute = Callable[[Source, PollOutcome], PollOutcome]
 
 
-def keep_answer(_source: Source, answer: Answer) -> Answer:
-    """Return the answer unchanged."""
-    return answer
+def keep_outcome(_source: Source, outcome: PollOutcome) -> PollOutcome:
+    """Return the outcome unchanged."""
+    return outcome
 
 
 def ignore_waiting(_waiting: Sequence[str]) -> None:
@@ -53,7 +53,7 @@ def _is_per_device(poll: Poll) -> bool:
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Return whether a source needs the other source's report: the list of its vendor's cards, or the processes on any card."""
+    """Return whether a source must run after the other source, which lists the cards or processes that it needs."""
     return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 
@@ -65,7 +65,7 @@ class OneShot:
         hostname: str,
         sources: Sequence[Source],
         clock: Clock,
-        substitute: Substitute = keep_answer,
+        substitute: Substitute = keep_outcome,
         on_waiting: Callable[[Sequence[str]], None] = ignore_waiting,
         peaks: PeakFinder | None = None,
     ) -> None:
@@ -100,13 +100,13 @@ class OneShot:
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
             threads.append((thread, source, polls))
-        self._wait({source.name: thread for thread, source, _ in threads}, until)
+        self._wait_for_threads({source.name: thread for thread, source, _ in threads}, until)
         for thread, source, polls in threads:
             if thread.is_alive():
                 self._put_timeouts(store, source, polls, began, timeout_seconds)
         return store.snapshot()
 
-    def _wait(self, threads: Mapping[str, threading.Thread], until: float) -> None:
+    def _wait_for_threads(self, threads: Mapping[str, threading.Thread], until: float) -> None:
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
         report_at = now + _REPORT_AFTER_SECONDS
@@ -128,7 +128,7 @@ class OneShot:
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll a source and drop the answer. CPU utilization, for example, is the average since the previous poll."""
+        """Poll a source and drop the outcome, because CPU utilization, for example, is the average since the previous poll."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:
@@ -150,16 +150,16 @@ class OneShot:
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
-            answer = source.run_poll(poll, store.targets(source.name), left * _READER_SHARE)
-            answer = self._substitute(source, answer)
+            outcome = source.run_poll(poll, store.targets(source.name), left * _READER_SHARE)
+            outcome = self._substitute(source, outcome)
             if self._clock.monotonic() < until:
-                store.put(source.name, poll, answer.capture, answer.report, answer.result, _LIFE_SECONDS)
+                store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, _LIFE_SECONDS)
 
     def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
         failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
-                answer = source.answer_without_poll(poll, failure)
-                capture = replace(answer.capture, seconds=seconds, monotonic_time=began)
+                outcome = source.outcome_without_poll(poll, failure)
+                capture = replace(outcome.capture, seconds=seconds, monotonic_time=began)
                 result = PollResult(failure.state, failure.reason, failure.text)
                 store.put(source.name, poll, capture, None, result, _LIFE_SECONDS)

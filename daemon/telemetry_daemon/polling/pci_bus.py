@@ -1,4 +1,4 @@
-"""The accelerators on the PCI bus by vendor, their suspended devices, and devices that a source does not list."""
+"""Counts each vendor's accelerators on the PCI bus, and finds those that are suspended or that a source does not list."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from telemetry_parsers.model import Device, Problem
 SCAN_SECONDS = 60.0
 # Suspension may change at any time, and there are few accelerators to check.
 REFRESH_SECONDS = 5.0
-# The `where` of the problem below.
-WHERE = "PCI bus"
+# The position in the report (`Problem.where`) that the problem of unlisted devices names.
+PCI_BUS = "PCI bus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PciBus:
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
-        """Return the number of the vendor's devices, the number of suspended devices, and all addresses."""
+        """Return the vendor's devices, or an empty view if the bus has none."""
         with self._lock:
             self._refresh()
             return self._views.get(vendor, PciView())
@@ -62,15 +62,15 @@ class PciBus:
         if now - self._refreshed_at >= REFRESH_SECONDS:
             self._refreshed_at = now
             usable = [device for device in self._devices if not device.is_passed_through]
-            suspended = Counter(d.vendor for d in usable if pci.is_suspended(d.bus_id, self._root))
-            self._views = {
-                vendor: PciView(count, suspended[vendor], tuple(d.bus_id for d in usable if d.vendor == vendor))
-                for vendor, count in pci.count_by_vendor(usable).items()
-            }
+            suspended = Counter(device.vendor for device in usable if pci.is_suspended(device.bus_id, self._root))
+            self._views = {}
+            for vendor, count in pci.count_by_vendor(usable).items():
+                addresses = tuple(device.bus_id for device in usable if device.vendor == vendor)
+                self._views[vendor] = PciView(count, suspended[vendor], addresses)
 
 
 def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return a problem that names the missing devices if a source lists fewer devices than the PCI bus has, else None."""
+    """Return None, or a problem with the missing devices if a source lists fewer devices than the PCI bus has."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []
@@ -79,9 +79,9 @@ def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence
         return None
     names = f" ({first_names(missing)})" if len(missing) == count else ""
     text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
-    return Problem(WHERE, f"{text}: check the kernel log, and whether this process has access to all of them")
+    return Problem(PCI_BUS, f"{text}: check the kernel log, and whether this process has access to all of them")
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:
-    """Return whether an address is on the list; a tool without PCI domains prints `bb:dd.f` only."""
+    """Return whether an address, or its part without the PCI domain, is listed. Some tools print no domain."""
     return address in listed or address.partition(":")[2] in listed

@@ -1,4 +1,4 @@
-"""Computes the interval of a poll from its tier, its mode, its state and cheaper sources; and tracks released sources."""
+"""Computes the interval of a poll from its tier, mode and state and from cheaper sources. Tracks released sources."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
 
-# The interval of a poll whose library or device is missing: a driver may be installed later.
+# The interval of a poll whose library or device is missing, because a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# The interval of an unsupported poll: a later version may support it. Device lists are polled sooner.
+# The interval of a poll that the tool does not support, because a later version may. Device lists are polled sooner.
 UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # The shortest interval of early polls for an outdated device list.
@@ -27,7 +27,7 @@ _WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devic
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class FastPollNeed:
     """Whether the fast polls of an expensive tool are needed, and since when."""
 
     needed: bool = True
@@ -35,7 +35,7 @@ class Need:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between successful polls. The setting `interval` applies to fast polls, and may slow down counters."""
+    """Return the seconds between successful polls. The setting `interval` applies to fast polls. Counters are not sped up."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval
@@ -46,15 +46,15 @@ def deadline(poll: Poll, settings: SourceSettings) -> float:
     return settings.deadline if settings.deadline is not None else poll.deadline
 
 
-def round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
-    """Return the longest time that one round of all polls may take. The polls of a source run one after another."""
+def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
+    """Return the longest time that one run of all polls may take. Sources run in parallel, the polls of a source in turn."""
     return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
-def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:
+def current_interval(poll: Poll, settings: SourceSettings, state: State | None, need: FastPollNeed) -> float:
     """Return the seconds until the next poll of a source in this state."""
     interval = base_interval(poll, settings)
-    # A check for a tool takes a few stat calls; a check for a library starts a process.
+    # Checking for a tool needs few stat calls, so it is not slowed down. Checking for a library starts a process.
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
@@ -70,7 +70,7 @@ def is_expensive(polls: Iterable[Poll]) -> bool:
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether other sources report all core readings of the vendor's devices, so this source is not needed."""
+    """Return whether all core readings of the vendor's devices come from other sources, so this source is not needed."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -88,17 +88,17 @@ def _core_origins(readings: Readings) -> set[str]:
     return {readings.origins[position].source for position in positions}
 
 
-def updated_need(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
-    """Return the updated need. It begins as soon as core readings are missing, and lasts for at least five minutes."""
+def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
+    """Return the need after this check. It begins as soon as core readings are missing, and lasts at least five minutes."""
     if mode != "auto" or need.needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need
-    return Need(not covered, now)
+    return FastPollNeed(not covered, now)
 
 
 class Releases:
-    """The sources that the operator has released, each until a time on the monotonic clock. Thread-safe."""
+    """The sources that must not be used because the operator has released them for a time. Thread-safe."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic

@@ -1,4 +1,4 @@
-"""Runs each poll as a job: polls the source when due, stores the answer, and logs each change of state once."""
+"""Runs each poll as a job: polls the source when due, stores the outcome, and logs each change of state once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.polling import poll_intervals
+from telemetry_daemon.polling.early_polls import EarlyPolls
 from telemetry_daemon.polling.log_limits import LogLimits
 from telemetry_daemon.polling.missing import MissingPolls
-from telemetry_daemon.polling.out_of_turn import EarlyPolls
-from telemetry_daemon.polling.poll_intervals import Need, Releases
-from telemetry_daemon.polling.source import Answer, Source
-from telemetry_daemon.polling.trigger import OneThread, SteadyTrigger, phase_of, realign_jobs
+from telemetry_daemon.polling.poll_intervals import FastPollNeed, Releases
+from telemetry_daemon.polling.source import PollOutcome, Source
+from telemetry_daemon.polling.trigger import MonotonicTrigger, SingleThreadExecutor, phase_of, realign_jobs
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
@@ -44,10 +44,10 @@ class Poller:
         self._clock = clock
         self._lock = threading.Lock()
         # Held while a source is replaced or released, because these changes must not overlap.
-        self._changing = threading.Lock()
+        self._change_lock = threading.Lock()
         self._sources: dict[str, Source] = {}
-        self._started: dict[tuple[str, str], float] = {}
-        self._needs: dict[str, Need] = {}
+        self._started_at: dict[tuple[str, str], float] = {}
+        self._needs: dict[str, FastPollNeed] = {}
         self._early_polls = EarlyPolls(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
@@ -82,7 +82,7 @@ class Poller:
         self._store.add_source(SourceFacts.from_parser(parser), parser.metrics)
         with self._lock:
             self._sources[source.name] = source
-        self._scheduler.add_executor(OneThread(), alias=source.name)
+        self._scheduler.add_executor(SingleThreadExecutor(), alias=source.name)
         for poll in parser.polls:
             self._scheduler.add_job(
                 self._run,
@@ -102,7 +102,7 @@ class Poller:
         for poll in source.parser.polls:
             self._missing.forget(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
-            self._started.pop((name, poll.name), None)
+            self._started_at.pop((name, poll.name), None)
         self._early_polls.forget(source)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
@@ -110,13 +110,13 @@ class Poller:
 
     def replace_source(self, name: str, create_source: Callable[[], Source]) -> None:
         """Replace a source by a new source with other settings. The readings of the old source are dropped."""
-        with self._changing:
+        with self._change_lock:
             self.remove(name)
             self.add(create_source())
 
     def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Stop using a source's tool or library for a time. Return the processes that did not exit and may still use the device."""
-        with self._changing:
+        """Stop using a source's tool or library for a time. Return the processes that did not exit and may still use a device."""
+        with self._change_lock:
             return self._release(self.sources()[name], create_source(), seconds)
 
     def _release(self, previous: Source, source: Source, seconds: float) -> tuple[int, ...]:
@@ -126,12 +126,12 @@ class Poller:
         previous.close()
         released = Failure("released", None, self._releases.release_text(source.name))
         for poll in source.parser.polls:
-            self._accept(source, poll, source.answer_without_poll(poll, released))
+            self._process_outcome(source, poll, source.outcome_without_poll(poll, released))
         return previous.left_behind()
 
     def resume(self, name: str) -> bool:
         """End the release of a source, and poll it at once. Return whether the source was released."""
-        with self._changing:
+        with self._change_lock:
             source = self.sources()[name]
             was_released = self._releases.resume(name)
         for poll in source.parser.polls if was_released else ():
@@ -141,9 +141,9 @@ class Poller:
     def run_every(self, name: str, seconds: float, function: Callable[[], None]) -> None:
         """Run a function at this interval, on a separate thread."""
         alias = f"{name} (chore)"  # no source can have this name
-        self._scheduler.add_executor(OneThread(), alias=alias)
+        self._scheduler.add_executor(SingleThreadExecutor(), alias=alias)
         self._scheduler.add_job(
-            function, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
+            function, trigger=MonotonicTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
         )
 
     def is_alive(self) -> bool:
@@ -156,7 +156,7 @@ class Poller:
             return dict(self._sources)
 
     def poll_now(self, name: str) -> int:
-        """Run all polls of a source at once, and return their number, which is 0 for an unknown source."""
+        """Run all polls of a source at once, and return their number, or 0 for an unknown source."""
         source = self.sources().get(name)
         polls = source.parser.polls if source is not None else ()
         for poll in polls:
@@ -178,9 +178,9 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that reports whether all polls have finished since now or timed out. `poll_now` starts the polls."""
+        """Return a function that returns whether all polls have finished since this call or timed out. `poll_now` starts them."""
         sources = self.sources().values()
-        until = self._clock.monotonic() + poll_intervals.round_seconds(
+        until = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
         )
         attempts = self._attempt_times() if poll_now else {}
@@ -215,81 +215,81 @@ class Poller:
 
     def _attempt_times(self) -> dict[tuple[str, str], float | None]:
         keys = ((name, poll.name) for name, source in self.sources().items() for poll in source.parser.polls)
-        healths = {key: self._store.health_of(key) for key in keys}
-        return {key: health.attempted_monotonic if health else None for key, health in healths.items()}
+        health_by_key = {key: self._store.health_of(key) for key in keys}
+        return {key: health.attempted_monotonic if health else None for key, health in health_by_key.items()}
 
-    def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
+    def _trigger(self, source: Source, poll: Poll) -> MonotonicTrigger:
         interval = poll_intervals.base_interval(poll, source.settings)
-        return SteadyTrigger(interval, phase_of(source.name, poll.name, interval), self._clock.monotonic)
+        return MonotonicTrigger(interval, phase_of(source.name, poll.name, interval), self._clock.monotonic)
 
     def _run(self, name: str, poll: Poll) -> None:
         source = self.sources().get(name)
         if source is None:
             return  # the source was removed after the job became due
         key = (name, poll.name)
-        if not self._needs.get(name, Need()).needed:
-            # If the cheaper source has failed, this source's outdated readings must not be used in its place.
+        if not self._needs.get(name, FastPollNeed()).needed:
+            # If the cheaper source has failed, this source must be polled: its stored readings are outdated.
             self._update_need(source)
         health = self._store.health_of(key)
-        need = self._needs.get(name, Need())
-        interval = poll_intervals.interval_now(poll, source.settings, health.state if health else None, need)
+        need = self._needs.get(name, FastPollNeed())
+        interval = poll_intervals.current_interval(poll, source.settings, health.state if health else None, need)
         now = self._clock.monotonic()
         if not self._is_due(key, interval, poll_intervals.base_interval(poll, source.settings), now):
             return
-        self._started[key] = now
+        self._started_at[key] = now
         failure = self._release_failure(name)
-        answer = source.answer_without_poll(poll, failure) if failure else self._run_poll(source, poll)
-        self._accept(source, poll, answer)
+        outcome = source.outcome_without_poll(poll, failure) if failure else self._run_poll(source, poll)
+        self._process_outcome(source, poll, outcome)
 
     def _check_missing(self, name: str, poll: Poll) -> None:
-        """Check once for a poll's tool, library or files. If they may exist, run the poll on its source's thread."""
+        """Check for a poll's tool, library or files. If they may exist now, run the poll soon on its source's thread."""
         source = self.sources().get(name)
         if source is None or self._release_failure(name):
             return  # the source was removed or released after this check was scheduled
-        answer = source.answer_if_missing(poll)
-        if answer is None:
+        outcome = source.outcome_if_missing(poll)
+        if outcome is None:
             self._poll_soon(name, poll)
         else:
-            self._accept(source, poll, answer)
+            self._process_outcome(source, poll, outcome)
 
-    def _run_poll(self, source: Source, poll: Poll) -> Answer:
-        """Run a poll. Repeat the poll if the machine was suspended meanwhile, because parts of the answer may be outdated."""
+    def _run_poll(self, source: Source, poll: Poll) -> PollOutcome:
+        """Run a poll. Repeat it if the machine was suspended meanwhile, because parts of the output may be outdated."""
         slept = self._clock.slept()
-        answer = source.run_poll(poll, self._targets(source, poll))
+        outcome = source.run_poll(poll, self._targets(source, poll))
         if self._clock.slept() - slept < MIN_SLEEP_SECONDS:
-            return answer
+            return outcome
         return source.run_poll(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """Return the devices for a poll that runs once per device, the processes for a source without a vendor, else empty targets."""
+        """Return the targets of a poll that runs once per device, or of a source without a vendor. Other polls have none."""
         is_per_device = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_per_device or not source.parser.vendor else Targets()
 
-    def _accept(self, source: Source, poll: Poll, answer: Answer) -> None:
-        need = self._needs.get(source.name, Need())
-        interval = poll_intervals.interval_now(poll, source.settings, answer.result.state, need)
+    def _process_outcome(self, source: Source, poll: Poll, outcome: PollOutcome) -> None:
+        need = self._needs.get(source.name, FastPollNeed())
+        interval = poll_intervals.current_interval(poll, source.settings, outcome.result.state, need)
         with self._lock:  # the source must not be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
-            accepted = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
-            self._suspend_or_resume(source, poll, answer.result.state)
+            accepted = self._store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
+            self._suspend_or_resume(source, poll, outcome.result.state)
         self.finished_polls += 1
-        self._log(source, poll, answer.result, accepted)
-        if answer.result.state == "ok":
+        self._log_outcome(source, poll, outcome.result, accepted)
+        if outcome.result.state == "ok":
             self._update_need(source)
         if accepted.needs_counters:
             self.read_counters()
-        answer = replace(answer, report=accepted.report)
-        sources = self.sources().values()
-        for name, early_poll in self._early_polls.polls_after(source, poll, answer, accepted.events, sources):
+        outcome = replace(outcome, report=accepted.report)
+        sources = list(self.sources().values())
+        for name, early_poll in self._early_polls.polls_after(source, poll, outcome, accepted.events, sources):
             self._poll_soon(name, early_poll)
 
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
         """Suspend the poll's job if its tool, library or files are missing; otherwise resume the job."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # Not slowed down by a cheaper source, which may fail.
-            interval = poll_intervals.interval_now(poll, source.settings, state, Need())
+            # Checked at the normal interval even if a cheaper source exists, because that source may fail.
+            interval = poll_intervals.current_interval(poll, source.settings, state, FastPollNeed())
             self._missing.suspend(source.name, poll, job_id, interval)
         elif self._missing.is_suspended(source.name, poll):
             self._missing.forget(source.name, poll)
@@ -297,15 +297,15 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base: float, now: float) -> bool:
-        """Return whether a poll is due. Its job runs at the base interval, so a slowed-down poll skips most runs."""
-        last = self._started.get(key)
+        """Return whether a poll is due. Its job runs at the base interval, so a poll with a longer interval skips runs."""
+        last = self._started_at.get(key)
         return last is None or interval <= base or now - last >= interval - base / 2
 
     def _update_need(self, source: Source) -> None:
-        """Poll an expensive tool rarely while cheaper sources report all core readings, otherwise at its normal interval."""
+        """Let an expensive tool be polled rarely while cheaper sources report all core readings, else at its normal interval."""
         if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
-        need = self._needs.get(source.name, Need())
+        need = self._needs.get(source.name, FastPollNeed())
         vendor = source.parser.vendor
         has_others = any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
         covered = has_others and poll_intervals.is_covered(self._store.snapshot(), source.name, vendor)
@@ -324,16 +324,16 @@ class Poller:
         return Failure("released", None, text) if text else None
 
     def _poll_soon(self, name: str, poll: Poll, delay_seconds: float = 0.0) -> None:
-        self._started.pop((name, poll.name), None)
+        self._started_at.pop((name, poll.name), None)
         self._missing.forget(name, poll)
         due = datetime.now(timezone.utc) + timedelta(seconds=delay_seconds)
         with suppress(JobLookupError):  # the source was removed in the meantime
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=due)
 
-    def _log(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
+    def _log_outcome(self, source: Source, poll: Poll, result: PollResult, accepted: AcceptedAttempt) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": result.state}
         if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
-            level = self._level(source.name, poll, result.state)
+            level = self._log_level(source.name, poll, result.state)
             log.log(level, "source changed state", extra={**facts, "reason": result.reason, "detail": result.detail})
         for event in accepted.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
@@ -343,8 +343,8 @@ class Poller:
             if message := self._log_limits.message_of_problem(source, poll, problem):
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
-    def _level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the log level of a change of state. A missing tool is logged once; a disabled source is logged at debug level."""
+    def _log_level(self, source: str, poll: Poll, state: State) -> int:
+        """Return the level at which to log a new state. Disabled sources, and missing tools after the first time, are debug."""
         is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

@@ -27,8 +27,8 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of one attempt at a poll. The report is missing if the reader or the parser failed."""
+class PollOutcome:
+    """The result of a poll that ran or was prevented. The report is None if the reader or the parser failed."""
 
     capture: Capture
     report: Report | None
@@ -36,7 +36,7 @@ class Answer:
 
 
 class Source:
-    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of the worker that parses for a plugin."""
+    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of the worker that runs the parser."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class Source:
         """Return the source's name."""
         return self.parser.name
 
-    def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
-        """Run a poll within its deadline and the limit. Return the answer, which may be a failure."""
+    def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> PollOutcome:
+        """Run a poll within its deadline and the limit. The outcome may be a failure."""
         pci = self._pci(self.parser.vendor)
         failure = self._failure_before_poll(poll, pci)
         if failure is not None:
-            return self.answer_without_poll(poll, failure)
+            return self.outcome_without_poll(poll, failure)
         poll = replace(poll, deadline=min(limit_seconds, poll_intervals.deadline(poll, self.settings)))
         reader = self._readers[poll.name]
         attempts = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
@@ -86,17 +86,17 @@ class Source:
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
         result = result_of(capture, report, pci.count if poll.lists_devices else 0)
-        return Answer(capture, self._with_unlisted_devices(poll, report, pci), result)
+        return PollOutcome(capture, self._with_unlisted_devices(poll, report, pci), result)
 
-    def answer_if_missing(self, poll: Poll) -> Answer | None:
-        """Return the answer if the poll's tool, library or files are missing, or None if the poll must run. Never blocks."""
+    def outcome_if_missing(self, poll: Poll) -> PollOutcome | None:
+        """Return the outcome if the poll's tool, library or files are missing, or None if the poll must run. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None
         capture = reader.capture_if_missing(poll)
         if capture is None or self._failure_before_poll(poll, self._pci(self.parser.vendor)) is not None:
             return None
-        return Answer(capture, None, result_of(capture, None, 0))
+        return PollOutcome(capture, None, result_of(capture, None, 0))
 
     def close(self) -> None:
         """Stop all running polls and their processes."""
@@ -133,8 +133,8 @@ class Source:
                 log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 
-    def answer_without_poll(self, poll: Poll, failure: Failure) -> Answer:
-        """Return the answer for a poll that did not run, with the failure that says why."""
+    def outcome_without_poll(self, poll: Poll, failure: Failure) -> PollOutcome:
+        """Return the outcome of a poll that did not run because of this failure."""
         capture = Capture(
             source=self.name,
             poll=poll.name,
@@ -143,4 +143,4 @@ class Source:
             wall_time=self._clock.wall(),
             monotonic_time=self._clock.monotonic(),
         )
-        return Answer(capture, None, result_of(capture, None, 0))
+        return PollOutcome(capture, None, result_of(capture, None, 0))

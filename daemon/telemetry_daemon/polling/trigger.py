@@ -15,12 +15,12 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-# A run counts for the next tick if less than this share of an interval remains until that tick.
+# A run counts as the run of the next tick if less than this share of an interval remains until that tick.
 _EARLY_SHARE = 0.25
 
 
-class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """Fires at `phase_seconds` plus a multiple of the interval, on the monotonic clock. Missed ticks are skipped."""
+class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+    """Runs a job at `phase_seconds` plus each multiple of the interval on the monotonic clock. Missed runs are skipped."""
 
     __slots__ = ("_interval", "_monotonic", "_phase")
 
@@ -34,7 +34,7 @@ class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no ty
         self._monotonic = monotonic
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
-        """Return the time of the next tick after `now`. A previous run slightly before a tick counts as the run of that tick."""
+        """Return the time of the next tick. A previous run shortly before a tick counts as that tick's run."""
         elapsed_intervals = (self._monotonic() - self._phase) / self._interval
         early = 0.0 if previous_fire_time is None else _EARLY_SHARE
         wait = (math.floor(elapsed_intervals + early) + 1 - elapsed_intervals) * self._interval
@@ -58,8 +58,8 @@ def realign_jobs(scheduler: BaseScheduler) -> None:
                 job.reschedule(job.trigger)
 
 
-class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
-    """An executor with one thread, which starts at once: a tool may use up the service's tasks (TasksMax=) later."""
+class SingleThreadExecutor(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
+    """An executor with one thread. The thread starts at once, because a tool may use up the tasks of the service (TasksMax=)."""
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)

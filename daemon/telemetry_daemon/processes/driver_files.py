@@ -24,39 +24,39 @@ MATCH_LIMIT = 16_384
 
 # Paths are strings here: for hundreds of files every two seconds, pathlib would double the CPU time.
 _Read = Callable[[str, str], "Plain"]
-# Cached, because the same parts occur in hundreds of patterns at every poll.
+# Cached, because the same parts of paths occur in hundreds of patterns at every poll.
 _is_pattern = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
     """Return a serialized `Output` for each path that a pattern of the serialized `Files` matches, sorted by name."""
-    # The names are paths below `root`. A link's text is its target; binary content is base64 in `data`. The status of
-    # an unreadable file is the errno. Links to folders are followed.
-    top = root.rstrip("/")
-    skipped = _Skipped(top, request["skip_when"])
+    # The name of an output is the path below `root`. Its text is the text of the file or the target of the link; binary
+    # content is base64 in `data`. The status of an unreadable file is the errno. Links to folders are followed.
+    root_path = root.rstrip("/")
+    skipped = _Skipped(root_path, request["skip_when"])
     kinds: tuple[tuple[Iterable[str], _Read], ...] = (
-        (request["globs"], _text),
-        (request["links"], _link_target),
-        (request["binary"], _bytes),
+        (request["globs"], _text_output),
+        (request["links"], _link_output),
+        (request["binary"], _binary_output),
     )
-    folders = Folders(top)
-    outputs = [item for patterns, read in kinds for item in _read_all(folders, patterns, read, skipped)]
+    matcher = PathMatcher(root_path)
+    outputs = [item for patterns, read in kinds for item in _read_all(matcher, patterns, read, skipped)]
     return sorted(outputs, key=lambda item: item["name"])
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether the fixed beginning of any pattern exists. This check does not touch the driver, so it cannot block."""
+    """Return whether the folders before the first wildcard of any pattern exist. Cannot block, because it reads no driver."""
     patterns = (*request.globs, *request.links, *request.binary)
-    top = root.rstrip("/")
-    return any(os.path.exists("/".join((top, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
+    root_path = root.rstrip("/")
+    return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
 
 
-def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
+def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
     names: set[str] = set()
     for pattern in patterns:
-        paths = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
+        paths = list(islice(matcher.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
-            error = folders.errno_of(pattern)
+            error = matcher.errno_of(pattern)
             if error is not None:
                 yield output(pattern, status=error)
         elif len(paths) > MATCH_LIMIT:
@@ -64,7 +64,7 @@ def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _
         else:
             names.update(paths)
     for name in names:
-        path = f"{folders.root}/{name}"
+        path = f"{matcher.root}/{name}"
         if not skipped.covers(path):
             yield _read_or_error(read, "/" + name, path)
 
@@ -76,27 +76,27 @@ def _read_or_error(read: _Read, name: str, path: str) -> Plain:
         return output(name, status=error.errno or errno.EIO)
 
 
-def _text(name: str, path: str) -> Plain:
+def _text_output(name: str, path: str) -> Plain:
     return output(name, text=read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace"), status=0)
 
 
-def _link_target(name: str, path: str) -> Plain:
+def _link_output(name: str, path: str) -> Plain:
     return output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are strings here
 
 
-def _bytes(name: str, path: str) -> Plain:
+def _binary_output(name: str, path: str) -> Plain:
     return output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
 
 
 class _Skipped:
-    """The folders that are skipped because of the content of a file in them, such as a card's power state. Results are cached."""
+    """The folders that must not be read because of the content of a file in them, such as the power state of a card."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
         self._is_skipped: dict[str, bool] = {root: False}
 
     def covers(self, path: str) -> bool:
-        """Return whether a folder above the path is skipped."""
+        """Return whether a folder that contains the path must not be read."""
         return bool(self._skip_when) and self._is_skipped_folder(path.rpartition("/")[0])
 
     def _is_skipped_folder(self, folder: str) -> bool:
@@ -114,8 +114,8 @@ def _has_content(path: str, text: str) -> bool:
         return False
 
 
-class Folders:
-    """Matches patterns against the folders below a root. Each folder is listed once."""
+class PathMatcher:
+    """Finds the paths below a root that match patterns. Each folder is listed once."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -125,33 +125,33 @@ class Folders:
 
     def matches(self, pattern: str) -> Iterator[str]:
         """Yield the paths that match, relative to the root. Links are followed; `**` is not recursive."""
-        *folders, last = _parts(pattern)
+        *folders, file_pattern = _parts(pattern)
         for folder in self._folders(tuple(folders)):
-            yield from [folder + name for name in self._names_in(folder, last)]
+            yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return the errno if `matches` could not list the folder before the first wildcard, else None. It may be missing."""
+        """Return the errno if the folder before the first wildcard exists but could not be listed by `matches`, else None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _folders(self, parts: tuple[str, ...]) -> list[str]:
         if parts not in self._matching:
-            above = self._folders(parts[:-1])
-            self._matching[parts] = [path for folder in above for path in self._subfolders(folder, parts[-1])]
+            parent_folders = self._folders(parts[:-1])
+            self._matching[parts] = [path for folder in parent_folders for path in self._subfolders(folder, parts[-1])]
         return self._matching[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the matching folders. A name without wildcards is not checked here."""
-        names = self._names_in(folder, part) if _is_pattern(part) else [part]
+        """Return the matching folders. A name without wildcards is returned even if no such folder exists."""
+        names = self._matching_names(folder, part) if _is_pattern(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
-    def _names_in(self, folder: str, part: str) -> Collection[str]:
-        names = self._listing(folder)
+    def _matching_names(self, folder: str, part: str) -> Collection[str]:
+        names = self._names_in(folder)
         if not _is_pattern(part):
             return [part] if part in names else []
         matching = fnmatch.filter(names, part)
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
-    def _listing(self, folder: str) -> frozenset[str]:
+    def _names_in(self, folder: str) -> frozenset[str]:
         if folder not in self._names:
             self._names[folder] = frozenset()
             try:

@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchRequest:
     """The program to start, its arguments, its whole environment, and the descriptors that it inherits."""
 
     executable: str
@@ -29,21 +29,21 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
-    """How a process exited. A negative status is a signal; None means unknown. The CPU time includes reaped children."""
+class ExitInfo:
+    """How a process exited. A negative status is a signal, None is unknown. The CPU time includes children that it reaped."""
 
     status: int | None
     cpu_seconds: float
 
 
 class Process:
-    """A process with the pipes of its output. Its PID also identifies its group, which is signalled only before it is reaped."""
+    """A process with the pipes of its output. Signals go to its group, whose ID is the PID, until the process is reaped."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid
         self.stdout = stdout
         self.stderr = stderr
-        self._exited: Exited | None = None
+        self._exited: ExitInfo | None = None
         # The start times of the remaining processes of the group, because PIDs are reused.
         self._members: Mapping[int, int] | None = None
         self._closed = False
@@ -55,21 +55,21 @@ class Process:
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            self._exited = Exited(None, 0.0)  # reaped elsewhere: the PID may already be reused
+            self._exited = ExitInfo(None, 0.0)  # reaped elsewhere: the PID may already be reused
             return True
 
     def signal(self, number: int) -> None:
-        """Send a signal to the group. `has_exited` and `is_group_gone` report the effect."""
+        """Send a signal to the group, without waiting for the effect."""
         if self._exited is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or one has another user
             os.killpg(self.pid, number)
 
-    def reap(self) -> Exited:
+    def reap(self) -> ExitInfo:
         """Wait for the exit and return its status and CPU time. The status is None if the process was reaped elsewhere."""
         if self._exited is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
-            self._exited = Exited(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
+            self._exited = ExitInfo(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
         return self._exited
 
     def is_group_gone(self) -> bool:
@@ -89,10 +89,10 @@ class Process:
             os.close(self.stderr)
 
 
-Launcher = Callable[[Launch], Process]
+Launcher = Callable[[LaunchRequest], Process]
 
 
-def launch(request: Launch) -> Process:
+def launch(request: LaunchRequest) -> Process:
     """Start a process with empty standard input, and pipes for its output. Raises OSError or ValueError if that fails."""
     with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
         stdout, child_stdout = _pipe(our_ends, child_ends)
@@ -145,11 +145,12 @@ class _Stat:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return fields of /proc/PID/stat, or None if the process has exited. The name before the last bracket may contain anything."""
+    """Return the group and start time from /proc/PID/stat, or None if the process has exited."""
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited
         return None
+    # The name of the process, in brackets, may contain spaces and brackets.
     fields = text.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else _Stat(int(fields[2]), int(fields[19]))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from telemetry_parsers.dataclass import dataclass
 
 _KILL_SECONDS = 1.0
-# Gives the child this process's import path. With `-m`, Python would first import from the working directory, which
+# The child gets the import path of this process. With `-m`, Python would first import from the working directory, which
 # may contain modules of other users.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from importlib import import_module; "
@@ -26,7 +26,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class ProcessResult:
     """The exit status and the whole output of a process."""
 
     status: int
@@ -35,12 +35,12 @@ class Completed:
 
 
 def command_for(module: str) -> tuple[str, ...]:
-    """Return the command that runs the function `main` of a module, which reads its request from standard input."""
+    """Return the command that calls `main` of a module. `main` reads its request from standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
 class ShortLivedProcess:
-    """A process that starts while the caller continues. It gets its request when the caller waits for the answer."""
+    """A process that starts while the caller continues. It gets its request when the caller calls `answer`."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
         """Start the process with these inherited descriptors. Raises NoAnswerError if that fails."""
@@ -51,18 +51,18 @@ class ShortLivedProcess:
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> Completed:
-        """Send the request and wait for the exit. Raises NoAnswerError with the hint if the deadline after the start has passed."""
+    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
+        """Send the request and wait for the exit. Raises NoAnswerError with the hint if the deadline since the start has passed."""
         remaining = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._request, timeout=remaining)
         except subprocess.TimeoutExpired:
             _abandon(self._child)
             raise NoAnswerError(f"no answer within {deadline_seconds:g} s{hint}") from None
-        return Completed(self._child.returncode, output, errors)
+        return ProcessResult(self._child.returncode, output, errors)
 
 
-def ask(command: Sequence[str], request: str, deadline_seconds: float) -> Completed:
+def run_command(command: Sequence[str], request: str, deadline_seconds: float) -> ProcessResult:
     """Run the command with this request, and return its answer. Raises NoAnswerError if it does not start or exit in time."""
     return ShortLivedProcess(command, request).answer(deadline_seconds)
 
@@ -85,7 +85,7 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # Do not read to the end: a process outside the group may keep the pipes open.
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is left alone
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is left to itself
         child.wait(_KILL_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
         stream.close()

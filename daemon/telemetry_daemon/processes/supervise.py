@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from telemetry_daemon.processes.process import Exited, Process
+from telemetry_daemon.processes.process import ExitInfo, Process
 from telemetry_parsers.dataclass import dataclass
 
 _CHUNK_BYTES = 1 << 16
 
 
-class Pipes:
+class OutputPipes:
     """Reads standard output and standard error of a process."""
 
     def __init__(self, stdout: int, stderr: int, limit_bytes: int) -> None:
@@ -75,16 +75,16 @@ class Pipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# The first pause after a tool has closed its output, when it usually exits at once; and the first pause before that.
+# The first pause after a tool closed its output, which usually exits at once; and the first pause before that.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
-# The longest pause adds to the time that closing takes: see Limits.
+# The longest pause adds to the time that closing takes: see RunLimits.
 _MAX_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on output and waiting times. `grace_seconds`, `kill_seconds` and a pause must add up to less than a second."""
+class RunLimits:
+    """Limits on output and waiting times. The grace time, the kill time and a pause must add up to less than a second."""
 
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
@@ -93,14 +93,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The result of a run. `exited` is None if the tool is still running. `is_cut`: the last line may be incomplete."""
+class RunResult:
+    """The result of a run. `exited` is None if the tool still runs. If `is_cut`, the last line may be incomplete."""
 
     cause: Cause
     stdout: bytes
     stderr: bytes
     is_cut: bool
-    exited: Exited | None
+    exited: ExitInfo | None
     is_group_gone: bool
 
 
@@ -108,11 +108,11 @@ def supervise(
     process: Process,
     until: float,
     closing: threading.Event,
-    limits: Limits,
+    limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
-) -> Run:
-    """Read a process until it exits. At the monotonic time `until`, or when `closing` is set, kill it or leave it running."""
-    pipes = Pipes(process.stdout, process.stderr, limits.output_bytes)
+) -> RunResult:
+    """Read the output until the process exits. At the time `until`, or when `closing` is set, kill or abandon the process."""
+    pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, until, closing)
     if cause == "exited":
@@ -124,10 +124,10 @@ def supervise(
         kill_seconds = 0.0
     is_group_gone = reap_group(process, kill_seconds)
     exited = process.reap() if process.has_exited() else None
-    return Run(cause, pipes.stdout, pipes.stderr, not pipes.is_at_end, exited, is_group_gone)
+    return RunResult(cause, pipes.stdout, pipes.stderr, not pipes.is_at_end, exited, is_group_gone)
 
 
-def terminate(process: Process, limits: Limits) -> None:
+def terminate(process: Process, limits: RunLimits) -> None:
     """Send SIGTERM to the group and, after a short grace period, SIGKILL to the remaining processes."""
     process.signal(signal.SIGTERM)
     if not wait_for(process.has_exited, limits.grace_seconds):
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: Limits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """If the tool has exited, reap it and kill the processes that it left behind. Return whether all of them have exited."""
+    """Reap the tool if it exits in time, and kill the processes that it left behind. Return whether all processes are gone."""
     until = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False
@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the time is over. Return whether it is true. It is checked at least once."""
+    """Wait until the condition is true or the time is over. Return whether it is true. Check it at least once."""
     until = time.monotonic() + timeout_seconds
     pause = _FIRST_PAUSE_SECONDS
     while not condition():
@@ -153,13 +153,13 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
         if remaining <= 0:
             return False
         time.sleep(min(pause, remaining))  # there is no event to wait for
-        pause = _doubled(pause)
+        pause = _double(pause)
     return True
 
 
-def _wait_for_exit(process: Process, pipes: Pipes, until: float, closing: threading.Event) -> Cause:
+def _wait_for_exit(process: Process, pipes: OutputPipes, until: float, closing: threading.Event) -> Cause:
     """Read until the process exits, the deadline passes or the limit is exceeded. Return the cause."""
-    # The exit is polled for, because pidfd_open needs Linux 5.3.
+    # Check for the exit again and again, because pidfd_open needs Linux 5.3.
     read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():
         remaining = until - time.monotonic()
@@ -169,14 +169,14 @@ def _wait_for_exit(process: Process, pipes: Pipes, until: float, closing: thread
             return "timeout"
         if pipes.is_at_end:
             closing.wait(min(pause_seconds, remaining))
-            pause_seconds = _doubled(pause_seconds)
+            pause_seconds = _double(pause_seconds)
         else:
             pipes.read(min(read_seconds, remaining))
-            read_seconds = _doubled(read_seconds)
+            read_seconds = _double(read_seconds)
         if pipes.exceeds_limit:
             return "too_much_output"
     return "exited"
 
 
-def _doubled(pause_seconds: float) -> float:
+def _double(pause_seconds: float) -> float:
     return min(2 * pause_seconds, _MAX_PAUSE_SECONDS)

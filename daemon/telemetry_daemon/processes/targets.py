@@ -1,4 +1,4 @@
-"""Loads targets: `package.module:attribute`, or `/folder/file.py:attribute` for a file outside the import path."""
+"""Loads the object that a target names: `package.module:attribute`, or `/folder/file.py:attribute` for a plugin's file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _MAX_TEXT_LENGTH = 500
 _MAX_MODULE_BYTES = 8 << 20
 
 
-class BrokenProtocolError(Exception):
+class PluginProtocolError(Exception):
     """A plugin violates the protocol for plugins. The text names each violation."""
 
 
-def load(target: str) -> Any:
+def load_target(target: str) -> Any:
     """Import the module of a target, and return the attribute. Raises any exception that the import raises."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
         if not hasattr(value, name):
-            raise BrokenProtocolError(f"{module} has no {attribute}")
+            raise PluginProtocolError(f"{module} has no {attribute}")
         value = getattr(value, name)
     return value
 
@@ -36,7 +36,7 @@ def in_one_line(error: BaseException) -> str:
         text = ""
     line = " ".join(f"{type(error).__name__}: {text}".split())[:_MAX_TEXT_LENGTH]
     trace = error.__traceback__
-    if trace is None or isinstance(error, BrokenProtocolError | ImportError | SyntaxError):
+    if trace is None or isinstance(error, PluginProtocolError | ImportError | SyntaxError):
         return line
     while trace.tb_next is not None:
         trace = trace.tb_next

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, launch
-from telemetry_daemon.processes.worker_link import GoneError, LateError, Link, OverflowingError
+from telemetry_daemon.processes.worker_process import AnswerTooLargeError, GoneError, LateError, WorkerProcess
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Answer, Ask, Question, answer_in, question_line
 from telemetry_parsers.model import Failure, Plain, Reason, State
@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call failed. `failure` is the resulting state of the source."""
+    """A call failed. `failure` is the state of the source after the call."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
@@ -57,11 +57,11 @@ class WorkerOverflowError(WorkerError):
 
 
 class WorkerFaultError(WorkerError):
-    """The code that the worker ran raised an exception, which the text describes. The worker continues."""
+    """The code in the worker raised an exception, which the text describes. The worker continues."""
 
 
 class Worker:
-    """Runs plugin or library code in one process. Thread-safe: calls wait for each other. `readers` maps readers to targets."""
+    """Runs plugin or library code in one process at a time. Thread-safe: calls wait for each other."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class Worker:
         self._call_lock = threading.Lock()
         self._closed = threading.Event()
         self._stopping = threading.Event()
-        self._link: Link | None = None
-        self._stuck: Link | None = None
+        self._process: WorkerProcess | None = None
+        self._stuck: WorkerProcess | None = None
         self._request_id = 0
         self._crashes = 0
         self._started_at = self._not_before = clock()
         self._last_error = ""
         self._last_error_type: type[WorkerError] = WorkerDiedError
-        # CPU time of all processes so far, including the running process until its last answer. Never decreases.
+        # The CPU time of all processes so far. That of the running process is known at its last answer. Never decreases.
         self.cpu_seconds = 0.0
 
     @property
     def pid(self) -> int | None:
         """Return the PID of the running worker."""
-        link = self._link
-        return None if link is None else link.pid
+        process = self._process
+        return None if process is None else process.pid
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -110,10 +110,10 @@ class Worker:
     @property
     def running_seconds(self) -> float:
         """Return how long the current process has been running, or 0 without a process."""
-        return 0.0 if self._link is None else self._clock() - self._started_at
+        return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
-        """Send a request and return the serialized result. Raises WorkerError. A call that is cancelled while it waits is not sent."""
+        """Send a request and return the serialized result. Raises WorkerError, also if cancelled before the request is sent."""
         until = time.monotonic() + deadline_seconds
         if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: another call has used the worker for {deadline_seconds:g} s")
@@ -122,7 +122,7 @@ class Worker:
             # Checked after `clear`: a caller that cancels later calls `stop`, which interrupts this call.
             if is_cancelled():
                 raise WorkerDiedError(f"{self.label}: the call was cancelled before it was sent")
-            return self._exchange(self._current_link(), request, until)
+            return self._exchange(self._current_process(), request, until)
         finally:
             self._call_lock.release()
 
@@ -131,8 +131,8 @@ class Worker:
         self._stopping.set()
         if self._call_lock.acquire(timeout=_CLOSE_SECONDS):
             try:
-                if self._link is not None:
-                    self._retire(self._link, self._link.stop)
+                if self._process is not None:
+                    self._retire(self._process, self._process.stop)
                 self._check_stuck()
             finally:
                 self._call_lock.release()
@@ -145,80 +145,82 @@ class Worker:
     def _interrupted(self) -> bool:
         return self._stopping.is_set() or self._closed.is_set()
 
-    def _current_link(self) -> Link:
+    def _current_process(self) -> WorkerProcess:
         if self._closed.is_set():
             raise WorkerDiedError(f"{self.label}: the worker is closed")
         stuck = self._check_stuck()
         if stuck is not None:
             raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit, its library or driver blocks it")
-        if self._link is None:
-            self._link = self._start()
+        if self._process is None:
+            self._process = self._start()
             self._started_at = self._clock()
-        return self._link
+        return self._process
 
-    def _check_stuck(self) -> Link | None:
+    def _check_stuck(self) -> WorkerProcess | None:
         if self._stuck is not None and self._stuck.is_gone():
             self._count_cpu_at_exit(self._stuck)
             self._stuck = None
         return self._stuck
 
-    def _start(self) -> Link:
+    def _start(self) -> WorkerProcess:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
             raise self._last_error_type(f"{self.label}: {self._last_error}; started again in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
         try:
-            return Link(self.label, self._launcher, environment, self._interrupted)
+            return WorkerProcess(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
             self._back_off(WorkerDiedError, f"{NOT_STARTED}: {error}")
             raise WorkerDiedError(f"{self.label}: {self._last_error}") from None
 
-    def _exchange(self, link: Link, request: Ask, until: float) -> Plain:
+    def _exchange(self, process: WorkerProcess, request: Ask, until: float) -> Plain:
         self._request_id += 1
         try:
             line = question_line(Question(self._request_id, max(0.0, until - time.monotonic()), request))
         except CodecError as error:
             raise WorkerFaultError(f"{self.label}: the request cannot be sent: {error}") from None
         try:
-            answer = self._decoded(link.exchange(line, until))
+            answer = self._decode(process.exchange(line, until))
         except LateError:
-            raise self._failure(link, WorkerTimeoutError, "the worker did not answer before the deadline") from None
-        except OverflowingError:
-            raise self._failure(link, WorkerOverflowError, "the worker's answer exceeded the limit") from None
+            raise self._kill_error(
+                process, WorkerTimeoutError, "the worker did not answer before the deadline"
+            ) from None
+        except AnswerTooLargeError:
+            raise self._kill_error(process, WorkerOverflowError, "the worker's answer exceeded the limit") from None
         except CodecError as error:
-            raise self._failure(link, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
+            raise self._kill_error(process, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
         except GoneError:
             if self._interrupted():
-                self._retire(link, link.kill)
+                self._retire(process, process.kill)
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
-            raise self._failure(link, WorkerDiedError, "") from None
+            raise self._kill_error(process, WorkerDiedError, "") from None
         self._crashes = 0
-        self._count_cpu(link, answer.cpu_seconds)
+        self._count_cpu(process, answer.cpu_seconds)
         if answer.error is None:
             return answer.result
         error_type = WorkerOverflowError if answer.error.reason == "too_much_output" else WorkerFaultError
         raise error_type(f"{self.label}: {answer.error.text}")
 
-    def _decoded(self, line: bytes) -> Answer:
+    def _decode(self, line: bytes) -> Answer:
         answer = answer_in(line)
         if answer.id != self._request_id:
             raise CodecError("id", f"expected {self._request_id}, found {answer.id}")
         return answer
 
-    def _failure(self, link: Link, error: type[WorkerError], text: str) -> WorkerError:
-        is_gone = self._retire(link, link.kill)
-        self._back_off(error, text or link.exit_description())
+    def _kill_error(self, process: WorkerProcess, error: type[WorkerError], text: str) -> WorkerError:
+        is_gone = self._retire(process, process.kill)
+        self._back_off(error, text or process.exit_description())
         if is_gone:
             return error(f"{self.label}: {self._last_error}")
-        return WorkerStuckError(f"{self.label}: {self._last_error}, and worker {link.pid} does not exit when killed")
+        return WorkerStuckError(f"{self.label}: {self._last_error}, and worker {process.pid} does not exit when killed")
 
-    def _retire(self, link: Link, end_process: Callable[[], bool]) -> bool:
+    def _retire(self, process: WorkerProcess, end_process: Callable[[], bool]) -> bool:
         is_gone = end_process()
-        self._link = None
+        self._process = None
         if is_gone:
-            self._count_cpu_at_exit(link)
+            self._count_cpu_at_exit(process)
         else:
-            self._stuck = link
+            self._stuck = process
         return is_gone
 
     def _back_off(self, error_type: type[WorkerError], text: str) -> None:
@@ -227,11 +229,11 @@ class Worker:
         self._not_before = self._clock() + min(2.0**self._crashes, _MAX_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)
 
-    def _count_cpu_at_exit(self, link: Link) -> None:
-        if link.exited is not None:
-            self._count_cpu(link, link.exited.cpu_seconds)
+    def _count_cpu_at_exit(self, process: WorkerProcess) -> None:
+        if process.exited is not None:
+            self._count_cpu(process, process.exited.cpu_seconds)
 
-    def _count_cpu(self, link: Link, cpu_seconds: float) -> None:
-        increase = max(0.0, cpu_seconds - link.counted_cpu_seconds)
+    def _count_cpu(self, process: WorkerProcess, cpu_seconds: float) -> None:
+        increase = max(0.0, cpu_seconds - process.counted_cpu_seconds)
         self.cpu_seconds += increase
-        link.counted_cpu_seconds += increase
+        process.counted_cpu_seconds += increase

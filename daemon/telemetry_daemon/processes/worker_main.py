@@ -1,4 +1,4 @@
-"""The main program of a worker, which answers requests until its input closes. To save memory, it does not import the model."""
+"""The main program of a worker: answers requests until its input closes. Does not import the model, to save memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.processes.targets import BrokenProtocolError, in_one_line, load
+from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, readout
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 
 if TYPE_CHECKING:
-    from telemetry_daemon.processes.parsing import Parsers
+    from telemetry_daemon.processes.parsing import ParserRunner
     from telemetry_parsers.model import Plain
 
-# If the daemon has been killed, the kernel kills a hung worker this many seconds after the deadline of its call.
+# The kernel kills a hung worker this many seconds after the deadline of its call, in case the daemon was killed before.
 _ALARM_MARGIN_SECONDS = 5
 
 
@@ -27,20 +27,19 @@ class RequestHandler:
     """Performs requests, and keeps the loaded parsers and open library readers by target."""
 
     def __init__(self) -> None:
-        self._parsers: Parsers | None = None
+        self._parser_runner: ParserRunner | None = None
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, request: dict[str, Plain]) -> Plain:
         """Perform a serialized request, and return the serialized result. `worker_wire.py` defines the requests."""
         if request["ask"]["kind"] == "read":
             return self._read(request["ask"])
-        if self._parsers is None:
-            from telemetry_daemon.processes.parsing import (
-                Parsers,
-            )  # imports the model, which only a plugin's worker needs
+        if self._parser_runner is None:
+            # Imports the model, which only a plugin's worker needs.
+            from telemetry_daemon.processes.parsing import ParserRunner
 
-            self._parsers = Parsers()
-        return self._parsers.perform(request)
+            self._parser_runner = ParserRunner()
+        return self._parser_runner.perform(request)
 
     def close(self) -> None:
         """Close all library readers."""
@@ -56,20 +55,20 @@ class RequestHandler:
                 return readout(_read_files(request, message["root"]))
         except ReaderRefusal as refusal:
             return readout(failed=failure(refusal.state, refusal.reason, refusal.text))
-        raise BrokenProtocolError("a worker cannot run commands")
+        raise PluginProtocolError("a worker cannot run commands")
 
     def _call_library(self, target: str, calls: Sequence[str]) -> list[Plain]:
         if target not in self._readers:
-            reader: Any = load(target)
+            reader: Any = load_target(target)
             self._readers[target] = reader
             self._call_reader(target, reader.open)
         answers = self._call_reader(target, self._readers[target].read, tuple(calls))
         if not isinstance(answers, Mapping):
-            raise BrokenProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
+            raise PluginProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
         return [_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
-        """Call a function of a reader. If it raises, close the reader, which the next poll reopens."""
+        """Call a function of a reader. After an exception, close the reader. The next poll opens it again."""
         try:
             return function(*arguments)
         except BaseException:
@@ -98,7 +97,7 @@ def serve(requests: int, answers: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer requests from the descriptor in the last argument. The other arguments name the worker in the output of `ps`."""
+    """Answer requests from the descriptor that the last argument names. The other arguments are for the output of `ps`."""
     requests = int(arguments[-1])
     os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
     _default_signals()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.processes.short_lived import NoAnswerError, ask
+from telemetry_daemon.processes.short_lived import NoAnswerError, run_command
 from telemetry_daemon.readers.base import Reader, ReadStart, Targets
 from telemetry_parsers.bounds import MAX_PROCESSES
 from telemetry_parsers.dataclass import dataclass, replace
@@ -191,7 +191,7 @@ class UserNames:
     def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
-                text = ask(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
+                text = run_command(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
             else:  # the users of the node, not of the container
                 text = read_file(f"{self._root}/etc/passwd", _MAX_PASSWD_BYTES).decode(errors="replace")
         except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
-from telemetry_daemon.processes.supervise import Limits, Pipes, Run, reap_group, supervise
+from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, LaunchRequest, Process, launch
+from telemetry_daemon.processes.supervise import OutputPipes, RunLimits, RunResult, reap_group, supervise
 from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_daemon.readers.tool_lock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tool_path import ToolSearch
@@ -30,7 +30,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}
-# `close` may take a second in all, including the waits after SIGTERM and SIGKILL: see Limits.
+# `close` may take a second in all, including the waits after SIGTERM and SIGKILL: see RunLimits.
 _CLOSE_SECONDS = 0.9
 # Failures that may concern a single target, so the other targets are still read.
 _TARGET_FAILURES = ("killed", "too_much_output")
@@ -61,7 +61,7 @@ class _PlannedRun:
 
     line: str
     target: str
-    launch: Launch
+    launch: LaunchRequest
     lock: HeldLock
 
 
@@ -90,13 +90,13 @@ class CommandReader:
         *,
         environment: Mapping[str, str] | None = None,
         launcher: Launcher = launch,
-        limits: Limits | None = None,
+        limits: RunLimits | None = None,
     ) -> None:
         self._source = source
         self._path = path
         self._environment = _tool_environment(os.environ if environment is None else environment)
         self._launch = launcher
-        self._limits = limits or Limits()
+        self._limits = limits or RunLimits()
         self._locks = ToolLocks(lock_directory, source)
         self._chooser = CommandLineChooser()
         self._read_lock = threading.Lock()
@@ -190,7 +190,7 @@ class CommandReader:
         if leftover is None:
             return
         # Read its output, so that the process does not block on a full pipe.
-        Pipes(leftover.process.stdout, leftover.process.stderr, 0).read(0)
+        OutputPipes(leftover.process.stdout, leftover.process.stderr, 0).read(0)
         if not reap_group(leftover.process, 0.0):
             raise _PollFailedError(leftover.failure())
         if not leftover.is_cpu_counted:
@@ -237,7 +237,7 @@ class CommandReader:
         self, request: Command, choice: ChosenCommand, target: str, line: tuple[str, ...], lock: HeldLock
     ) -> _PlannedRun:
         inherited = () if lock.descriptor is None else (lock.descriptor,)
-        launch_request = Launch(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
+        launch_request = LaunchRequest(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
     def _run(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
@@ -281,7 +281,7 @@ def _not_found_failure(request: Command, search: ToolSearch) -> Failure:
     return Failure("missing", None, search.missing_text(request.alternatives[0][0]))
 
 
-def _is_abandoned(run: Run, request: Command) -> bool:
+def _is_abandoned(run: RunResult, request: Command) -> bool:
     return request.on_deadline == "abandon" and run.cause in ("timeout", "closed")
 
 

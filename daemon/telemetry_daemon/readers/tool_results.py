@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from telemetry_daemon.processes.process import signal_name
-from telemetry_daemon.processes.supervise import Limits, Run
+from telemetry_daemon.processes.supervise import RunLimits, RunResult
 from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Command, Failure, Output, Reason
@@ -23,7 +23,7 @@ def failed(reason: Reason, text: str) -> Failure:
     return Failure("failed", reason, text)
 
 
-def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure | None:
+def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
     """Return why a run has no output to parse, or None if the tool exited by itself. Its exit status may be any."""
     if run.cause == "exited":
         status = run.exited.status if run.exited else None
@@ -60,13 +60,13 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
     return failed("internal", text)
 
 
-def output_of(run: Run, line: str, target: str) -> Output:
+def output_of(run: RunResult, line: str, target: str) -> Output:
     """Return the output of a run. If the output was cut, its incomplete last line is removed."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
     return Output(line, target, _text(stdout), _text(run.stderr), run.exited.status if run.exited else None)
 
 
-def diagnostic_output(run: Run, line: str, target: str) -> Output:
+def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
     """Return the beginning of a failed run's output. It is kept for diagnosis, and never parsed."""
     return Output(
         line,
@@ -77,7 +77,7 @@ def diagnostic_output(run: Run, line: str, target: str) -> Output:
     )
 
 
-def failed_output(run: Run, line: str, target: str, failure: Failure) -> Output:
+def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
     """Return an output for a target whose run failed: its stderr is the failure's text, and its stdout is empty."""
     return Output(line, target, "", failure.text, run.exited.status if run.exited else None)
 

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from telemetry_daemon.guarded.gzip_reader import zlib
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.guarded.packing import zlib
 from telemetry_daemon.masking.mask import Mask, names_here
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
+from telemetry_daemon.plugins.loading import load_parsers
+from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.recordings.parsed_captures import CaptureParser
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
 from telemetry_daemon.state import flights
@@ -75,7 +75,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     """Return the captures as masked lines. The newest are masked first, so that only old captures are lost on a timeout."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
-    with load(find(request.parser_paths)) as loaded:
+    with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
         for report in filter(None, map(parser.parse, _captures(members))):
             mask.learn(report)  # including the captures that are dropped later

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from telemetry_daemon.guarded.packing import GZIP, zlib
+from telemetry_daemon.guarded.gzip_reader import GZIP, zlib
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.captures import CodecError, capture_line
 from telemetry_parsers.dataclass import dataclass

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO, final
 
 from telemetry_daemon.guarded import folders, named
-from telemetry_daemon.guarded.packing import GZIP, is_packed
+from telemetry_daemon.guarded.gzip_reader import GZIP, is_gzip
 from telemetry_daemon.recordings.parsed_captures import CaptureParser
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote import control_socket as control
@@ -191,24 +191,24 @@ class _LineFile:
             self._claim.close()
 
 
-def _claim_file(path: Path) -> named.Claim:
+def _claim_file(path: Path) -> named.FileNameLock:
     try:
-        claim = named.Claim(path)
+        claim = named.FileNameLock(path)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another process is recording to this file", str(path)) from None
-    if _is_recording(claim.head(_HEAD_BYTES)):
+    if _is_recording(claim.first_bytes(_HEAD_BYTES)):
         return claim
     claim.close()
     raise OSError(errno.EINVAL, "the existing file is not a recording", str(path))
 
 
-def _is_recording(head: bytes) -> bool:
+def _is_recording(first_bytes: bytes) -> bool:
     """Return whether a file that begins with these bytes may be replaced: it is empty or a recording."""
     try:
-        unpacked = zlib.decompressobj(GZIP).decompress(head) if is_packed(head) else head
+        unpacked = zlib.decompressobj(GZIP).decompress(first_bytes) if is_gzip(first_bytes) else first_bytes
     except zlib.error:  # not written by a recorder
         return False
-    is_empty = not unpacked and len(head) < _HEAD_BYTES
+    is_empty = not unpacked and len(first_bytes) < _HEAD_BYTES
     return is_empty or CAPTURE_SCHEMA.encode() in unpacked
 
 

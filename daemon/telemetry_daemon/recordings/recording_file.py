@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from telemetry_daemon.guarded.packing import Unpacked, is_packed
+from telemetry_daemon.guarded.gzip_reader import GzipReader, is_gzip
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_from_plain, decode_line
 from telemetry_parsers.dataclass import dataclass, field
@@ -88,7 +88,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     """Yield the captures of a stream. Record the lines that are skipped in `damage`."""
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
-    packed = Unpacked(stream) if is_packed(head) else None
+    packed = GzipReader(stream) if is_gzip(head) else None
     lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
     number = invalid_count = 0
     while line := lines.readline(MAX_LINE_BYTES + 1):

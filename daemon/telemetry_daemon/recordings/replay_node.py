@@ -88,7 +88,7 @@ class ReplayNode(Node):
         """Return no sources, because a replay polls no source."""
         return []
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
+    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
         """Start playing the recording into the store."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})

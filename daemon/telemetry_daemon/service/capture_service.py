@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.guarded.packing import GZIP, zlib
+from telemetry_daemon.guarded.gzip_reader import GZIP, zlib
 from telemetry_daemon.recordings.alarms import Alarm, AlarmDetector, FlightFilePolicy, Severity
 from telemetry_daemon.recordings.flight_recorder import FlightFileWriter, FlightRecorder
 from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine, RecentCaptures

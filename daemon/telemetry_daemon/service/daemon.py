@@ -201,7 +201,7 @@ class Service:
         self._set_daemon_metrics()
         self._configure_capture_service()
         sources = self._node.sources(self._settings)
-        self._node.play(self._store, self._history, sources)
+        self._node.start_data(self._store, self._history, sources)
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, partial(self._history.end_slots, self._store.snapshot))
         self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)

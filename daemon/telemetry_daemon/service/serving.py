@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.config.child import Check, load_in_child
 from telemetry_daemon.config.inputs import ConfigInputs, inputs_hash
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.plugins.loading import ParserSet, load
+from telemetry_daemon.plugins.loading import ParserSet, load_parsers
 from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
 from telemetry_daemon.service.daemon import Service, ServiceArguments
@@ -60,7 +60,7 @@ def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
     checked = check.result()
     settings = checked.settings
     log.setup(settings.log.level, settings.log.format)
-    loaded = load(checked.candidates)
+    loaded = load_parsers(checked.candidates)
     for failure in loaded.failures:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)

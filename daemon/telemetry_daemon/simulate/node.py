@@ -33,7 +33,7 @@ _PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
-    """A node with simulated sources. Its clock starts `past_seconds` behind, and `play` advances it to the present."""
+    """A node with simulated sources. Its clock starts `past_seconds` behind, and `start_data` advances it to the present."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class DemoNode(Node):
         reader_of = {poll.name: reader for poll in parser.polls}
         return Source(parser, reader_of, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
-    def play(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
+    def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
         """Fill the store and the history as if these sources had been polled during the past."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:

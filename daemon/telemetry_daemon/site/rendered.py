@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from telemetry_daemon.guarded.packing import GZIP
-from telemetry_daemon.guarded.packing import zlib as _zlib
+from telemetry_daemon.guarded.gzip_reader import GZIP
+from telemetry_daemon.guarded.gzip_reader import zlib as _zlib
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 

@@ -78,7 +78,7 @@ def main() -> int:
 def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks:
     request = json.dumps({"settings": asdict(settings), "names": list(names)})
     try:
-        result = short_lived.ask(short_lived.command_for(__name__), request, _DEADLINE_SECONDS)
+        result = short_lived.run_command(short_lived.command_for(__name__), request, _DEADLINE_SECONDS)
     except short_lived.NoAnswerError as error:
         raise RankTableError(f"could not be read: {error}") from error
     if result.status != exits.OK:

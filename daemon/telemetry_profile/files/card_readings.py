@@ -157,8 +157,8 @@ def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
 
 def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
     """Return each card's samples in a recording. Sources are merged as in the daemon. Raise RecordingError or CommandError."""
-    from telemetry_daemon.plugins.loading import load
-    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.plugins.loading import load_parsers
+    from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
     from telemetry_daemon.recordings.survey import Survey, placed_captures
     from telemetry_daemon.state.store import Store
@@ -170,7 +170,7 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
     monotonic = wall = 0.0
     clock = Clock(lambda: monotonic, lambda: wall)
     store = Store("", clock)
-    with load(find(())) as loaded:
+    with load_parsers(find_parsers(())) as loaded:
         store_feed = StoreFeed(store, clock, parsers_by_source(survey, loaded), survey.intervals())
         store_feed.add_sources()
         for placed in placed_captures(recording):

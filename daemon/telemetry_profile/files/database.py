@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from telemetry_daemon.guarded.folders import temporary_file
-from telemetry_daemon.guarded.packing import Unpacked, is_packed
+from telemetry_daemon.guarded.gzip_reader import GzipReader, is_gzip
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import NotReadError, Schema
@@ -80,7 +80,7 @@ class Database:
 def open_database(path: Path, seconds: float) -> Iterator[Database]:
     """Yield the tables of a database, which may be compressed with gzip. Raise OSError or NotReadError."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
-        packed = is_packed(stream.read(2))
+        packed = is_gzip(stream.read(2))
         stream.seek(0)
         if packed:
             with temporary_file() as copy:
@@ -140,7 +140,7 @@ def _journal_problems(path: Path) -> list[Problem]:
 
 
 def _unpack(stream: BinaryIO, target: BinaryIO) -> None:
-    unpacked = Unpacked(stream)
+    unpacked = GzipReader(stream)
     size = 0
     buffer = bytearray(_PIECE_BYTES)
     while count := unpacked.readinto(buffer):

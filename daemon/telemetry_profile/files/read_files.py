@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import BinaryIO
 
-from telemetry_daemon.guarded.packing import Unpacked, is_packed
+from telemetry_daemon.guarded.gzip_reader import GzipReader, is_gzip
 from telemetry_daemon.guarded.reading import open_file
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import (
@@ -245,17 +245,17 @@ def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
 @contextlib.contextmanager
 def _open_content(path: str) -> Iterator[_Content]:
     with os.fdopen(open_file(path), "rb") as stream:
-        packed = is_packed(stream.read(2))
+        packed = is_gzip(stream.read(2))
         stream.seek(0)
-        yield _Content(Unpacked(stream) if packed else stream)
+        yield _Content(GzipReader(stream) if packed else stream)
 
 
 class _Content(io.BufferedReader):
     """The unpacked content of a file."""
 
-    def __init__(self, raw: Unpacked | BinaryIO) -> None:
-        super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # Unpacked has the methods of a raw stream
-        self._unpacked = raw if isinstance(raw, Unpacked) else None
+    def __init__(self, raw: GzipReader | BinaryIO) -> None:
+        super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # GzipReader has the methods of a raw stream
+        self._unpacked = raw if isinstance(raw, GzipReader) else None
 
     @property
     def damage(self) -> str:

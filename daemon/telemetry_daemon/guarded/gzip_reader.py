@@ -1,9 +1,9 @@
-"""Decompression of gzip data with the fastest available zlib. Damaged data are read up to the damage."""
+"""Decompresses gzip data with the fastest available zlib. Damaged data are read up to the damage."""
 
 from __future__ import annotations
 
 import io
-import zlib as standard_zlib  # unlike isal, accepts single bytes, and so reads up to a damaged byte
+import zlib as standard_zlib  # unlike isal, this module can decompress byte by byte, up to a damaged byte
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -17,24 +17,24 @@ __all__ = ["GZIP", "zlib"]
 # The `wbits` of zlib for a gzip header and trailer.
 GZIP = 31
 _MAGIC = b"\x1f\x8b"
-_PACKED_BYTES = 1 << 18
+_COMPRESSED_CHUNK_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
-# The limits against decompression bombs. Real traces compress ten to fifty times, a bomb a thousand times.
-MAX_TIMES, ALLOWED_BYTES = 250, 1 << 30
+# The limits against decompression bombs. Real traces shrink to a tenth or a fiftieth, bombs to a thousandth.
+MAX_RATIO, ALLOWED_BYTES = 250, 1 << 30
 
 
-class Unpacked(io.RawIOBase):
+class GzipReader(io.RawIOBase):
     """Decompresses the gzip members of a stream. `damage` says why the data ended early, or is empty."""
 
-    def __init__(self, packed: BinaryIO) -> None:
+    def __init__(self, compressed: BinaryIO) -> None:
         super().__init__()
         self.damage = ""
-        self._packed = packed
+        self._compressed = compressed
         self._inflate = zlib.decompressobj(GZIP)
         self._pending = b""
         self._output_bytes = self._read_bytes = 0
-        # Where the stream begins; and where the current member begins in the data read and in the output.
-        self._begin = packed.tell()
+        # The offsets at which the stream begins, and at which the current member begins in the input and in the output.
+        self._begin = compressed.tell()
         self._member_read = self._member_output = 0
         self._recovered, self._later_damage = b"", ""
         self._is_at_end = False
@@ -49,16 +49,16 @@ class Unpacked(io.RawIOBase):
             piece = self._read_piece(len(buffer))
             if piece:
                 self._output_bytes += len(piece)
-                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MAX_TIMES * self._read_bytes:
-                    self._stop(f"it unpacks to more than {MAX_TIMES} times its size")
+                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MAX_RATIO * self._read_bytes:
+                    self._stop(f"it unpacks to more than {MAX_RATIO} times its size")
                     return 0
                 buffer[: len(piece)] = piece
                 return len(piece)
         return 0
 
-    def _read_piece(self, most: int) -> bytes:
+    def _read_piece(self, max_bytes: int) -> bytes:
         if self._recovered:
-            piece, self._recovered = self._recovered[:most], self._recovered[most:]
+            piece, self._recovered = self._recovered[:max_bytes], self._recovered[max_bytes:]
             return piece
         if self._later_damage:
             self._stop(self._later_damage)
@@ -68,28 +68,28 @@ class Unpacked(io.RawIOBase):
                 self._begin_member()
                 return b""
             if not self._pending:
-                self._pending = self._read_packed()
+                self._pending = self._read_compressed()
                 if not self._pending:
                     self._stop("it is cut off: the end of the packed data is missing")
                     return b""
-            unpacked: bytes = self._inflate.decompress(self._pending, min(most, _PIECE_BYTES))
+            data: bytes = self._inflate.decompress(self._pending, min(max_bytes, _PIECE_BYTES))
             self._pending = self._inflate.unconsumed_tail
         except zlib.error as error:  # type: ignore[misc]  # isal has no types
             self._recovered, self._later_damage = self._data_before_damage(), f"its packed data are damaged ({error})"
             return b""
-        return unpacked
+        return data
 
-    def _read_packed(self) -> bytes:
-        packed = self._packed.read(_PACKED_BYTES)
-        self._read_bytes += len(packed)
-        return packed
+    def _read_compressed(self) -> bytes:
+        compressed = self._compressed.read(_COMPRESSED_CHUNK_BYTES)
+        self._read_bytes += len(compressed)
+        return compressed
 
     def _data_before_damage(self) -> bytes:
-        """Return the intact data before a damaged byte, which the fast decoder drops together with the damaged piece."""
-        self._packed.seek(self._begin + self._member_read)
+        """Return the data between the last output and a damaged byte. The fast decoder drops these data."""
+        self._compressed.seek(self._begin + self._member_read)
         skip, data = self._output_bytes - self._member_output, bytearray()
         try:
-            for piece in _unpacked_slowly(self._packed, skip):
+            for piece in _decompress_slowly(self._compressed, skip):
                 data += piece[skip:]
                 skip = max(0, skip - len(piece))
                 if len(data) >= _PIECE_BYTES:
@@ -100,13 +100,13 @@ class Unpacked(io.RawIOBase):
 
     def _begin_member(self) -> None:
         """Start the next member, or end at the padding after the last member."""
-        packed = self._inflate.unused_data or self._read_packed()
-        packed = packed.lstrip(b"\0")
-        if not packed:
+        compressed = self._inflate.unused_data or self._read_compressed()
+        compressed = compressed.lstrip(b"\0")
+        if not compressed:
             self._is_at_end = True
-        elif packed.startswith(_MAGIC[: len(packed)]):
-            self._inflate, self._pending = zlib.decompressobj(GZIP), packed
-            self._member_read, self._member_output = self._read_bytes - len(packed), self._output_bytes
+        elif compressed.startswith(_MAGIC[: len(compressed)]):
+            self._inflate, self._pending = zlib.decompressobj(GZIP), compressed
+            self._member_read, self._member_output = self._read_bytes - len(compressed), self._output_bytes
         else:
             self._stop("data that is not gzip follows")
 
@@ -114,10 +114,10 @@ class Unpacked(io.RawIOBase):
         self.damage, self._is_at_end = damage, True
 
 
-def _unpacked_slowly(packed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
-    """Yield the data of a member: `fast_bytes` in large pieces, then byte by byte. Raises zlib.error at a damaged byte."""
+def _decompress_slowly(compressed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
+    """Yield the data of a member: the first `fast_bytes` in large pieces, the rest byte by byte. Raises zlib.error at damage."""
     inflate = standard_zlib.decompressobj(GZIP)
-    while not inflate.eof and (pending := packed.read(_PACKED_BYTES)):
+    while not inflate.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
         while pending and fast_bytes:
             piece = inflate.decompress(pending, min(fast_bytes, _PIECE_BYTES))
             fast_bytes -= len(piece)
@@ -127,6 +127,6 @@ def _unpacked_slowly(packed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
             yield inflate.decompress(pending[position : position + 1])
 
 
-def is_packed(head: bytes) -> bool:
+def is_gzip(head: bytes) -> bool:
     """Return whether these first bytes of a file are those of gzip data."""
     return head.startswith(_MAGIC)

@@ -1,4 +1,4 @@
-"""Decides which polls run early because the answer of another poll shows that their results are outdated."""
+"""Decides which polls run early because the report of another poll shows that their results are outdated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import attrgetter
 
 from telemetry_daemon.polling import poll_intervals
-from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.source import PollOutcome, Source
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
@@ -19,7 +19,7 @@ _identity_of: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uui
 
 
 class EarlyPolls:
-    """Remembers each poll's newest device list, and selects polls to run early. Polls that never answered are due anyway."""
+    """Remembers the last device list of each poll, and selects polls to run early. Polls that never ran are due anyway."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -27,14 +27,14 @@ class EarlyPolls:
         self._listed: dict[tuple[str, str], list[_Identity]] = {}
 
     def polls_after(
-        self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
+        self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
-        """Yield the polls that must run at once after this answer, each with its source's name."""
-        devices_changed = poll.lists_devices and self._devices_changed((source.name, poll.name), answer.report)
+        """Yield the polls that must run at once after this outcome of a poll, each with the name of its source."""
+        devices_changed = poll.lists_devices and self._devices_changed((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
             yield from self._lists_of_other_sources(source, sources)
-        if poll.lists_devices and answer.result.state == "ok":
+        if poll.lists_devices and outcome.result.state == "ok":
             yield from self._polls_without_device(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:
@@ -43,7 +43,7 @@ class EarlyPolls:
             self._listed.pop((source.name, poll.name), None)
 
     def _devices_changed(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Return whether the devices differ from the poll's previous list. If so, an index may refer to another device now."""
+        """Return whether the devices differ from the poll's previous list, so that an index may refer to another device now."""
         if report is None:
             return False
         devices = list(map(_identity_of, report.devices))
@@ -57,7 +57,7 @@ class EarlyPolls:
                 yield source.name, other
 
     def _lists_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls for device lists of the vendor's other sources. An outdated list would keep a lost card and its readings."""
+        """Yield the polls that list devices in the vendor's other sources, whose outdated lists would keep a lost card."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield polls that had no device to run for, in the vendor's sources that do not list devices themselves."""
+        """Yield the vendor's polls that found no device to run for, in sources that get the devices from other sources."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

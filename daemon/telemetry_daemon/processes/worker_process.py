@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from telemetry_daemon.processes.process import Exited, Launch, Launcher, signal_name
-from telemetry_daemon.processes.supervise import Limits, reap_group, terminate, wait_for
+from telemetry_daemon.processes.process import ExitInfo, Launcher, LaunchRequest, signal_name
+from telemetry_daemon.processes.supervise import RunLimits, reap_group, terminate, wait_for
 from telemetry_parsers.codec.worker_answer import LIMIT_BYTES
 
 # These times add up to less than a second. The worker may use half a second to close its libraries.
-_LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.25)
+_LIMITS = RunLimits(grace_seconds=0.2, kill_seconds=0.25)
 _EXIT_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
@@ -31,22 +31,22 @@ class GoneError(Exception):
     """The worker exited, or the exchange was interrupted."""
 
 
-class OverflowingError(Exception):
+class AnswerTooLargeError(Exception):
     """The answer of the worker exceeds the limit."""
 
 
-class Link:
-    """A started worker process, for use by one thread. An exchange ends when `interrupted` returns True."""
+class WorkerProcess:
+    """A started worker process, for use by one thread at a time. An exchange ends early when `interrupted` returns True."""
 
     def __init__(
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
     ) -> None:
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
-        arguments = (*_flags(), "-m", "telemetry_daemon.processes.worker_main", label, str(read_end))
+        arguments = (*_path_flags(), "-m", "telemetry_daemon.processes.worker_main", label, str(read_end))
         with contextlib.ExitStack() as on_error:
             on_error.callback(os.close, write_end)
             try:
-                self._process = launcher(Launch(sys.executable, arguments, environment, (read_end,)))
+                self._process = launcher(LaunchRequest(sys.executable, arguments, environment, (read_end,)))
             finally:
                 os.close(read_end)
             on_error.pop_all()
@@ -65,7 +65,7 @@ class Link:
         return self._process.pid
 
     @property
-    def exited(self) -> Exited | None:
+    def exited(self) -> ExitInfo | None:
         """Return how the process exited, or None if it is still running."""
         return self._process.reap() if self._process.has_exited() else None
 
@@ -76,7 +76,7 @@ class Link:
         return f"the worker {_exit_text(self.exited) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, until: float) -> bytes:
-        """Send a line, and return the answer. Raises LateError at the monotonic time `until`, or GoneError, OverflowingError."""
+        """Send a line, and return the answer. Raises LateError at the monotonic time `until`, GoneError, AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._requests, select.POLLOUT)
@@ -96,7 +96,7 @@ class Link:
                     return answer
 
     def stop(self) -> bool:
-        """Close the worker's input so that it exits, and kill it if it does not. Return whether its processes are gone."""
+        """Close the worker's input, and kill the worker if it does not exit then. Return whether its processes are gone."""
         self._close_requests()
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return self.kill()
@@ -136,7 +136,7 @@ class Link:
             raise self._exit_error() from None
 
     def _exit_error(self) -> GoneError:
-        """Return the error for a closed pipe, after waiting for the exit: the pipes close slightly before it."""
+        """Return the error for a closed pipe. First wait for the exit of the process, which follows shortly."""
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return GoneError()
 
@@ -146,7 +146,7 @@ class Link:
             raise self._exit_error()
         self._received += chunk
         if len(self._received) > LIMIT_BYTES:
-            raise OverflowingError
+            raise AnswerTooLargeError
         if b"\n" not in chunk:
             return None
         answer, _, remainder = bytes(self._received).partition(b"\n")
@@ -170,12 +170,12 @@ class Link:
             os.close(self._requests)
 
 
-def _flags() -> tuple[str, ...]:
+def _path_flags() -> tuple[str, ...]:
     """Return the flags of this interpreter that affect its import path. The worker gets the same flags."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 
-def _exit_text(exited: Exited | None) -> str:
+def _exit_text(exited: ExitInfo | None) -> str:
     if exited is None or exited.status is None:
         return "exited"
     if exited.status >= 0:
