@@ -185,8 +185,8 @@ def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text:
 
 
 def _normalized_key(name: str, shape: CardListShape) -> str:
-    bare = " ".join(name.lower().split())
-    return shape.ignored_suffix.sub("", bare) if shape.ignored_suffix else bare
+    normalized = " ".join(name.lower().split())
+    return shape.ignored_suffix.sub("", normalized) if shape.ignored_suffix else normalized
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")

@@ -155,8 +155,8 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
         return ()
     fields = [(match[1].lower(), match[2] or "") for match in matches if match]
     names = {name for name, _ in fields}
-    expected = [name for name in names if name in query.fields or name in query.ignored]
-    has_known_fields = any("." in name for name in expected) or len(expected) == len(names)
+    known_names = [name for name in names if name in query.fields or name in query.ignored]
+    has_known_fields = any("." in name for name in known_names) or len(known_names) == len(names)
     return fields if has_known_fields and names.intersection(_IDENTITY_FIELDS) else ()
 
 

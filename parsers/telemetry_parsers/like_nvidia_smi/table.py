@@ -63,9 +63,9 @@ def is_table(line: Line, shape: CardTableShape) -> bool:
 
 def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
     """Add the cards and their processes to the draft."""
-    below = read_cards(lines, shape, draft)
+    process_lines = read_cards(lines, shape, draft)
     if shape.lists_processes:
-        read_processes(below, draft)
+        read_processes(process_lines, draft)
 
 
 def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
@@ -200,18 +200,18 @@ def _add_row(state: _ScanState, line: Line) -> None:
 def _wrapped_model(state: _ScanState, line: Line) -> str:
     """Return the text of a line that only continues a long model name; empty for any other line."""
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
-    filled = [position for position, cell in enumerate(cells) if cell.strip()]
+    filled_positions = [position for position, cell in enumerate(cells) if cell.strip()]
     first_readers = state.headings[0]
     if (
         not line.ended
-        or len(filled) != 1
-        or filled[0] >= len(first_readers)
+        or len(filled_positions) != 1
+        or filled_positions[0] >= len(first_readers)
         or len(cells) < len(first_readers)
         or _fits_headings(state, line, len(state.rows))
     ):
         return ""
-    reader = first_readers[filled[0]]
-    return cells[filled[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
+    reader = first_readers[filled_positions[0]]
+    return cells[filled_positions[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
 
 
 def _fits_headings(state: _ScanState, line: Line, number: int) -> bool:
@@ -223,7 +223,7 @@ def _read_row(state: _ScanState, line: Line, number: int) -> _Row:
     readers = state.headings[number]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
-    cells, truncated = (cells, []) if is_complete else (cells[:-1], cells[-1:])
+    cells, truncated_cells = (cells, []) if is_complete else (cells[:-1], cells[-1:])
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
     row: _Row = []
@@ -232,7 +232,7 @@ def _read_row(state: _ScanState, line: Line, number: int) -> _Row:
             row.append((reader, []))
         else:
             row.append((reader, reader.read(cell) if reader else None))
-    for reader, cell in zip(readers[len(cells) :], truncated, strict=False):
+    for reader, cell in zip(readers[len(cells) :], truncated_cells, strict=False):
         row.append((reader, reader.read_start(cell) if reader else []))
     return row
 

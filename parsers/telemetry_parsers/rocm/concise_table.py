@@ -376,6 +376,6 @@ def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
     has_use = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)
-    use, memory = (texts.get(key, "N/A" if has_use else "") for key in _USE_KEYS)
-    if is_hy_smi and use == "N/A" and memory in ("0%", "0.0%"):
+    utilization, memory = (texts.get(key, "N/A" if has_use else "") for key in _USE_KEYS)
+    if is_hy_smi and utilization == "N/A" and memory in ("0%", "0.0%"):
         entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _USE_KEYS[1] else entry for entry in entries]

@@ -85,8 +85,8 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)
-    numbered = enumerate(stacks[:_MAX_STACKS])
-    return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered)
+    numbered_stacks = enumerate(stacks[:_MAX_STACKS])
+    return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered_stacks)
 
 
 # Editors and web pages add a byte order mark and blanks. Some versions of hy-smi add a column for the time.
@@ -144,13 +144,13 @@ def _rejoin_cells(cells: list[str], count: int) -> list[str]:
     """Join cells that were split at an unquoted comma, as in `Co., Ltd.`, if the row then has `count` cells."""
     if len(cells) <= count:
         return cells
-    rejoined: list[str] = []
+    joined_cells: list[str] = []
     for cell in cells:
-        if rejoined and cell.startswith(" "):
-            rejoined[-1] += f",{cell}"
+        if joined_cells and cell.startswith(" "):
+            joined_cells[-1] += f",{cell}"
         else:
-            rejoined.append(cell)
-    return rejoined if len(rejoined) == count else cells
+            joined_cells.append(cell)
+    return joined_cells if len(joined_cells) == count else cells
 
 
 def _csv_cells(text: str) -> list[str]:

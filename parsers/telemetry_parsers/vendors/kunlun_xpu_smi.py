@@ -126,7 +126,6 @@ def _is_field_row(line: Line) -> bool:
 
 
 def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the cards to the draft."""
     for line in lines:
         text = line.text.strip()[:_MAX_LINE_LENGTH]
         if not text:

@@ -237,12 +237,12 @@ def _read_document(text: ToolText, draft: Draft) -> bool:
     if '"attached_gpus"' not in json_text:
         return False
     json = find_documents(json_text, OBJECTS)
-    complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
-    for document in complete:
+    complete_documents = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    for document in complete_documents:
         _store_document(cast("dict[str, Any]", document.value), draft)
     if json.fault:
         draft.complain("JSON", broken_document(json.fault))
-    draft.problems += json.problems(complete)
+    draft.problems += json.problems(complete_documents)
     return bool(json.documents)
 
 
@@ -272,7 +272,6 @@ def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
 
 
 def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
-    """Return the text at the end of a path."""
     value: Any = item
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

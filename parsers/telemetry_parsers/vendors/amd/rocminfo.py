@@ -49,7 +49,7 @@ ISA = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# The headings of an agent's blocks. `Cache Info` starts no block, because more of the agent's own keys follow it.
+# The headings of an agent's blocks. `Cache Info` is not one of them, because more of the agent's own keys follow it.
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())

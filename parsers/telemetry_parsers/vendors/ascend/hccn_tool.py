@@ -149,7 +149,6 @@ class _AnswerReader:
     keys: set[str] = field(default_factory=set)
 
     def read_line(self, line: Line) -> None:
-        """Read one line."""
         prefix = _DEVICE_PREFIX.match(line.text)
         self.device = int(prefix[1]) if prefix else self.device
         text = (line.text[prefix.end() :] if prefix else line.text).strip()
@@ -231,7 +230,7 @@ class _AnswerReader:
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the device of the output, and report the readings that are missing from the output for these flags."""
+        """Set the device, and report readings that are missing although the tool prints them for these flags."""
         if self.device is not None:
             self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has(_DEVICE_KEY) else []

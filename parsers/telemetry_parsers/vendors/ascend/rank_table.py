@@ -76,23 +76,23 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return this node's ranks. Its server is named `server_name`, has one of the node's names, or is the only one."""
+    """Return the ranks of this node's server: `server_name`, or one with a name of the node, or the only server."""
     servers = table.servers
     if server_name:
-        matching = [server for server in servers if server_name in (server.id, *server.names)]
+        matching_servers = [server for server in servers if server_name in (server.id, *server.names)]
     else:
         lower = {name.lower() for name in names}
-        matching = [
+        matching_servers = [
             server for server in servers if not lower.isdisjoint(name.lower() for name in (server.id, *server.names))
         ]
-        matching = matching or (list(servers) if len(servers) == 1 else [])
-    if len(matching) == 1 or not servers:
-        return tuple(rank for rank in table.ranks if rank.server in matching)
-    matches = "several of the servers are" if matching else "none of the servers is"
-    description = f"rank_table_server {quote(server_name)}" if server_name else "this node"
+        matching_servers = matching_servers or (list(servers) if len(servers) == 1 else [])
+    if len(matching_servers) == 1 or not servers:
+        return tuple(rank for rank in table.ranks if rank.server in matching_servers)
+    matches = "several of the servers are" if matching_servers else "none of the servers is"
+    expected = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED])
-    more = f" and {len(servers) - _MAX_NAMED} more" if len(servers) > _MAX_NAMED else ""
-    raise RankTableError(f"{matches} {description}: {ids}{more}; set rank_table_server to this node's id in the table")
+    omitted = f" and {len(servers) - _MAX_NAMED} more" if len(servers) > _MAX_NAMED else ""
+    raise RankTableError(f"{matches} {expected}: {ids}{omitted}; set rank_table_server to this node's id in the table")
 
 
 def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
@@ -113,8 +113,8 @@ def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
     ordinals: dict[str, int] = {}
     for entry in entries:
         levels = list(entry.objects("level_list")) if entry.has("level_list") else []
-        lowest = min(levels, key=lambda level: level.number("net_layer"), default=None)
-        server_id = (lowest.text_or_none("net_instance_id") or "") if lowest else ""
+        innermost_level = min(levels, key=lambda level: level.number("net_layer"), default=None)
+        server_id = (innermost_level.text_or_none("net_instance_id") or "") if innermost_level else ""
         server = Server(ordinals.setdefault(server_id, len(ordinals)), server_id)
         yield Rank(entry.number("rank_id"), entry.number("device_id"), server)
 
@@ -142,10 +142,10 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
 class _JsonObject:
     """A JSON object with its path in the document. Unknown keys are ignored."""
 
-    def __init__(self, plain: Plain, path: str) -> None:
-        if not isinstance(plain, dict):
+    def __init__(self, value: Plain, path: str) -> None:
+        if not isinstance(value, dict):
             raise RankTableError(f"{path or 'the document'}: must be an object")
-        self._values: dict[str, Any] = plain
+        self._values: dict[str, Any] = value
         self._path = path
 
     def has(self, key: str) -> bool:

@@ -103,16 +103,16 @@ def _finish(grid: _Grid, lines: Sequence[Line]) -> None:
 
 def split_label(text: str) -> tuple[str, str]:
     """Return a label in lower case, and the unit in brackets after it: `GPU Power (W)`."""
-    bare = " ".join(text.lower().split())
-    match = _BRACKETS.search(bare)
-    return (bare, "") if match is None else (bare[: match.start()], match[1].strip())
+    normalized = " ".join(text.lower().split())
+    match = _BRACKETS.search(normalized)
+    return (normalized, "") if match is None else (normalized[: match.start()], match[1].strip())
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
     """Return the metric for a label of `stats` or `dump`, if any, and whether the label is known."""
     name, unit = split_label(label)
-    numbered = _NUMBERED.match(name)
-    target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
+    engine_match = _NUMBERED.match(name)
+    target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)
     if target is None:
         return None, name in keys.IGNORED_STATS
     return (target, True) if unit in keys.STATS_UNITS[target.unit or ""] else (None, False)

@@ -33,7 +33,7 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`, also keys of its JSON with underscores. The link's speed and width are its maxima.
+# Labels of `discovery`. With underscores, they are keys of its JSON. The link's speed and width are maxima.
 _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -229,8 +229,8 @@ QUERY = QueryShape(
         "memory.free": metric("memory_free_bytes", unit="MiB"),
         "memory.bandwidth.utilization": metric("memory_bandwidth_ratio", unit="%"),
         **{
-            f"clocks.{when}.{name}": metric(key, domain, unit="MHz")
-            for when, key in (("current", "clock_hertz"), ("max", "clock_max_hertz"))
+            f"clocks.{clock_kind}.{name}": metric(key, domain, unit="MHz")
+            for clock_kind, key in (("current", "clock_hertz"), ("max", "clock_max_hertz"))
             for name, domain in (("graphics", "graphics"), ("sm", "graphics"), ("media", "video"), ("video", "video"))
         },
         "pcie.link.gen.max": _GENERATION,
@@ -260,8 +260,8 @@ QUERY = QueryShape(
 
 def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
     """Store the worst state if all items are printed. In a truncated text, a worse state may be missing."""
-    reported = [state for state in states.values() if state not in _NO_STATE]
-    if _HEALTH_ITEMS - set(states) or not reported or not set(reported) <= set(_STATES_WORST_FIRST):
+    known_states = [state for state in states.values() if state not in _NO_STATE]
+    if _HEALTH_ITEMS - set(states) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
         return
-    worst = min(reported, key=_STATES_WORST_FIRST.index)
-    draft.store(device, (HEALTH_STATE,), worst, "health")
+    worst_state = min(known_states, key=_STATES_WORST_FIRST.index)
+    draft.store(device, (HEALTH_STATE,), worst_state, "health")

@@ -71,14 +71,14 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
 
 def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
     """Return the metric and the cell of each column. If a kind has several engines, return only the busiest."""
-    busiest: dict[tuple[str, str], tuple[Target, str]] = {}
+    busiest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)
         if target is not None:
             key = (target.key, target.label)
-            previous = busiest.get(key)
-            busiest[key] = (target, cell if previous is None else max(previous[1], cell, key=_sort_key))
-    return busiest.values()
+            previous = busiest_cells.get(key)
+            busiest_cells[key] = (target, cell if previous is None else max(previous[1], cell, key=_sort_key))
+    return busiest_cells.values()
 
 
 def _sort_key(cell: str) -> float:
@@ -139,5 +139,5 @@ def _target_of(name: str) -> Target | None:
 
 
 def _is_known(name: str) -> bool:
-    bare = split_label(name)[0]
-    return target_of(name)[1] or bare in keys.DISCOVERY or bare in keys.IGNORED_DISCOVERY
+    label = split_label(name)[0]
+    return target_of(name)[1] or label in keys.DISCOVERY or label in keys.IGNORED_DISCOVERY

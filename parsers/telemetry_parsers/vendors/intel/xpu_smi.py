@@ -28,19 +28,19 @@ _JsonObject = dict[str, Any]
 
 def read_json(text: ToolText, draft: Draft) -> bool:
     """Read the documents into the draft. Return False if the text contains none."""
-    joined = text.joined
-    if not any(mark in joined for mark in _JSON_MARKS):
+    joined_text = text.joined
+    if not any(mark in joined_text for mark in _JSON_MARKS):
         return False
     newest: dict[str, _JsonObject] = {}
-    json = find_documents(joined, OBJECTS)
-    complete = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
-    for document in complete:
+    json = find_documents(joined_text, OBJECTS)
+    complete_documents = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
+    for document in complete_documents:
         _read_document(cast("_JsonObject", document.value), newest, draft)
     if json.fault:
         draft.complain("JSON", broken_document(json.fault))
     for device_number, sample in newest.items():
         saved.add_sample(device_number, sample, draft)
-    draft.problems += json.problems(complete)
+    draft.problems += json.problems(complete_documents)
     return bool(json.documents)
 
 

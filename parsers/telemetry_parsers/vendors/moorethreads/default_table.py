@@ -54,12 +54,12 @@ _READINGS = tuple(
 
 def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
     """Add the cards and their processes to the draft. Metrics without a column in this layout are absent."""
-    below = read_cards(lines, table, draft)
+    process_lines = read_cards(lines, table, draft)
     for device in range(draft.device_count()):
         for target in _READINGS:
             if not draft.has_reading(device, target):
                 draft.set_value(device, target, Absent.NOT_REPORTED)
-    _read_processes(below, draft)
+    _read_processes(process_lines, draft)
 
 
 _TITLE = "processes:"

@@ -107,10 +107,10 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
 def read_json(text: ToolText, draft: Draft) -> bool:
     """Add the cards of all documents of `-q --json` to the draft. Return False if there is no document."""
     output = _QueryOutput(draft, answers=0)
-    joined = text.joined
-    json = find_documents(joined)
+    joined_text = text.joined
+    json = find_documents(joined_text)
     answers = [document for document in json.documents if not document.fault and _read_document(output, document.value)]
-    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined for mark in _JSON_MARKS))
+    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _JSON_MARKS))
     draft.problems += json.problems(answers) if answers else []
     if is_broken:
         draft.complain("JSON", broken_document(json.fault))

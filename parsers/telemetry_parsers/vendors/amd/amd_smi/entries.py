@@ -74,9 +74,9 @@ def link_generation(text: str, _unit: str = "") -> Value:
 
 def bytes_per_second(text: str, _unit: str = "") -> Value:
     """Return the bytes per second of a rate such as `18 Mb/s`. Other units are not understood."""
-    bare = text.removesuffix("Mb/s")
-    value = units.number(bare) if bare != text else Absent.NOT_UNDERSTOOD
-    return units.placeholder(bare) or value if isinstance(value, Absent) else value * 125_000
+    number_text = text.removesuffix("Mb/s")
+    value = units.number(number_text) if number_text != text else Absent.NOT_UNDERSTOOD
+    return units.placeholder(number_text) or value if isinstance(value, Absent) else value * 125_000
 
 
 def is_above_zero(text: str, _unit: str = "") -> Value:

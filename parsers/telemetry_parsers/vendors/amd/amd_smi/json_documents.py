@@ -140,8 +140,8 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 def _flat_items(name: str, items: list[Plain]) -> list[Plain]:
     """Return the devices in a nested list. For `link_status`, add the neighbours of the links."""
-    flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
-    return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
+    flat_items = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+    return [_with_neighbours(item, flat_items) for item in flat_items] if name == _LINK_STATES else flat_items
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:

@@ -121,7 +121,7 @@ def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
 
 
 def _process_memory(keys: Mapping[Path, str]) -> float | None:
-    """Return the device memory of a process. `16.0 EB`, a negative number printed as unsigned, is ignored."""
+    """Return the device memory of a process. Ignore `16.0 EB`, which is a negative number printed as unsigned."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in keys:
             value = units.quantity(keys[path], units.BYTES, "B")

@@ -92,7 +92,7 @@ class _SectionParser:
             self._read_key(line, text)
 
     def _finish_heading(self, line: Line) -> None:
-        """Store an empty value for a heading without lines below it. Report it if a list should follow."""
+        """Store an empty value for a heading without lines below it. Report the heading if a list should follow it."""
         if self._heading is None:
             return
         path, heading = self._heading
@@ -202,10 +202,10 @@ class _SectionParser:
 
 def list_items(value: str) -> list[str]:
     """Return the items of a list such as `[0 %, N/A]`. Any other value is a single item."""
-    inside, bracket, unit = value.partition("]")
-    if not inside.startswith("[") or not bracket:
+    items_text, bracket, unit = value.partition("]")
+    if not items_text.startswith("[") or not bracket:
         return [value.strip()]
-    items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
+    items = [item.strip(" \t'\"") for item in items_text[1:].split(",")]
     if len(items) > 1 and "" in items:
         return [value.strip()]  # an item is missing, so the positions of the others are unknown
     return [f"{item} {unit}".strip() for item in items]

@@ -98,8 +98,8 @@ class _TableParser:
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
         known_headings = _PROCESS_HEADINGS if "PID" in headings else _HEADINGS
-        expected = (*known_headings, "GPU", "NAME", "TIMESTAMP", "XCP")
-        self._draft.add_unknown(*(name for name in headings if name not in expected))
+        expected_headings = (*known_headings, "GPU", "NAME", "TIMESTAMP", "XCP")
+        self._draft.add_unknown(*(name for name in headings if name not in expected_headings))
 
     def _read_card(self, line: Line) -> bool:
         cells = _cells_of(line.text.split(maxsplit=_MAX_WORDS))
@@ -248,9 +248,9 @@ def is_overview_heading(line: Line) -> bool:
 
 def read_overview(lines: Sequence[Line], draft: Draft) -> None:
     """Read each card of the overview, and the processes on it, into the draft."""
-    below = read_cards(lines, _OVERVIEW, draft)
-    if below:
-        _read_processes(below, draft)
+    process_lines = read_cards(lines, _OVERVIEW, draft)
+    if process_lines:
+        _read_processes(process_lines, draft)
     elif not draft.is_cut:
         draft.complain(lines[-1].where, "the process table is missing")
 

@@ -82,13 +82,13 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _checked_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power, or an absence if it is 0 W and the card has no limit, like the second die of an MI200."""
+    """Return the power. 0 W of a card without a limit, such as the second die of an MI200, becomes an absence."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Add the partition's readings, which are in the card's file gpu_metrics, to the draft."""
+    """Add a partition's readings to the draft. They are in the card's file gpu_metrics."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))

@@ -38,7 +38,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 
 def _clocks(offset: int) -> dict[str, Field]:
-    """Return the fields of the four clocks that versions up to 1.3 store one after another from this offset."""
+    """Return the fields of four clocks. Versions up to 1.3 store them one after another, beginning at this offset."""
     return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 

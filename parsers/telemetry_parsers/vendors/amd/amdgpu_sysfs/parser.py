@@ -72,8 +72,8 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes is requested, too: if it exists but contains no files, there are 0 processes. The
-        # vendor files show which cards have files. For all other cards, KFD provides further readings.
+        # The folder of processes itself is requested, because an empty folder means 0 processes. The vendor files show
+        # which cards have driver files. For cards without driver files, more readings are taken from KFD.
         request=Files(globs=(*_card_paths("vendor"), *_node_paths("gpu_id", "properties"), *_PROCESSES)),
         tier="slow",
         interval=60.0,

@@ -14,7 +14,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
-# The line with a path that head, tail, more and `find -print` print above each file.
+# head, tail, more and `find -print` print a line with the path above each file.
 _PATH_LINE = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
@@ -58,11 +58,11 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
     if text.count("\n") > _MAX_LINES:
         return failed("not_understood", "text", "the text has more lines than the files of any node")
     text_lines = lines(text)
-    saved = _saved_files_of_cards(text_lines)
-    if not saved and (unprefixed_lines := without_prefix(text_lines)) != text_lines:
-        saved = _saved_files_of_cards(unprefixed_lines)
-    if saved:
-        return saved
+    saved_files = _saved_files_of_cards(text_lines)
+    if not saved_files and (unprefixed_lines := without_prefix(text_lines)) != text_lines:
+        saved_files = _saved_files_of_cards(unprefixed_lines)
+    if saved_files:
+        return saved_files
     origin = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
     if origin is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {origin}, not files of a driver"),))

@@ -55,15 +55,15 @@ class CardFiles:
     @property
     def module(self) -> str:
         """Return the driver's name."""
-        bound = _BOUND_TO.search(self.text("uevent"))
-        return self.driver or (bound[1] if bound else "")
+        driver_link = _BOUND_TO.search(self.text("uevent"))
+        return self.driver or (driver_link[1] if driver_link else "")
 
     @property
     def vendor(self) -> str:
         """Determine the vendor from the PCI vendor ID, a file that only Hygon has, or the driver; empty if unknown."""
-        reported = self.text("vendor") or self._vendor_of_uevent()
-        if reported:
-            return VENDORS.get(reported, "") if self._is_accelerator() else ""
+        vendor_id = self.text("vendor") or self._vendor_of_uevent()
+        if vendor_id:
+            return VENDORS.get(vendor_id, "") if self._is_accelerator() else ""
         if self.text("chip_power_average"):
             return "hygon"
         if self.module:
@@ -122,9 +122,9 @@ def is_expected_path(name: str) -> bool:
 def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:
     """Set the PCI address of a card that was read below its DRM name. Merge it with any card at that address."""
     card = tree.cards.pop(card_key)
-    existing = tree.cards.setdefault(bus_id, card)
-    existing.bus_id, existing.number = bus_id, card.number
-    existing.files = {**card.files, **existing.files}
+    existing_card = tree.cards.setdefault(bus_id, card)
+    existing_card.bus_id, existing_card.number = bus_id, card.number
+    existing_card.files = {**card.files, **existing_card.files}
 
 
 def _add_file(tree: Tree, output: Output) -> None:

@@ -80,7 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages, and 1 if pages are pending, else 0. An unreadable list results in None."""
+    """Return the number of retired pages and whether pages are pending (1 or 0), or None for an unreadable list."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
@@ -104,7 +104,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # On an APU, this is the memory that it shares with the processor, which is most of its memory.
+    # GTT is host memory that the GPU can use. On an APU, it is most of the GPU's memory.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit_target("power_cap_watts", "uW"),

@@ -76,12 +76,12 @@ class _CardAnswer:
     def all_chips(self) -> tuple[Slot, ...]:
         """Return the slots of all chips of the card. A value of the whole card is stored for each of them."""
         count = self.card.chip_count or 1
-        counted = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MAX_CHIPS else 0))
-        return self.chips or (counted if len(counted) > 1 else (Slot(self.card.number),))
+        numbered_slots = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MAX_CHIPS else 0))
+        return self.chips or (numbered_slots if len(numbered_slots) > 1 else (Slot(self.card.number),))
 
 
 def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section]:
-    """Store the values in an answer's lines about one card. Return the sections of these lines."""
+    """Store the values of one card. Return the sections of its lines."""
     sections = list(card.sections(draft.problems))
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
@@ -146,8 +146,8 @@ def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
 
 
 def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
-    measured = set(filter(is_measured, section.entries))
-    return bool(measured) and not section.rows and measured <= fields.keys()
+    measured_keys = set(filter(is_measured, section.entries))
+    return bool(measured_keys) and not section.rows and measured_keys <= fields.keys()
 
 
 def _store_chip(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.EndKey]) -> None:

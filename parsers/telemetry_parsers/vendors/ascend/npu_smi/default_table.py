@@ -59,7 +59,7 @@ _ENGINES = (
     (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
-# All tables of this shape, from which the parser's metrics are collected.
+# The parser's metrics are collected from these tables.
 TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 
@@ -82,8 +82,8 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     driver = _read_versions(lines[:title], draft)
     ids = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:title]))
     index_kinds = {_add_chip(draft, record, driver, ids) for record in table.records} - {None}
-    unread = (line for line in table.unread if not _is_expected(line))
-    draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread)
+    unread_lines = (line for line in table.unread if not _is_expected(line))
+    draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread_lines)
     draft.is_open = title == len(lines)
     if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
         draft.is_cut = True
@@ -111,7 +111,7 @@ def _is_banner(line: Line) -> bool:
 
 
 def _shape_of(line: Line) -> TableShape | None:
-    """Return the layout with this first heading line, or None."""
+    """Return the shape of the table that starts with this heading line, or None for any other line."""
     if "|" not in line.text or _is_process_title(line):
         return None
     first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
@@ -148,19 +148,19 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
     if draft.has(slot):
         draft.complain(record.line.where, listed_twice(f"NPU {card}"))
         return None
-    device, physical = chip_at(draft, slot), _number_in(cells, "phy-id")
+    device, physical_id = chip_at(draft, slot), _number_in(cells, "phy-id")
     address = cells.get("bus-id")
     template = Device(
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
     if "chip" in ids - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
-    draft.set_index(device, physical)
+    draft.set_index(device, physical_id)
     draft.describe(device, template, {"device_id": _text(cells, "device")})
     _store_readings(draft, device, cells)
     for line in record.misfits:
         draft.complain(line.where, f"cells match no heading: {quote(line.text)}")
-    return "card" if physical is None else "phy-id"
+    return "card" if physical_id is None else "phy-id"
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
@@ -239,15 +239,14 @@ class _ProcessCounts:
     """The number of processes of each chip, and the cards whose rows are complete, incomplete or missing."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
-    unlisted_cards: dict[int, Line] = field(default_factory=dict)  # missing from the device table
+    unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table
     idle_cards: set[int] = field(default_factory=set)  # cards with the message that there are no processes
-    closed_cards: set[int] = field(default_factory=set)  # rows with a rule below them
-    cut_cards: set[int] = field(default_factory=set)  # rows without a rule below them
+    closed_cards: set[int] = field(default_factory=set)  # cards with rows above a rule
+    cut_cards: set[int] = field(default_factory=set)  # cards with rows that no rule follows
     absence: Absent | None = None  # the reason if rows cannot be counted
 
 
 def _is_process_title(line: Line) -> bool:
-    """Return whether this is the heading line of the process table."""
     text = line.text.lower()
     return "process id" in text and text.strip().startswith("|") and text.lstrip("| \t").startswith("npu")
 

@@ -14,15 +14,15 @@ from telemetry_parsers.reports.targets import Target, health, metric, switch
 PHYSICAL_SPACE = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
-# Printed for a temperature that could not be read.
+# The tool prints this word for a temperature that it could not read.
 PLACEHOLDERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 
 def split_key(key: str) -> tuple[str, str]:
     """Return a key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
-    bare = " ".join(key.lower().split())
-    match = _UNIT.search(bare)
-    return (bare, "") if match is None else (bare[: match.start()].strip(), match[1].strip())
+    normalized = " ".join(key.lower().split())
+    match = _UNIT.search(normalized)
+    return (normalized, "") if match is None else (normalized[: match.start()].strip(), match[1].strip())
 
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
@@ -126,7 +126,7 @@ HEALTH_KEYS = ("health status", "health")
 ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 HEALTH_TARGET = health({state: state for state in HEALTH_STATES})
 
-# All tables of this shape, from which the parser's metrics are collected.
+# The parser's metrics are collected from these tables.
 TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, ECC_ENABLED_TARGET, HEALTH_TARGET)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
@@ -150,7 +150,7 @@ ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information
 MULTILINE_KEY = "error information"
 # Keys of the 950's link, which are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
-# Keys of identities, which are not measured.
+# Keys whose values identify or describe a part. These values are not measured.
 IDENTITY_KEYS = frozenset(
     {
         CARD_KEY, CHIP_KEY, *TOTAL_KEYS, *MODEL_KEYS, *UUID_KEYS, SERIAL_KEY, DRIVER_KEY, *FACTS, ADDRESS_KEY, COUNT_KEY, "chip type", "chip version", "model",
@@ -204,7 +204,7 @@ END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
     EndKey("temperature", excludes="aicore usage rate"),  # of temp; common prints the power below the temperature
 )
-# Answers about one chip do not name it; in common, temp and volt the chip is above its lines.
+# An answer about one chip does not name the chip or, in common, temp and volt, names it above its lines.
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A

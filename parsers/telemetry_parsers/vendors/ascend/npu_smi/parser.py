@@ -74,19 +74,19 @@ _LOG_HEAD_CHARACTERS = 16_384
 
 def _is_added(poll: str, item: Reading) -> bool:
     """Return whether a poll adds this reading to those of the table."""
-    added = _METRICS_BY_POLL.get(poll)
-    return added is None or (item.metric in added and (item.metric, item.label) != _IN_THE_TABLE)
+    added_metrics = _METRICS_BY_POLL.get(poll)
+    return added_metrics is None or (item.metric in added_metrics and (item.metric, item.label) != _IN_THE_TABLE)
 
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
-    common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
+    common_keys = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
     # Many tools print such blocks, with keys such as `HBM Temperature`.
-    is_npu_smi = any(blocks.is_block_line(line, common) for line in text.lines)
+    is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
     # This is needed only for answers about memory. Only the beginning of the text is searched, to limit the time.
-    joined = text.joined.upper()
-    log_start = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in joined or "MEMORY" in joined else ""
+    upper_text = text.joined.upper()
+    log_start = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
     without_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
     blocks.read_answer(text.lines, blocks.OutputContext(_requested_slot(text), without_hbm), draft)
     return True
@@ -130,7 +130,7 @@ _TOOL = Tool(
     ),
     silent=_SILENT,
     errors=ERRORS,
-    index_space="",  # PHYSICAL if the text proves it
+    index_space="",  # a shape sets PHYSICAL_SPACE if all indices are physical ids
     words=PLACEHOLDERS,
     per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,

@@ -22,7 +22,7 @@ class Slot:
 
     card: int | None = None
     chip: int | None = None
-    physical: int | None = None
+    physical_id: int | None = None
 
     def device(self, vendor: str) -> Device:
         """Return the device in this slot. Its index is the NPU id until another index is printed."""
@@ -48,7 +48,7 @@ _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     """Read the logic and physical id of each chip. Parts without an id, such as the controller, are ignored."""
     headings: tuple[str, ...] = ()
-    spaces: set[str | None] = set()
+    index_spaces: set[str | None] = set()
     for line in lines:
         names = mapping_headings(line)
         if names or not headings:
@@ -58,10 +58,10 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
             if row is None:
                 draft.complain(line.where, not_a_row(line.text, "the mapping"))
             else:
-                spaces.add(_add_mapped_chip(draft, row))
-    if headings and not spaces:
+                index_spaces.add(_add_mapped_chip(draft, row))
+    if headings and not index_spaces:
         draft.complain(lines[-1].where, "the mapping names no chip")
-    draft.index_space = PHYSICAL_SPACE if spaces - {None} == {PHYSICAL_SPACE} else ""
+    draft.index_space = PHYSICAL_SPACE if index_spaces - {None} == {PHYSICAL_SPACE} else ""
 
 
 def _report_outside(draft: Draft, line: Line) -> tuple[str, ...]:
@@ -162,9 +162,9 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
             _store(draft, device, block[key], keys.HEALTH_TARGET)
     _store_jpeg(draft, device, block)
     _store_pending_pages(draft, device, block)
-    enabled = next((block[key] for key in keys.ECC_ENABLED_KEYS if key in block), None)
-    if enabled is not None:
-        _store(draft, device, enabled, keys.ECC_ENABLED_TARGET)
+    enabled_entry = next((block[key] for key in keys.ECC_ENABLED_KEYS if key in block), None)
+    if enabled_entry is not None:
+        _store(draft, device, enabled_entry, keys.ECC_ENABLED_TARGET)
     for key in block:
         if key not in KNOWN_KEYS and not key.startswith(keys.IGNORED_STARTS):
             draft.add_unknown(key)

@@ -77,7 +77,7 @@ def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the device of each row of the matrix, with the nearest processors. Report columns without a row."""
+    """Add the device and the nearest processors in each row of the matrix. Report columns without a row."""
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:
@@ -87,7 +87,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             slot, processors = row
             nodes.add(words[0])
             device = chip_at(draft, slot)
-            draft.set_index(device, slot.physical)
+            draft.set_index(device, slot.physical_id)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, not_a_row(line.text, "the matrix"))
@@ -103,11 +103,11 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     if node is None or not _RELATION.match(words[1]):
         return None
     last_word, number = words[-1], int(node[2])
-    slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical=number)
+    slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical_id=number)
     return slot, None if _RELATION.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# For each shape, a test whether a line has it. A line that passes no test has the shape of the previous line.
+# A test for each shape. A line that passes no test has the shape of the line before it.
 _SHAPE_TESTS: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,

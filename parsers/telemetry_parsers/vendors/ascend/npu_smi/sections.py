@@ -220,9 +220,9 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
     """Return the paragraphs, or a single one if a copy added a blank line after each line."""
-    filled = [paragraph for paragraph in paragraphs if paragraph]
-    is_doubled = len(filled) > 2 and all(len(paragraph) == 1 for paragraph in filled)
-    return [[item for paragraph in filled for item in paragraph]] if is_doubled else filled
+    filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
+    is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
+    return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
 
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
@@ -245,7 +245,7 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
 
 
 def _with_one_name(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
-    """Return the paragraph. If a part has a number and a name, as in `-t board`, only the line of the name is kept."""
+    """Return the paragraph without the number of a part if the part's name follows, as in `-t board`."""
     items: list[_LineContent] = []
     for item in paragraph:
         if items and isinstance(item, PartLine) and isinstance(items[-1], PartLine) and item.is_other_part:

@@ -201,11 +201,11 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     """Return the processes with their utilization, if the driver samples it."""
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
-    percents = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
+    ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
     # The driver samples active processes. A process without a sample was idle, unless a sample has an unlisted PID: MPS and
     # some containers show other PIDs, and samples of processes that ended remain for a while.
-    idle = 0.0 if percents.keys() <= {process.pid for process in processes} else None
-    return tuple(replace(process, utilization_ratio=percents.get(process.pid, idle)) for process in processes)
+    idle = 0.0 if ratios_by_pid.keys() <= {process.pid for process in processes} else None
+    return tuple(replace(process, utilization_ratio=ratios_by_pid.get(process.pid, idle)) for process in processes)
 
 
 def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
@@ -237,7 +237,6 @@ def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], 
 
 
 def _merged_process(previous: Process, process: Process) -> Process:
-    """Merge the entries of two lists about the same process."""
     memory = process.memory_used_bytes if previous.memory_used_bytes is None else previous.memory_used_bytes
     return replace(
         previous, memory_used_bytes=memory, kind=max(previous.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))

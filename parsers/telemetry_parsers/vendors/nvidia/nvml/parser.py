@@ -45,10 +45,10 @@ def _report_on_output(output: Output) -> Report:
     engine = integer(answer.node.get("host_engine"))
     if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
         draft.complain("gpm", _DCGM_PROBLEM.format(engine))
-    unopened = items(answer.node.get("unseen"))
-    _report_unopened(unopened, draft)
+    unopened_gpus = items(answer.node.get("unseen"))
+    _report_unopened(unopened_gpus, draft)
     if not draft.device_count():
-        return _report_without_gpus(unopened, draft.report())
+        return _report_without_gpus(unopened_gpus, draft.report())
     readings.read_events(answer.data.get("events"), draft)
     return draft.report("data")
 
@@ -97,22 +97,22 @@ def _read_common(recorded: dict[str, Plain], device_readings: Readings) -> None:
         device_readings.draft.processes += processes
 
 
-def _report_unopened(unopened: list[Plain], draft: Draft) -> None:
+def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
     """Report GPUs that NVML counts but cannot open, except GPUs that the user is not permitted to open."""
-    for entry in unopened:
+    for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
             draft.complain(f"GPU {index}", f"cannot be opened (NVML error {code})")
 
 
-def _report_without_gpus(unopened: list[Plain], report: Report) -> Report:
+def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
     """Return the report on a node where no GPU can be opened."""
-    if not unopened and not report.problems:
+    if not unopened_gpus and not report.problems:
         return Report("no_devices", facts=report.facts)
-    codes = [part_of(entry, 1) for entry in unopened]
+    codes = [part_of(entry, 1) for entry in unopened_gpus]
     is_hidden = bool(codes) and all(code == _NO_PERMISSION for code in codes)
     reason: Reason = "no_permission" if is_hidden else "driver_gone" if codes else "not_understood"
-    problem = f"none of {len(unopened)} GPUs can be opened: give the service's user access to /dev/nvidia*"
+    problem = f"none of {len(unopened_gpus)} GPUs can be opened: give the service's user access to /dev/nvidia*"
     return Report("failed", reason, problems=report.problems or (Problem("gpus", problem),), facts=report.facts)
 
 

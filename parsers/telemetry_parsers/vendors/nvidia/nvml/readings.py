@@ -91,9 +91,9 @@ def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
         value = Absent.IMPLAUSIBLE  # all known bits are set, whatever the number's size
     mask = integer(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
-    expected = tables.DEFAULT_REASONS if mask is None else mask
+    expected_bits = tables.DEFAULT_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
-        if (expected | active) & bit:
+        if (expected_bits | active) & bit:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown_bits = active & ~all_bits
     if unknown_bits:
@@ -329,10 +329,10 @@ def _event(recorded: dict[str, Plain], positions: Mapping[_InstanceKey, int]) ->
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
     position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
     wall_time = number(recorded.get("wall_time"))
-    when = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
-    xid, lost = integer(recorded.get("xid")), integer(recorded.get("lost"))
+    event_time = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
+    xid, lost_code = integer(recorded.get("xid")), integer(recorded.get("lost"))
     if xid is not None:
-        return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
-    if lost is not None:
-        return Event(position, "gpu_lost", f"NVML error {lost} on {quote(bus_id)}", when)
+        return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", event_time)
+    if lost_code is not None:
+        return Event(position, "gpu_lost", f"NVML error {lost_code} on {quote(bus_id)}", event_time)
     return None

@@ -122,17 +122,17 @@ FIELDS: Mapping[str, Row] = {
 # Errors by location, from fields (up to Turing) and from calls (since Ampere). Totals are used only if no
 # location is recorded. A memory that the card does not have is not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
-    f"ecc_{letters}_{span}_{location}": Row(f"ecc_{kind}{lasting}_total", word)
-    for span, _, lasting in _ECC_SPANS
-    for letters, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
+    f"ecc_{bit_errors}_{span}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
+    for span, _, lifetime_suffix in _ECC_SPANS
+    for bit_errors, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
     for location, word in (
         ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
         ("total", "all"),
     )
 }  # fmt: skip
 ECC_CALLS: Mapping[str, Row] = {
-    f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lasting}_total", word)
-    for _, span, lasting in _ECC_SPANS
+    f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
+    for _, span, lifetime_suffix in _ECC_SPANS
     for number, kind in enumerate(("corrected", "uncorrected"))
     for location, word in _ECC_LOCATIONS.items()
 }
@@ -172,7 +172,7 @@ REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The reasons of all drivers; the last two exist since 615.
+# The reasons that all drivers have. The last two reasons exist since driver 615.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
