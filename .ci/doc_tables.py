@@ -5,7 +5,15 @@ from __future__ import annotations
 from peak_sources import SOURCES
 
 from telemetry_daemon.commands.check import NUMBERS
-from telemetry_daemon.config.table import NO_DEFAULT, SectionRow, SettingRow, dotted, limits, sections, toml_value
+from telemetry_daemon.config.table import (
+    NO_DEFAULT,
+    SectionRow,
+    SettingRow,
+    limits_sentence,
+    sections,
+    toml_key,
+    toml_value,
+)
 from telemetry_exporters.judgement.thresholds import THRESHOLDS
 from telemetry_exporters.judgement.verdict import CONDITIONS, Condition
 from telemetry_parsers.card_peaks import ROWS, Model
@@ -61,7 +69,7 @@ def settings_tables() -> str:
 
 
 def _section(section: SectionRow) -> str:
-    title, description = f"`[{dotted(section.path)}]`", section.description
+    title, description = f"`[{toml_key(section.path)}]`", section.description
     if not section.path:
         title, description = "Above all sections", "In TOML, these must stand before the first heading."
     lines = [f"### {title}", "", description, ""]
@@ -74,5 +82,5 @@ def _setting_row(row: SettingRow) -> str:
     default = NO_DEFAULT.get(row.path[0], "none") if row.default is None else f"`{toml_value(row.default)}`"
     ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".") if row.variable else ""
     example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
-    text = " ".join(filter(None, (row.description, limits(row), example, ways)))
+    text = " ".join(filter(None, (row.description, limits_sentence(row), example, ways)))
     return f"| `{row.path[-1]}` | {default} | {text} |"

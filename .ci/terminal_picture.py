@@ -9,7 +9,7 @@ from html import escape
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import NO_FAULTS, FaultRates
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import Events
@@ -24,7 +24,7 @@ from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 NODE = "2xamd,2xascend,1xhygon,1xmoorethreads,2xnvidia"
-FAULTS = Faults(lost_cards=1.0)
+FAULTS = FaultRates(lost_cards=1.0)
 COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
 _MAX_STEPS = 24 * 60 * 12
@@ -39,7 +39,7 @@ _STYLE = (
 )
 
 
-def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
+def courses(node: str, faults: FaultRates, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
     """Yield snapshot and history of a simulated node at each step of its course, from its start on."""
     times = {"now": 0.0}
     clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
@@ -62,7 +62,7 @@ def courses(node: str, faults: Faults, step_seconds: float) -> Iterator[tuple[Sn
         times["now"] += step_seconds
 
 
-def snapshots(node: str, faults: Faults = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
+def snapshots(node: str, faults: FaultRates = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
     """Yield the snapshot of a simulated node at each step."""
     return (snapshot for snapshot, _ in courses(node, faults, step_seconds))
 

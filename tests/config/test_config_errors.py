@@ -179,7 +179,7 @@ def test_an_odd_path_still_gives_one_line(path: str) -> None:
 
 def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
     text = '[sources.nvml.polls.link]\nmode = "never"\n'
-    assert bench.settings(text).sources["nvml"].why_off(Poll("link", Library("nvml")))
+    assert bench.settings(text).sources["nvml"].disabled_reason(Poll("link", Library("nvml")))
     assert bench.complaints(text, known_polls={"nvml": ("fast", "links")}) == [
         "telemetry.toml: line 1: sources.nvml.polls.link: no such poll; did you mean links?"
     ]

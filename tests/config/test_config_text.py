@@ -8,7 +8,7 @@ import pytest
 from config.workbench import FULL, Workbench
 from telemetry_daemon.config.optional_sections import CompatSettings, PeakSettings
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import default_toml, settings_rows, show_toml, toml_value
+from telemetry_daemon.config.table import default_toml, effective_toml, settings_rows, toml_value
 from telemetry_parsers.card_peaks import peak_of
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
@@ -37,13 +37,13 @@ def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])
 def test_settings_in_force_are_shown_as_a_file_that_gives_them_again(bench: Workbench, settings: Settings) -> None:
-    assert bench.settings(show_toml(settings)) == settings
+    assert bench.settings(effective_toml(settings)) == settings
 
 
 def test_settings_in_force_report_what_was_not_set_by_the_file(bench: Workbench) -> None:
     environment = {"TELEMETRY_SOURCES_NVML_MODE": "never", "TELEMETRY_EXPECT_DEVICES": "amd=4"}
     loaded = bench.loaded('[log]\nlevel = "error"\n', environment, {"log.format": "json"})
-    text = show_toml(loaded.settings, loaded.origins)
+    text = effective_toml(loaded.settings, loaded.origins)
     assert '\nformat = "json"  # flag --log.format\n' in text
     assert '\nmode = "never"  # environment variable TELEMETRY_SOURCES_NVML_MODE\n' in text
     assert "\ndevices = { amd = 4 }  # environment variable TELEMETRY_EXPECT_DEVICES\n" in text

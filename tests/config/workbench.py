@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from telemetry_daemon.config.file import Loaded, load_with_origins
+from telemetry_daemon.config.file import LoadedConfig, load_with_origins
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.settings import (
     ExpectSettings,
@@ -105,7 +105,7 @@ class Workbench:
             default_path=str(self.file),
         )
 
-    def loaded(self, *arguments: object, **more: object) -> Loaded:
+    def loaded(self, *arguments: object, **more: object) -> LoadedConfig:
         return load_with_origins(self.inputs(*arguments, **more))  # type: ignore[arg-type]  # passed through
 
     def settings(self, *arguments: object, **more: object) -> Settings:

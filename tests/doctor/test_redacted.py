@@ -3,7 +3,7 @@
 import pytest
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import show_toml
+from telemetry_daemon.config.table import effective_toml
 from telemetry_daemon.doctor.bundle import masked_page, masked_settings, masked_unit, redacted_web
 from telemetry_daemon.masking.mask import Mask
 
@@ -29,7 +29,7 @@ def check(text: str, kept: tuple[str, ...]) -> None:
     ],
 )
 def test_configuration_is_masked(text: str, kept: tuple[str, ...]) -> None:
-    defaults = show_toml(Settings())
+    defaults = effective_toml(Settings())
     assert masked_settings(defaults, MASK) == defaults
     check(masked_settings(text, MASK), kept)
 

@@ -19,7 +19,7 @@ from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import cheap_hash, echo, read_to_end
-from telemetry_daemon.config.inputs import READS_HEADER
+from telemetry_daemon.config.inputs import SETTINGS_HASH_HEADER
 from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.terminal.exits import NOTHING_FOUND
 from telemetry_daemon.web.addresses import local_socket_in
@@ -42,7 +42,7 @@ def got(daemon: Daemon, path: str = "/api/v1/snapshot") -> tuple[int, str, bytes
     with contextlib.closing(LocalConnection(local_socket_in(f"{daemon.folder}/run"))) as client:
         client.request("GET", path)
         answer = client.getresponse()
-        return answer.status, answer.getheader(READS_HEADER, ""), answer.read()
+        return answer.status, answer.getheader(SETTINGS_HASH_HEADER, ""), answer.read()
 
 
 def node(folder: Path, config: str = "") -> Daemon:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import NO_FAULTS, FaultRates
 from telemetry_daemon.simulate.source import SimulatedSource
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Capture, Report
@@ -14,7 +14,7 @@ WALL_MINUS_MONOTONIC = 1_800_000_000.0
 class FastMotion:
     """A simulated source and its clock."""
 
-    def __init__(self, vendor: str, count: int = 4, *, seed: int = 7, faults: Faults = NO_FAULTS) -> None:
+    def __init__(self, vendor: str, count: int = 4, *, seed: int = 7, faults: FaultRates = NO_FAULTS) -> None:
         self.now = 5000.0
         self.clock = Clock(monotonic=lambda: self.now, wall=lambda: self.now + WALL_MINUS_MONOTONIC)
         self.source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=self.clock)

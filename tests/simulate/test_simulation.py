@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from simulate.fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
-from telemetry_daemon.simulate.simulation import SOME_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import SOME_FAULTS, FaultRates
 from telemetry_parsers.model import Absent
 from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
@@ -91,7 +91,7 @@ def test_energy_is_the_integral_of_power():
 
 
 def test_heat_throttles_until_the_card_is_cool():
-    motion = FastMotion("nvidia", 4, faults=Faults(hot_spells=6.0))
+    motion = FastMotion("nvidia", 4, faults=FaultRates(hot_spells=6.0))
     seen = [values for report in motion.reports(HOUR, every=5.0) for values in by_device(report).values()]
     hot = [values for values in seen if values["throttled:sw_thermal"]]
     assert hot
@@ -102,7 +102,7 @@ def test_heat_throttles_until_the_card_is_cool():
 
 
 def test_counters_never_decrease():
-    motion = FastMotion("nvidia", faults=Faults(events=1.0, corrected_errors=20.0, uncorrected_errors=2.0))
+    motion = FastMotion("nvidia", faults=FaultRates(events=1.0, corrected_errors=20.0, uncorrected_errors=2.0))
     before: dict[tuple[int, str], float] = {}
     for report in motion.reports(HOUR, every=20.0, poll="slow"):
         for index, values in by_device(report).items():
@@ -115,7 +115,7 @@ def test_counters_never_decrease():
 
 
 def test_lost_card_returns_with_reset_counters():
-    motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0))
+    motion = FastMotion("nvidia", faults=FaultRates(lost_cards=9.0))
     counts, losses, returns = set(), 0, 0
     before = {index: values["energy_joules_total"] for index, values in by_device(motion.report()).items()}
     for report in motion.reports(HOUR, every=5.0):
@@ -132,17 +132,17 @@ def test_lost_card_returns_with_reset_counters():
 
 
 def test_start_has_all_cards_at_work_and_no_events():
-    motion = FastMotion("nvidia", 8, faults=Faults(lost_cards=1000.0, events=1000.0, failed_polls=1000.0))
+    motion = FastMotion("nvidia", 8, faults=FaultRates(lost_cards=1000.0, events=1000.0, failed_polls=1000.0))
     report = motion.report()
     assert len(report.devices) == 8
     assert not report.events
-    alone = FastMotion("nvidia", 1, faults=Faults(lost_cards=1000.0))
+    alone = FastMotion("nvidia", 1, faults=FaultRates(lost_cards=1000.0))
     assert {len(report.devices) for report in alone.reports(HOUR, every=10.0)} == {1}, "the only card is never lost"
     assert any(values["utilization_ratio"] > 0.0 for values in by_device(report).values())
 
 
 def test_events_are_reported_once_and_precede_a_loss():
-    motion = FastMotion("nvidia", faults=Faults(lost_cards=9.0, events=60.0))
+    motion = FastMotion("nvidia", faults=FaultRates(lost_cards=9.0, events=60.0))
     doomed, present, events = [], {device.index for device in motion.report().devices}, []
     for report in motion.reports(HOUR, every=2.0):
         events += report.events
@@ -158,7 +158,7 @@ def test_events_are_reported_once_and_precede_a_loss():
 
 
 def test_link_goes_down_and_up():
-    motion = FastMotion("nvidia", faults=Faults(links_down=5.0))
+    motion = FastMotion("nvidia", faults=FaultRates(links_down=5.0))
     down = [
         sum(
             value == 0.0 for values in by_device(report).values() for name, value in values.items() if "link_up" in name
@@ -171,7 +171,7 @@ def test_link_goes_down_and_up():
 
 
 def test_source_fails_sometimes_and_recovers():
-    motion = FastMotion("hygon", faults=Faults(failed_polls=20.0))
+    motion = FastMotion("hygon", faults=FaultRates(failed_polls=20.0))
     failures = []
     for _ in range(1800):
         motion.now += 2.0
@@ -205,7 +205,7 @@ def test_long_pause_and_backward_clock_are_harmless():
 
 @of_vendors
 def test_hung_card_is_busy_at_low_power(vendor):
-    motion = FastMotion(vendor, faults=Faults(hung_jobs=1000.0))
+    motion = FastMotion(vendor, faults=FaultRates(hung_jobs=1000.0))
     model = DEMOS[vendor].card
     hung = [
         values
@@ -221,7 +221,7 @@ def test_hung_card_is_busy_at_low_power(vendor):
 
 
 def test_cap_limits_power_and_slow_card_uses_less():
-    motion = FastMotion("nvidia", 8, faults=Faults(slow_cards=0.1))
+    motion = FastMotion("nvidia", 8, faults=FaultRates(slow_cards=0.1))
     seen = [values for report in motion.reports(3 * HOUR, every=60.0) for values in by_device(report).values()]
     busy = [one for one in seen if one["utilization_ratio"] > 0.93 and one["memory_activity_ratio"] > 0.5]
     slow = [one["power_watts"] for one in busy if one["clock_hertz:sm"] < 1.4e9]

@@ -11,9 +11,9 @@ import pytest
 
 from kits.fed_node import DemoNode
 from simulate.fast_motion import FastMotion
-from telemetry_daemon.simulate.cards import VALUES, CardState
+from telemetry_daemon.simulate.cards import VALUE_FUNCTIONS, CardState
 from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, DemoError, parse_demo, parse_faults
-from telemetry_daemon.simulate.simulation import NO_FAULTS, Faults
+from telemetry_daemon.simulate.simulation import NO_FAULTS, FaultRates
 from telemetry_daemon.simulate.source import SimulatedSource, parse, simulated_parser
 from telemetry_exporters.judgement.verdict import judge as judge_devices
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
@@ -85,9 +85,9 @@ def test_lifetime_counters_survive_a_reset():
     card = CardState(VENDOR_BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
     card.reset()
     card.corrected += 2
-    assert VALUES["ecc_corrected_total"](card)["dram"] == 2
-    assert VALUES["ecc_corrected_lifetime_total"](card)["dram"] == 5
-    assert VALUES["ecc_uncorrected_lifetime_total"](card)["dram"] == 1
+    assert VALUE_FUNCTIONS["ecc_corrected_total"](card)["dram"] == 2
+    assert VALUE_FUNCTIONS["ecc_corrected_lifetime_total"](card)["dram"] == 5
+    assert VALUE_FUNCTIONS["ecc_uncorrected_lifetime_total"](card)["dram"] == 1
 
 
 def test_running_job_is_a_process_of_its_cards():
@@ -173,7 +173,9 @@ def rounds(node, count):
         yield node.store.snapshot()
 
 
-@pytest.mark.parametrize("faults", [Faults(fatal_events=75.0), Faults(lost_cards=75.0)], ids=["reset", "lost and back"])
+@pytest.mark.parametrize(
+    "faults", [FaultRates(fatal_events=75.0), FaultRates(lost_cards=75.0)], ids=["reset", "lost and back"]
+)
 def test_event_is_open_until_its_card_is_repaired(faults):
     seen = set()
     for snapshot in rounds(DemoNode("2xnvidia", faults=faults, seed=7), 120):
@@ -198,7 +200,7 @@ def test_event_is_open_until_its_card_is_repaired(faults):
 )
 def test_staged_fault_is_the_only_condition(fault, position, seen):
     of_card, of_others = set(), set()
-    for snapshot in rounds(DemoNode("4xnvidia", faults=NO_FAULTS, staged=(fault,)), 75):
+    for snapshot in rounds(DemoNode("4xnvidia", faults=NO_FAULTS, staged_faults=(fault,)), 75):
         for device, findings in zip(snapshot.devices, judge_devices(snapshot).values(), strict=True):
             words = {finding.word for finding in findings}
             (of_card if device.index == position or fault == "hung" else of_others).update(words)

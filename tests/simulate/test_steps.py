@@ -12,7 +12,7 @@ from kits.daemon import Daemon
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.jobs import steps_reader
-from telemetry_daemon.simulate.simulation import Faults
+from telemetry_daemon.simulate.simulation import FaultRates
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
@@ -41,7 +41,7 @@ def test_demo_has_history_owners_and_steps(tmp_path: Path, environment: Mapping[
 class Life:
     """A node of simulated cards without faults, in fast motion."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: FaultRates) -> None:
         self.now = 0.0
         clock = Clock(lambda: self.now, lambda: 1.7e9 + self.now)
         self.source: SimulatedSource = simulated_sources(parse_demo("8xh100"), faults=faults, clock=clock)[0]
@@ -57,7 +57,7 @@ class Life:
 
 
 def test_step_counters_rise_with_ranks_in_step() -> None:
-    life = Life(Faults())
+    life = Life(FaultRates())
     peak = peak_of("NVIDIA H100 80GB HBM3")
     assert peak is not None
     before: dict[tuple[str, str], StepCounts] = {}
@@ -77,7 +77,7 @@ def test_step_counters_rise_with_ranks_in_step() -> None:
 
 
 def test_slow_card_slows_its_job() -> None:
-    def paces(faults: Faults) -> float:
+    def paces(faults: FaultRates) -> float:
         life = Life(faults)
         return max(_pace(life.after(10.0), life.after(10.0)) for _ in range(90))
 
@@ -87,4 +87,4 @@ def test_slow_card_slows_its_job() -> None:
             (count.steps - steps_before.get((count.job_id, count.rank), count.steps) for count in after), default=0.0
         )
 
-    assert 0 < paces(Faults(slow_nodes=3600.0)) < 0.75 * paces(Faults())
+    assert 0 < paces(FaultRates(slow_nodes=3600.0)) < 0.75 * paces(FaultRates())

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if loaded.settings.ranks.table:
         _check_rank_table(loaded.settings.ranks)
     if arguments.what == "show":
-        sys.stdout.write(table.show_toml(loaded.settings, loaded.origins))
+        sys.stdout.write(table.effective_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is valid")
     return exits.OK
@@ -71,7 +71,7 @@ def _print_measured_peaks(name: str | None, model: str | None) -> int:
             "peaks needs a file and a model: telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'"
         )
     try:
-        heading = table.dotted(("peaks", rules.model_name(model)))
+        heading = table.toml_key(("peaks", rules.model_name(model)))
         content = options.read_content(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:

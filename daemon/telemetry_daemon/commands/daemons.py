@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE, DaemonRefusedError
 from telemetry_daemon.commands.rendering import Result
-from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, inputs_hash
+from telemetry_daemon.config.inputs import INPUTS_HASH_HEADER, SETTINGS_HASH_HEADER, inputs_hash
 from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, to_snapshot
 from telemetry_daemon.remote.http_client import (
     Address,
@@ -265,9 +265,9 @@ def _age(snapshot: Snapshot) -> float:
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
     """Return whether the daemon's settings have the same effect on readings as the settings of this command."""
     own_hash = inputs_hash(arguments.config, os.environ)
-    if own_hash and own_hash == headers.get(GIVEN_HEADER.lower()):
+    if own_hash and own_hash == headers.get(INPUTS_HASH_HEADER.lower()):
         return True
-    if not (daemon_hash := headers.get(READS_HEADER.lower())):
+    if not (daemon_hash := headers.get(SETTINGS_HASH_HEADER.lower())):
         return False
     from telemetry_daemon.config.settings import settings_hash
 

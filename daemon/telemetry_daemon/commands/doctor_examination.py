@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from telemetry_daemon.commands import daemons, options
-from telemetry_daemon.config.file import Loaded, load_with_origins, path_of
+from telemetry_daemon.config.file import LoadedConfig, load_with_origins, path_of
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.settings import Settings, settings_hash
 from telemetry_daemon.doctor import bundle as bundles
@@ -123,7 +123,7 @@ def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMateri
     except ConfigError as error:
         remedy = "correct it; `telemetry config check` checks it"
         findings = [Finding("configuration", line, remedy) for line in error.lines]
-        loaded = Loaded(Settings(), path_of(inputs), {})
+        loaded = LoadedConfig(Settings(), path_of(inputs), {})
         examined = _examine_this_node(arguments, root, loaded.settings, findings)
         return BundleMaterial(*examined, loaded, root, credentials)
 

@@ -125,7 +125,7 @@ def settings(arguments: argparse.Namespace) -> Settings:
 
 def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
     """Raise ConfigError for settings of unknown sources or polls."""
-    if not settings.all_known(polls, polls):
+    if not settings.has_only_known_names(polls, polls):
         from telemetry_daemon.config import file
 
         file.load(replace(settings_inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.config.child import Check
+from telemetry_daemon.config.child import ConfigCheck
 from telemetry_daemon.service.unused_imports import unused_imports_replaced
 
 EXAMPLES = {
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = options.settings_inputs(arguments)
     if arguments.demo is not None:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
-    check = Check(inputs)
+    check = ConfigCheck(inputs)
     # Import while the configuration is checked.
     with unused_imports_replaced():
         from telemetry_daemon.service.serving import Replacement, ReplayArguments, serve

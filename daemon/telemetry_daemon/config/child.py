@@ -26,28 +26,28 @@ _FAILED = "the configuration could not be checked"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedConfig:
     """The validated settings, and the candidates for parsers."""
 
     settings: Settings
     candidates: Candidates
 
 
-class Check:
+class ConfigCheck:
     """A validation that runs while the daemon imports its modules. `command` replaces the child's command in tests."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
         # Pass only the variables that may be settings.
         request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
         try:
-            self._asked = ShortLivedProcess(command or command_for("telemetry_daemon.config.child"), request)
+            self._process = ShortLivedProcess(command or command_for("telemetry_daemon.config.child"), request)
         except NoAnswerError as error:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
-    def result(self, deadline: float = DEADLINE_SECONDS) -> Checked:
+    def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
         """Wait up to `deadline` seconds for the result. Raise ConfigError if the configuration is invalid or unchecked."""
         try:
-            return _answer(self._asked.answer(deadline))
+            return _checked_config(self._process.answer(deadline))
         except NoAnswerError as error:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
@@ -56,18 +56,18 @@ def load_in_child(
     inputs: ConfigInputs, deadline: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
 ) -> Settings:
     """Return the validated settings. Raise ConfigError if the configuration is invalid or could not be checked."""
-    return Check(inputs, command).result(deadline).settings
+    return ConfigCheck(inputs, command).result(deadline).settings
 
 
-def _answer(ended: ProcessResult) -> Checked:
-    if ended.status == exits.CONFIGURATION:
-        raise ConfigError(*ended.errors.splitlines())
-    if ended.status != 0:
-        last_line = (ended.errors.strip().splitlines() or ["it printed no error"])[-1]
-        text = f"{_FAILED}: the checking process exited with status {ended.status}: {last_line}"
+def _checked_config(completed: ProcessResult) -> CheckedConfig:
+    if completed.status == exits.CONFIGURATION:
+        raise ConfigError(*completed.errors.splitlines())
+    if completed.status != 0:
+        last_line = (completed.errors.strip().splitlines() or ["it printed no error"])[-1]
+        text = f"{_FAILED}: the checking process exited with status {completed.status}: {last_line}"
         raise ConfigError(text, status=exits.UNAVAILABLE)
     try:
-        return from_plain(Checked, json.loads(ended.output))
+        return from_plain(CheckedConfig, json.loads(completed.output))
     except ValueError as error:
         raise ConfigError(f"{_FAILED}: the checking process returned no valid settings: {error!r}") from error
 
@@ -83,7 +83,7 @@ def main() -> int:
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return error.status
-    json.dump(to_plain(Checked, Checked(settings, find_parsers(settings.parsers.paths))), sys.stdout)
+    json.dump(to_plain(CheckedConfig, CheckedConfig(settings, find_parsers(settings.parsers.paths))), sys.stdout)
     return exits.OK
 
 

@@ -19,7 +19,7 @@ from telemetry_daemon.config.inputs import (
     parse_toml,
 )
 from telemetry_daemon.config.settings import FLAGS, Settings
-from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, dotted, general_path, settings_rows
+from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, placeholder_path, settings_rows, toml_key
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
 from telemetry_parsers.dataclass import dataclass, replace
@@ -41,7 +41,7 @@ _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """The settings and their file. `origins` maps dotted paths to the variable or flag that set them."""
 
     settings: Settings
@@ -54,19 +54,19 @@ def load(inputs: ConfigInputs) -> Settings:
     return load_with_origins(inputs).settings
 
 
-def load_with_origins(inputs: ConfigInputs) -> Loaded:
+def load_with_origins(inputs: ConfigInputs) -> LoadedConfig:
     """Return the validated settings and their origins. Raise ConfigError with all errors."""
-    document = _merged(_read_document(inputs), inputs)
+    document = _with_overrides(_read_document(inputs), inputs)
     problems = _unknown_variables(inputs)
     settings = Settings()
     if document.data:
         # Imported only if a value is set, because importing pydantic takes 0.1 s.
-        from telemetry_daemon.config.validation import validated
+        from telemetry_daemon.config.validation import validate
 
-        settings = validated(document, inputs, problems)
+        settings = validate(document, inputs, problems)
     elif problems:
         raise ConfigError(*problems)
-    return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
+    return LoadedConfig(settings, document.file, {toml_key(path): origin for path, origin in document.origins.items()})
 
 
 def path_of(inputs: ConfigInputs) -> str:
@@ -130,7 +130,7 @@ def _printable(path: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def _merged(document: Document, inputs: ConfigInputs) -> Document:
+def _with_overrides(document: Document, inputs: ConfigInputs) -> Document:
     data = document.data
     origins: dict[KeyPath, str] = {}
     for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
@@ -156,7 +156,7 @@ def _from_environment(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, obje
         setting = None if _is_reserved(variable) else _setting_of(variable)
         if setting is not None:
             row, path = setting
-            yield path, f"environment variable {variable}", _read(row, text)
+            yield path, f"environment variable {variable}", _parse_value(row, text)
 
 
 def _is_reserved(variable: str) -> bool:
@@ -179,7 +179,7 @@ def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
     rows = {row.path: row for row in settings_rows()}
     for setting, value in inputs.overrides.items():
         path = tuple(setting.split("."))
-        row = rows.get(general_path(path))
+        row = rows.get(placeholder_path(path))
         yield path, f"flag {FLAGS.get(setting, setting)}", value if row is None else _read_flag(row, value)
 
 
@@ -187,29 +187,29 @@ def _read_flag(row: SettingRow, value: object) -> object:
     """Return the value of a flag. A relative path is resolved against the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
-    return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
+    return str(Path.cwd() / value) if row.kind == "path" and value else _parse_value(row, value)
 
 
-def _read(row: SettingRow, text: str) -> object:
+def _parse_value(row: SettingRow, text: str) -> object:
     """Parse the text of a variable or flag. Return an invalid text unchanged; the validation will report it."""
     if row.kind == "number":
         return _number(text)
     if row.kind == "switch":
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     if row.kind == "list":
-        return _items(text)
+        return _list_items(text)
     if row.kind == "counts":
         return _counts(text)
     return text
 
 
-def _items(text: str) -> list[str]:
+def _list_items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
     """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
-    pairs = [item.partition("=") for item in _items(text)]
+    pairs = [item.partition("=") for item in _list_items(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
     counts = {name.strip(): _whole_number(count.strip()) for name, _, count in pairs}

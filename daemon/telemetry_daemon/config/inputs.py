@@ -20,8 +20,8 @@ DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
 DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
 DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
 # Response headers on the daemon's local socket: a hash of its settings, and a hash of the inputs that defined them.
-READS_HEADER = "X-Telemetry-Reads"
-GIVEN_HEADER = "X-Telemetry-Given"
+SETTINGS_HASH_HEADER = "X-Telemetry-Reads"
+INPUTS_HASH_HEADER = "X-Telemetry-Given"
 MAX_FILE_BYTES = 1 << 20
 # The prefixes of variables that affect the readings.
 _READING_PREFIXES = tuple(
@@ -66,7 +66,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` maps the path of each value that is not from the file to its variable or flag."""
+    """The document to validate. `origins` maps the path of each value that the file does not set to a variable or flag."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -74,7 +74,7 @@ class Document:
     file_data: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[KeyPath, str] = field(default_factory=dict)
 
-    def file_has(self, path: KeyPath) -> bool:
+    def is_set_in_file(self, path: KeyPath) -> bool:
         """Return whether the file sets the path."""
         value: Any = self.file_data
         for part in path:

@@ -10,7 +10,7 @@ from telemetry_daemon.config.inputs import DEFAULT_JOB_DIRECTORY, DEFAULT_STEPS_
 from telemetry_daemon.config.rules import about
 from telemetry_parsers.dataclass import dataclass, field
 
-Shown = Literal["name", "hash", "none"]
+NameExposure = Literal["name", "hash", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class AttributionSettings:
             rule=rules.job_map,
         ),
     )
-    users: Shown = field(
+    users: NameExposure = field(
         default="name",
         metadata=about("How users and accounts are exposed: by name, as a keyed hash of it, or not at all."),
     )
-    pods: Shown = field(default="name", metadata=about("How pods, namespaces and containers are exposed."))
-    jobs: Shown = field(default="name", metadata=about("How jobs are exposed."))
+    pods: NameExposure = field(default="name", metadata=about("How pods, namespaces and containers are exposed."))
+    jobs: NameExposure = field(default="name", metadata=about("How jobs are exposed."))
     hash_key_file: str = field(
         default="",
         metadata=about(
@@ -125,7 +125,7 @@ class PeakSettings:
         metadata=about(
             "Dense operations per second of the whole card, by data type.",
             example={"bf16": 4.8e14, "fp8": 9.6e14},
-            name_rule=rules.dtype,
+            name_rule=rules.data_type,
             low=1,
             high=1e20,
         ),
@@ -135,7 +135,7 @@ class PeakSettings:
         metadata=about(
             "Dense operations per cycle of the whole card, by data type; required for estimates of FLOP/s.",
             example={"bf16": 262144},
-            name_rule=rules.dtype,
+            name_rule=rules.data_type,
             low=1,
             high=1e12,
         ),
@@ -166,7 +166,7 @@ class CompatSettings:
             "list of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
             example=[":9400"],
             rule=rules.listen_address,
-            alone=True,
+            accepts_string=True,
         ),
     )
     hostname_label: Literal["", "Hostname", "hostname"] = field(

@@ -20,7 +20,7 @@ _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 # The kinds of tools with supported job folders.
 _JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
 
-_SHOWN_CHARACTERS = 60
+_MAX_QUOTED_LENGTH = 60
 
 _SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\Z")
@@ -29,7 +29,7 @@ _LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SettingMetadata:
     """Metadata of a setting. For lists and mappings, `rule`, `low` and `high` apply to each item or value."""
 
     text: str
@@ -38,18 +38,18 @@ class About:
     name_rule: Callable[[str], str] | None = None
     low: float | None = None
     high: float | None = None
-    alone: bool = False
+    accepts_string: bool = False
 
 
-def about(text: str, **properties: Any) -> Mapping[str, About]:
+def about(text: str, **properties: Any) -> Mapping[str, SettingMetadata]:
     """Return the metadata of a setting's field."""
-    return {"about": About(text, **properties)}
+    return {"about": SettingMetadata(text, **properties)}
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return the value on one line, as the file would show it. A long text is shortened."""
     text = json.dumps(value, default=str)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return text if len(text) <= _MAX_QUOTED_LENGTH else text[: _MAX_QUOTED_LENGTH - 1] + "…"
 
 
 def source_name(text: str) -> str:
@@ -62,16 +62,16 @@ def source_name(text: str) -> str:
 def absolute_path(text: str) -> str:
     """Return an absolute path."""
     if not text.startswith("/"):
-        raise ValueError(f"must be an absolute path, starting with /, not {shown(text)}")
+        raise ValueError(f"must be an absolute path, starting with /, not {quoted(text)}")
     if not text.isprintable():
-        raise ValueError(f"must be a path without control characters, not {shown(text)}")
+        raise ValueError(f"must be a path without control characters, not {quoted(text)}")
     return text
 
 
 def one_line(text: str) -> str:
     """Return a text without control characters."""
     if not text.isprintable():
-        raise ValueError(f"must be a string without control characters, not {shown(text)}")
+        raise ValueError(f"must be a string without control characters, not {quoted(text)}")
     return text
 
 
@@ -83,7 +83,7 @@ def absolute_path_or_empty(text: str) -> str:
 def textfile_path(text: str) -> str:
     """Return an absolute path with the suffix that the textfile collector requires, or the empty string for none."""
     if text and not text.endswith(".prom"):
-        raise ValueError(f"must end in .prom, not {shown(text)}, because the collector ignores other files")
+        raise ValueError(f"must end in .prom, not {quoted(text)}, because the collector ignores other files")
     return absolute_path_or_empty(text)
 
 
@@ -93,10 +93,10 @@ PATH_RULES = (absolute_path, absolute_path_or_empty, textfile_path)
 def route(text: str) -> str:
     """Return the path of the metrics page, which must differ from other pages."""
     if _ROUTE.match(text) is None:
-        raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
+        raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):
         raise ValueError(
-            f"must not contain the path segments '.' or '..', because clients remove them before sending the request, not {shown(text)}"
+            f"must not contain the path segments '.' or '..', because clients remove them before sending the request, not {quoted(text)}"
         )
     if text in _RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is the path of another page; choose a path such as /metrics")
@@ -106,7 +106,7 @@ def route(text: str) -> str:
 def listen_address(text: str) -> str:
     """Return a well-formed listening address. Whether the machine has the address is not checked."""
     if not text.isprintable():
-        raise ValueError(f"must be an address without control characters, not {shown(text)}")
+        raise ValueError(f"must be an address without control characters, not {quoted(text)}")
     try:
         address = parse_address(text)
     except WebError as error:
@@ -122,7 +122,7 @@ def allowed_host(text: str) -> str:
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
         return text
     raise ValueError(
-        f"{shown(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
+        f"{quoted(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
         '"*.example.com" for all names below one, or "*" for all'
     )
 
@@ -137,16 +137,16 @@ def _is_address(text: str) -> bool:
 
 def _check_host(host: str, text: str) -> None:
     if (":" in host or _LIKE_IPV4.match(host) is not None) and not _is_address(host):
-        raise ValueError(f"{shown(text)} has an invalid IP address")
+        raise ValueError(f"{quoted(text)} has an invalid IP address")
     if host and ":" not in host and _HOST_NAME.match(host) is None:
-        raise ValueError(f"{shown(text)} has a host that is neither a name nor an IP address")
+        raise ValueError(f"{quoted(text)} has a host that is neither a name nor an IP address")
 
 
 def job_map(text: str) -> str:
     """Return a pair TOOL:FOLDER, such as `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
-        raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {shown(text)}")
+        raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {quoted(text)}")
     absolute_path(folder)
     return text
 
@@ -158,20 +158,18 @@ def model_name(text: str) -> str:
     return one_line(text)
 
 
-def all_different(texts: list[str]) -> list[str]:
-    """Return a list without duplicates."""
+def unique_items(texts: list[str]) -> list[str]:
+    """Return the list, which must not have duplicates."""
     repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
     if repeated:
-        raise ValueError(f"names {shown(repeated[0])} twice")
+        raise ValueError(f"names {quoted(repeated[0])} twice")
     return texts
 
 
 def _one_of(words: Collection[str]) -> Callable[[str], str]:
-    """Return a rule that accepts only these words."""
-
     def rule(text: str) -> str:
         if text not in words:
-            raise ValueError(f"must be one of {', '.join(words)}, not {shown(text)}")
+            raise ValueError(f"must be one of {', '.join(words)}, not {quoted(text)}")
         return text
 
     return rule
@@ -179,5 +177,5 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
 
 # Three rules: for a label that names an owner, for a data type, and for a supported exporter.
 owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
-dtype = _one_of(DTYPES)
-peer = _one_of(EXPORTERS)
+data_type = _one_of(DTYPES)
+exporter = _one_of(EXPORTERS)

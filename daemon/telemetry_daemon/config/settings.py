@@ -50,7 +50,7 @@ class WebSettings:
             f"use `:{DEFAULT_PORT}`, and protect it with `config_file` or a firewall.",
             example=[f":{DEFAULT_PORT}"],
             rule=rules.listen_address,
-            alone=True,
+            accepts_string=True,
         ),
     )
     allowed_hosts: tuple[str, ...] = field(
@@ -63,7 +63,7 @@ class WebSettings:
             "also answer only for these names and their own IP address. Empty: they answer for every name.",
             example=["telemetry.example.com", "*.gpu.example.com"],
             rule=rules.allowed_host,
-            alone=True,
+            accepts_string=True,
         ),
     )
     config_file: str = field(
@@ -129,7 +129,7 @@ class SourceSettings:
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
-    def why_off(self, poll: Poll) -> str:
+    def disabled_reason(self, poll: Poll) -> str:
         """Return why a poll is off, or "" if it is on."""
         mode = self.polls.get(poll.name, PollSettings()).mode
         if self.mode == "never" or mode == "never":
@@ -273,7 +273,7 @@ class Settings:
         metadata=about(
             "Data types whose peaks are exported in addition to `bf16` (`fp16` on cards without `bf16`).",
             example=["fp8", "fp32"],
-            rule=rules.dtype,
+            rule=rules.data_type,
         ),
     )
     log: LogSettings = field(default_factory=LogSettings)
@@ -282,7 +282,7 @@ class Settings:
     parsers: ParsersSettings = field(default_factory=ParsersSettings)
     expect: ExpectSettings = field(default_factory=ExpectSettings)
     peaks: Mapping[str, PeakSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.model_name))
-    compat: Mapping[str, CompatSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.peer))
+    compat: Mapping[str, CompatSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.exporter))
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
@@ -299,7 +299,7 @@ class Settings:
         """Return the settings of a source, or the defaults if the source is not configured."""
         return self.sources.get(name, SourceSettings())
 
-    def all_known(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
+    def has_only_known_names(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
         """Return whether all configured sources and polls exist."""
         return all(
             name in sources and {*source.polls} <= {*polls.get(name, ())} for name, source in self.sources.items()

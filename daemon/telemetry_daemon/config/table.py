@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from telemetry_daemon.config.inputs import VARIABLE_PREFIX, KeyPath
-from telemetry_daemon.config.rules import PATH_RULES, About
+from telemetry_daemon.config.rules import PATH_RULES, SettingMetadata
 from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
@@ -17,15 +17,15 @@ from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 
 # Placeholders for the names of a source, a poll, a model and another exporter in paths and variables.
-NAME, POLL, MODEL, PEER = "NAME", "POLL", "MODEL", "EXPORTER"
-PLACEHOLDERS = (NAME, POLL, MODEL, PEER)
-_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": PEER}
+NAME, POLL, MODEL, EXPORTER = "NAME", "POLL", "MODEL", "EXPORTER"
+PLACEHOLDERS = (NAME, POLL, MODEL, EXPORTER)
+_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": EXPORTER}
 # Environment variables cannot contain the name of a model or an exporter.
-_NOT_IN_VARIABLES = frozenset({MODEL, PEER})
+_NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
-_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", PEER: "dcgm-exporter"}
+_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
 # For each section, the text to show for settings without a fixed default.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
 _HEAD = """\
@@ -85,14 +85,14 @@ def settings_rows() -> tuple[SettingRow, ...]:
     return tuple(row for section in sections() for row in section.settings)
 
 
-def general_path(path: KeyPath) -> KeyPath:
+def placeholder_path(path: KeyPath) -> KeyPath:
     """Return the path with placeholders instead of names, as in the table."""
     return tuple(_PLACEHOLDER_OF.get(parent, part) for parent, part in zip(("", *path), path, strict=False))
 
 
 def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
     hints, defaults = get_type_hints(kind), kind()
-    inner = {item.name: _inner(hints[item.name], item.name) for item in fields(kind)}
+    inner = {item.name: _nested_section(hints[item.name], item.name) for item in fields(kind)}
     settings = tuple(
         _row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
         for item in fields(kind)
@@ -104,7 +104,7 @@ def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
         yield from _sections(section[0], (*path, *section[1]))
 
 
-def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
+def _nested_section(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
     if is_dataclass(hint):
         return hint, (name,)
     if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
@@ -112,28 +112,28 @@ def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
     return None
 
 
-def _row(path: KeyPath, hint: Any, about: About, default: object) -> SettingRow:
-    kind = _kind(hint, about)
+def _row(path: KeyPath, hint: Any, metadata: SettingMetadata, default: object) -> SettingRow:
+    kind = _kind(hint, metadata)
     return SettingRow(
         path=path,
         kind=kind,
         default=default,
-        description=about.text,
+        description=metadata.text,
         words=get_args(hint) if kind == "choice" else (),
-        example=about.example,
-        low=about.low if kind == "number" else None,
-        high=about.high if kind == "number" else None,
+        example=metadata.example,
+        low=metadata.low if kind == "number" else None,
+        high=metadata.high if kind == "number" else None,
     )
 
 
-def _kind(hint: Any, about: About) -> Kind:
+def _kind(hint: Any, metadata: SettingMetadata) -> Kind:
     plain: dict[Any, Kind] = {
         bool: "switch", float: "number", float | None: "number", Mapping: "counts", tuple: "list", Literal: "choice",
     }  # fmt: skip
-    return plain.get(get_origin(hint)) or plain.get(hint) or ("path" if about.rule in PATH_RULES else "text")
+    return plain.get(get_origin(hint)) or plain.get(hint) or ("path" if metadata.rule in PATH_RULES else "text")
 
 
-def dotted(path: Iterable[str]) -> str:
+def toml_key(path: Iterable[str]) -> str:
     """Return the path as a dotted TOML key on one line."""
     return ".".join(part if _BARE_KEY.match(part) else json.dumps(part) for part in path)
 
@@ -143,7 +143,7 @@ def default_toml() -> str:
     blocks = [_HEAD]
     for section in sections():
         if section.path:
-            heading = (*_comment(section.description), f"## [{dotted(_example(section.path))}]")
+            heading = (*_comment(section.description), f"## [{toml_key(_example(section.path))}]")
             blocks.append("\n".join(heading) + "\n")
         blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
     return "\n".join(blocks)
@@ -154,8 +154,8 @@ def _example(path: KeyPath) -> KeyPath:
 
 
 def _setting_lines(row: SettingRow) -> Iterator[str]:
-    name = dotted(_example(row.path))
-    yield from _comment(f"{row.description} {limits(row)}".strip())
+    name = toml_key(_example(row.path))
+    yield from _comment(f"{row.description} {limits_sentence(row)}".strip())
     if row.example is not None:
         yield from _comment(f"Example: {name} = {toml_value(row.example)}")
     if row.default is None:
@@ -164,16 +164,16 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
         yield f"# {name} = {toml_value(row.default)}"
 
 
-def limits(row: SettingRow) -> str:
+def limits_sentence(row: SettingRow) -> str:
     """Return a sentence with the valid values, or "" if there are no limits or the description lists them."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
-        return f"One of: {listed(row.words)}."
+        return f"One of: {joined_words(row.words)}."
     if row.low is not None and row.high is not None:
         return f"From {row.low:g} to {row.high:,.0f}."
     return ""
 
 
-def listed(words: tuple[str, ...]) -> str:
+def joined_words(words: tuple[str, ...]) -> str:
     """Join the allowed words with commas."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
@@ -182,14 +182,14 @@ def _comment(text: str) -> list[str]:
     return ["## " + line for line in textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 
-def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
+def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
     """Return a file with the effective settings. Settings in `origins` get a comment with their variable or flag."""
     lines: list[str] = []
     for heading, values in _tables(settings):
         lines += [""] if lines else []
-        lines += [f"[{dotted(heading)}]"] if heading else []
+        lines += [f"[{toml_key(heading)}]"] if heading else []
         for name, value in values.items():
-            origin = (origins or {}).get(dotted((*heading, name)))
+            origin = (origins or {}).get(toml_key((*heading, name)))
             lines.append(f"{name} = {toml_value(value)}" + (f"  # {origin}" if origin else ""))
     return "\n".join(lines) + "\n"
 
@@ -218,7 +218,7 @@ def toml_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(toml_value(item) for item in value)}]"
     if isinstance(value, Mapping):
-        pairs = (f"{dotted((str(name),))} = {toml_value(item)}" for name, item in value.items())
+        pairs = (f"{toml_key((str(name),))} = {toml_value(item)}" for name, item in value.items())
         content = ", ".join(pairs)
         return f"{{ {content} }}" if content else "{}"
     return json.dumps(value)

@@ -12,17 +12,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs, Document, KeyPath
-from telemetry_daemon.config.rules import About, shown
+from telemetry_daemon.config.rules import SettingMetadata, quoted
 from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
-from telemetry_daemon.config.table import dotted, general_path, listed, settings_rows
+from telemetry_daemon.config.table import joined_words, placeholder_path, settings_rows, toml_key
 from telemetry_daemon.terminal.suggestions import did_you_mean, nearest, nearest_or_all
 from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 _MAX_LINES = 50
-_COUNTS: KeyPath = ("expect", "devices")
-_COUNTS_FORM = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
+_DEVICE_COUNTS: KeyPath = ("expect", "devices")
+_COUNT_ERROR = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 _PART = r"""(?:[A-Za-z0-9_-]+|"[^"\\]*"|'[^']*')"""
 _KEY = rf"({_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
 _HEADER = re.compile(rf"[ \t]*\[\[?[ \t]*{_KEY}[ \t]*\]")
@@ -44,7 +44,7 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
-def validated(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
+def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
     """Return the settings of a document. If it has errors or there are `problems`, raise ConfigError with all of them."""
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
@@ -81,26 +81,26 @@ def _model(kind: Any) -> type[BaseModel]:
         if is_dataclass(default):
             settings[item.name] = (_model(hint), Field(default_factory=_model(hint)))
         else:
-            about: About = item.metadata["about"]
+            metadata: SettingMetadata = item.metadata["about"]
             plain = list(default) if isinstance(default, tuple) else default
-            settings[item.name] = (_type(hint, about, required=bool(default)), plain)
+            settings[item.name] = (_type(hint, metadata, required=bool(default)), plain)
     return create_model(kind.__name__, __base__=_Section, **settings)
 
 
-def _type(kind: Any, about: About, *, required: bool) -> Any:
+def _type(kind: Any, metadata: SettingMetadata, *, required: bool) -> Any:
     """Return the type of a setting for pydantic, with its limits and rules. A `required` list must not be empty."""
-    limits = [Field(ge=about.low, le=about.high)] if about.low is not None else []
-    rule = [AfterValidator(about.rule)] if about.rule is not None else []
+    limits = [Field(ge=metadata.low, le=metadata.high)] if metadata.low is not None else []
+    rule = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
     if get_origin(kind) is Mapping:
         _, value = get_args(kind)
-        names = [AfterValidator(about.name_rule)] if about.name_rule is not None else []
+        names = [AfterValidator(metadata.name_rule)] if metadata.name_rule is not None else []
         values = _model(value) if isinstance(value, type) and is_dataclass(value) else _annotated(value, limits)
         return dict[_annotated(str, names), values]  # type: ignore[misc]  # dynamic types for pydantic
     if get_origin(kind) is tuple:
-        conversion = [BeforeValidator(_as_list)] if about.alone else []
+        conversion = [BeforeValidator(_as_list)] if metadata.accepts_string else []
         min_length = [Field(min_length=1)] if required else []
         items: Any = list[_annotated(str, rule)]  # type: ignore[misc]  # a dynamic type for pydantic
-        return _annotated(items, [*conversion, AfterValidator(rules.all_different), *min_length])
+        return _annotated(items, [*conversion, AfterValidator(rules.unique_items), *min_length])
     return _annotated(kind, [*rule, *limits])
 
 
@@ -121,7 +121,7 @@ def _error_lines(error: ValidationError, document: Document) -> list[str]:
 
 def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
     path = _path(item)
-    return _line(path, document), f"{_where(path, document)}: {dotted(path)}: {_message(path, item)}"
+    return _line(path, document), f"{_location(path, document)}: {toml_key(path)}: {_message(path, item)}"
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
@@ -137,7 +137,7 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
         for name in _names(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines.append(f"{_where(path, document)}: {dotted(path)}: {message}{nearest_or_all(name, keys)}")
+                lines.append(f"{_location(path, document)}: {toml_key(path)}: {message}{nearest_or_all(name, keys)}")
     return lines
 
 
@@ -147,7 +147,7 @@ def _unknown_versions(document: Document) -> list[str]:
         problem = version_problem(name, compat.get("version", ""))
         if problem:
             path = ("compat", name, "version")
-            lines.append(f"{_where(path, document)}: {dotted(path)}: {problem}")
+            lines.append(f"{_location(path, document)}: {toml_key(path)}: {problem}")
     return lines
 
 
@@ -164,10 +164,10 @@ def _path(item: Mapping[str, Any]) -> KeyPath:
 
 
 def _origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set the path, or a path above or below it. None: the file set it."""
+    """Return the variable or flag that set this path or a path above or below it, or None if the file set it."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
-        is_child = path == origin_path[: len(path)] and not document.file_has(path)
+        is_child = path == origin_path[: len(path)] and not document.is_set_in_file(path)
         if is_parent or is_child:
             return origin
     return None
@@ -177,7 +177,7 @@ def _line(path: KeyPath, document: Document) -> int:
     return 0 if _origin(path, document) else _line_of(document.text, path) or 0
 
 
-def _where(path: KeyPath, document: Document) -> str:
+def _location(path: KeyPath, document: Document) -> str:
     """Return where the path was set: by a variable, by a flag, or on a line of the file."""
     line = _line(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
@@ -185,8 +185,8 @@ def _where(path: KeyPath, document: Document) -> str:
 
 def _message(path: KeyPath, item: Mapping[str, Any]) -> str:
     kind = item["type"]
-    if kind == "dict_type" and path == _COUNTS:
-        return f"{_COUNTS_FORM}, not {shown(item['input'])}"
+    if kind == "dict_type" and path == _DEVICE_COUNTS:
+        return f"{_COUNT_ERROR}, not {quoted(item['input'])}"
     special: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
         "extra_forbidden": _unknown_setting,
         "literal_error": _invalid_word,
@@ -197,7 +197,7 @@ def _message(path: KeyPath, item: Mapping[str, Any]) -> str:
     if kind in special:
         return special[kind](path, item)
     text = "the string " if isinstance(item["input"], str) else ""
-    return f"{_EXPECTED.get(kind, item['msg'])}, not {text}{shown(item['input'])}"
+    return f"{_EXPECTED.get(kind, item['msg'])}, not {text}{quoted(item['input'])}"
 
 
 def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
@@ -205,21 +205,21 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
     *section, name = path
     siblings = _siblings(path)
     same_name = [row.dotted for row in settings_rows() if row.path[-1] == name]
-    suggestions = [dotted((*section, sibling)) for sibling in nearest(name, siblings)]
+    suggestions = [toml_key((*section, sibling)) for sibling in nearest(name, siblings)]
     hint = did_you_mean(suggestions or same_name) or nearest_or_all(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 
 def _siblings(path: KeyPath) -> list[str]:
-    section = general_path(path)[:-1]
+    section = placeholder_path(path)[:-1]
     paths = {row.path[:length] for row in settings_rows() for length in range(1, len(row.path) + 1)}
     return sorted(path[-1] for path in paths if path[:-1] == section)
 
 
 def _invalid_word(path: KeyPath, item: Mapping[str, Any]) -> str:
-    words = next(row.words for row in settings_rows() if row.path == general_path(path))
+    words = next(row.words for row in settings_rows() if row.path == placeholder_path(path))
     hint = did_you_mean(nearest(str(item["input"]), words))
-    return f"must be one of {listed(words)}, not {shown(item['input'])}{hint}"
+    return f"must be one of {joined_words(words)}, not {quoted(item['input'])}{hint}"
 
 
 def _rule_error(_path: KeyPath, item: Mapping[str, Any]) -> str:
@@ -229,7 +229,7 @@ def _rule_error(_path: KeyPath, item: Mapping[str, Any]) -> str:
 def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
     limits = item["ctx"]
     limit = f"at least {limits['ge']:g}" if "ge" in limits else f"at most {limits['le']:g}"
-    return f"must be {limit}, not {shown(item['input'])}"
+    return f"must be {limit}, not {quoted(item['input'])}"
 
 
 def _line_of(text: str, path: Sequence[str]) -> int | None:

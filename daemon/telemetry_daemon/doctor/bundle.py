@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import show_toml
+from telemetry_daemon.config.table import effective_toml
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.reading import NotAFileError
 from telemetry_daemon.masking.mask import Mask
@@ -174,7 +174,7 @@ def _unpacked(head: bytes) -> bytes:
 
 def masked_settings(text: str, mask: Mask) -> str:
     """Remove comments from a TOML configuration, and mask the lines that differ from the defaults."""
-    default_lines = frozenset(show_toml(Settings()).split("\n"))
+    default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from typing import Any
 
-from telemetry_daemon.config.inputs import READS_HEADER
+from telemetry_daemon.config.inputs import SETTINGS_HASH_HEADER
 from telemetry_daemon.doctor.cards import present_devices
 from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.guarded.folders import UnsafeError
@@ -173,7 +173,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
         snapshot,
         version="".join(_VERSION.findall(page)[:1]),
         on_bus=card_counts("telemetry_pci_devices"),
-        settings_hash=answer.headers.get(READS_HEADER.lower(), ""),
+        settings_hash=answer.headers.get(SETTINGS_HASH_HEADER.lower(), ""),
         document=document,
         page=page,
         expected=card_counts("telemetry_devices_expected"),

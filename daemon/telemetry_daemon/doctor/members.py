@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
 
-from telemetry_daemon.config.file import Loaded
-from telemetry_daemon.config.table import show_toml
+from telemetry_daemon.config.file import LoadedConfig
+from telemetry_daemon.config.table import effective_toml
 from telemetry_daemon.doctor import examination
 from telemetry_daemon.doctor.bundle import (
     MAX_MEMBER_BYTES,
@@ -64,7 +64,7 @@ class BundleMaterial:
 
     examined: Examination
     polled: PolledSources
-    configuration: Loaded
+    configuration: LoadedConfig
     root: Path
     credentials: Credentials
 
@@ -136,11 +136,11 @@ def _doctor(bundle: Bundle, mask: Mask, examined: Examination) -> None:
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
 
-def _configuration(bundle: Bundle, mask: Mask, configuration: Loaded) -> None:
+def _configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) -> None:
     def masked(text: str) -> str:
         return masked_settings(text, mask)
 
-    bundle.add_text("configuration.toml", "all effective settings", show_toml(configuration.settings), masked)
+    bundle.add_text("configuration.toml", "all effective settings", effective_toml(configuration.settings), masked)
     origins = "\n".join(f"{setting}: {origin}" for setting, origin in sorted(configuration.origins.items()))
     variables = sorted(name for name in os.environ if name.startswith("TELEMETRY_"))
     bundle.add_text(

@@ -69,7 +69,7 @@ class Poller:
                 (source.name, poll.name): source.parser.vendor
                 for source in sources
                 for poll in source.parser.polls
-                if poll.lists_devices and not source.settings.why_off(poll)
+                if poll.lists_devices and not source.settings.disabled_reason(poll)
             }
         )
         for source in sources:

@@ -109,9 +109,9 @@ class Source:
 
     def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
         """Return why the poll must not run, or None if it may."""
-        why_off = self.settings.why_off(poll)
-        if why_off:
-            return Failure("disabled", None, why_off)
+        disabled_reason = self.settings.disabled_reason(poll)
+        if disabled_reason:
+            return Failure("disabled", None, disabled_reason)
         if poll.wakes and pci.suspended and not self.settings.wake_suspended:
             return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices are suspended and are not woken")
         return None

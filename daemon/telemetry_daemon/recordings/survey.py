@@ -178,7 +178,8 @@ def parse_time(text: str) -> RecordingTime:
     time_of_day = _TIME_OF_DAY.match(text)
     if time_of_day is not None:
         hours, minutes, seconds = (int(part or 0) for part in time_of_day.groups())
-        return RecordingTime(text, partial(_find_time_of_day, timedelta(hours=hours, minutes=minutes, seconds=seconds)))
+        time = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return RecordingTime(text, lambda survey: _find_first(survey, partial(_next_wall_time, time)))
     before_end = 0.0 if text.lower() == "end" else parse_duration(text[4:]) if text.lower().startswith("end-") else None
     if before_end is not None:
         return RecordingTime(text, lambda survey: survey.length - before_end)
@@ -200,10 +201,6 @@ def _find_first(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> f
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:
             return segment.position + min(max(0.0, offset), segment.seconds)
     return None
-
-
-def _find_time_of_day(time: timedelta, survey: Survey) -> float | None:
-    return _find_first(survey, partial(_next_wall_time, time))
 
 
 def _next_wall_time(time: timedelta, segment: ClockSegment) -> float:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.config.inputs import GIVEN_HEADER, READS_HEADER, ConfigError
+from telemetry_daemon.config.inputs import INPUTS_HASH_HEADER, SETTINGS_HASH_HEADER, ConfigError
 from telemetry_daemon.config.optional_sections import AttributionSettings
 from telemetry_daemon.config.settings import Settings, settings_hash
 from telemetry_daemon.polling.clock import ClockGuard
@@ -271,7 +271,7 @@ class Service:
         """Return headers that identify this configuration. Empty for simulations and recordings."""
         if not self._arguments.stores_state:
             return {}
-        return {READS_HEADER: settings_hash(self._settings), GIVEN_HEADER: self._input_hash}
+        return {SETTINGS_HASH_HEADER: settings_hash(self._settings), INPUTS_HASH_HEADER: self._input_hash}
 
     def _reload_on_sighup(self) -> None:
         loop = asyncio.get_running_loop()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telemetry_daemon.config.child import Check, load_in_child
+from telemetry_daemon.config.child import ConfigCheck, load_in_child
 from telemetry_daemon.config.inputs import ConfigInputs, inputs_hash
-from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import ParserSet, load_parsers
 from telemetry_daemon.polling.node_sources import Node, RealNode
 from telemetry_daemon.recordings.last_minutes import CaptureFeed
@@ -51,7 +51,7 @@ class Replacement:
     recording: ReplayArguments | None = None
 
 
-def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
+def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) -> int:
     """Serve until stopped, then exit the process."""
     return_large_blocks()
     use_one_heap()
@@ -69,15 +69,10 @@ def serve(inputs: ConfigInputs, check: Check, replacement: Replacement) -> int:
     node = _node(replacement, loaded, clock, capture_feed)
     source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
     inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
-    if not settings.all_known(source_names, loaded.polls):
+    if not settings.has_only_known_names(source_names, loaded.polls):
         settings = load_in_child(inputs)
 
-    def reload_settings() -> Settings:
-        return load_in_child(inputs)
-
-    def input_hash() -> str:
-        return inputs_hash(inputs.path, inputs.environment)
-
+    reload_settings, input_hash = partial(load_in_child, inputs), partial(inputs_hash, inputs.path, inputs.environment)
     arguments = ServiceArguments(settings, reload_settings, isinstance(node, RealNode), input_hash, capture_feed)
     try:
         return asyncio.run(_serve(Service(arguments, node, clock)))

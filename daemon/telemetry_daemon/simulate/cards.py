@@ -34,7 +34,7 @@ _ERRORS_PER_REMAPPED_ROW = 8
 _PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
 # The activity of the memory is higher than the used share of its bandwidth.
 _ACTIVITY_PER_TRAFFIC = 1.25
-# The power differs by these shares: between chips of one model, and of one card from second to second.
+# The relative variation of the power: between chips of one model, and of one card from second to second.
 _CHIP_VARIATION, _POWER_NOISE = 0.02, 0.015
 _CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
 _MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})
@@ -135,7 +135,6 @@ class CardState:
         self.pcie_bytes += self.pcie_bytes_per_second
 
     def _update_power(self, intensity: float, random: Random) -> None:
-        """Move the power towards the demand of the load, limited by the power cap or by throttling."""
         model = self.model
         span = model.cap_watts - model.idle_watts
         chip_factor = 1.0 + _CHIP_VARIATION * (self.position * 5 % 8 - 3.5) / 3.5
@@ -243,7 +242,7 @@ def _is_broken(card: CardState) -> bool:
     return card.now < max(card.lost_until, card.reset_at)
 
 
-VALUES: Mapping[str, Callable[[CardState], SimulatedValue]] = {
+VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "temperature_celsius": _temperatures,
     "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
     "temperature_slowdown_celsius": _temperature_limit,

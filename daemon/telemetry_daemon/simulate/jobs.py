@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Pol
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 
 SCHEDULER = "scheduler"
-_CLAIMS = Poll("claims", Library("simulator", (SCHEDULER,)), interval=10.0, lists_devices=False)
+_CLAIMS_POLL = Poll("claims", Library("simulator", (SCHEDULER,)), interval=10.0, lists_devices=False)
 _TICKS_PER_SECOND = 100
 _STEP_SECONDS = 0.8
 _TOKENS = 16_384
@@ -69,7 +69,7 @@ def owners_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
 
 def owners_parser() -> SourceParser:
     """Return the parser of the simulated scheduler."""
-    return SourceParser(SCHEDULER, "", (), (_CLAIMS,), lambda capture: from_plain(Report, capture.outputs[0].data))
+    return SourceParser(SCHEDULER, "", (), (_CLAIMS_POLL,), lambda capture: from_plain(Report, capture.outputs[0].data))
 
 
 def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
@@ -87,15 +87,15 @@ def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequen
 
 def _claim(owner: Owner, device: Device, started: float, replica: str) -> Claim:
     name = DeviceName(f"{device.vendor}{device.index}", "index", str(device.index), device.vendor)
-    return Claim(owner, _keys(owner), (name,), replica, started=started)
+    return Claim(owner, _process_keys(owner), (name,), replica, started=started)
 
 
 def _task(owner: Owner, pid: int, job: Job, started: float) -> Task:
     ticks = int(job.start * _TICKS_PER_SECOND)
-    return Task(pid, ticks, started, owner.user, job.pattern.name, owner=owner, keys=_keys(owner))
+    return Task(pid, ticks, started, owner.user, job.pattern.name, owner=owner, keys=_process_keys(owner))
 
 
-def _keys(owner: Owner) -> tuple[str, ...]:
+def _process_keys(owner: Owner) -> tuple[str, ...]:
     return (f"simulated:{owner.name}",)
 
 

@@ -44,19 +44,19 @@ class DemoNode(Node):
         past_seconds: float = 0.0,
     ) -> None:
         try:
-            groups, staged = parse_demo(text), parse_faults(faults or "")
+            groups, staged_faults = parse_demo(text), parse_faults(faults or "")
         except DemoError as error:
             raise CommandError(str(error)) from None
         self._behind = past_seconds
-        late = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
-        super().__init__(ParserSet(), late)
+        past_clock = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
+        super().__init__(ParserSet(), past_clock)
         self._on_capture = on_capture
         # A node with staged faults has no random faults.
         simulated = simulated_sources(
             groups,
-            faults=NO_FAULTS if staged else SOME_FAULTS,
-            clock=late,
-            staged=staged,
+            faults=NO_FAULTS if staged_faults else SOME_FAULTS,
+            clock=past_clock,
+            staged_faults=staged_faults,
             past_seconds=past_seconds,
         )
         self._simulated = {item.parser.name: item for item in simulated}
@@ -92,13 +92,13 @@ class DemoNode(Node):
         for source in simulated:
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
-        every = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
-        for left in range(int(self._behind / SLOT_SECONDS), 0, -1):
-            self._behind = SLOT_SECONDS * left
+        step = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
+        for slots_left in range(int(self._behind / SLOT_SECONDS), 0, -1):
+            self._behind = SLOT_SECONDS * slots_left
             for source, poll in polls:
-                if left == 1 or (left % every == 0 and (poll.lists_devices or not source.parser.vendor)):
+                if slots_left == 1 or (slots_left % step == 0 and (poll.lists_devices or not source.parser.vendor)):
                     answer = source.run_poll(poll, Targets())
-                    interval = SLOT_SECONDS * every
+                    interval = SLOT_SECONDS * step
                     store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
             history.end_slots(store.snapshot)
         self._behind = 0.0

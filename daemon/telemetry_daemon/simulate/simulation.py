@@ -34,7 +34,7 @@ def new_random(*seed: object) -> Random:
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class FaultRates:
     """Fault rates per hour and card. `failed_polls`, `slow_nodes` and `big_jobs` are rates per source.
 
     Cards and nodes are slow during a big job, which is a training run on all cards of the source.
@@ -55,9 +55,9 @@ class Faults:
     big_jobs: float = 0.0
 
 
-NO_FAULTS = Faults()
+NO_FAULTS = FaultRates()
 # A node of eight cards has a fault every few minutes. Most of the time all cards are healthy.
-SOME_FAULTS = Faults(
+SOME_FAULTS = FaultRates(
     events=0.2,
     fatal_events=0.02,
     hot_spells=0.5,
@@ -81,12 +81,12 @@ class Simulation:
         vendor: Vendor,
         count: int,
         seed: int,
-        faults: Faults,
-        staged: Sequence[str] = (),
+        faults: FaultRates,
+        staged_faults: Sequence[str] = (),
         past_seconds: float = 0.0,
     ) -> None:
         self._demo = vendor.demo
-        self._staged = [self._fault_stages()[fault] for fault in staged]
+        self._staged = [self._fault_stages()[fault] for fault in staged_faults]
         self._present = WARM_UP_SECONDS + past_seconds
         self._random = new_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
@@ -177,7 +177,7 @@ class Simulation:
         if code:
             self.events.append((self.now, card.position, code))
 
-    def _fault_rates(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
+    def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
         """Return the possible faults, with their rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
@@ -212,8 +212,7 @@ class Simulation:
             return
         card.lost_from = self.now + _WARNING_SECONDS
         card.lost_until = card.lost_from + self._random.uniform(45.0, 240.0)
-        if self._demo.lost_event:
-            self.events.append((self.now, card.position, self._demo.lost_event))
+        self._add_event(card, self._demo.lost_event)
 
     def _overheat(self, card: CardState) -> None:
         card.hot_until = self.now + self._random.uniform(180.0, 480.0)
@@ -233,7 +232,6 @@ class Simulation:
         self.workload.hang((card.position,), self.now + self._random_job_seconds())
 
     def _hang_job(self, card: CardState) -> None:
-        """Make the card's job hang on all its cards."""
         cards = card.job.cards if card.job is not None else ()
         self.workload.hang(cards, self.now + self._random_job_seconds())
 
@@ -242,8 +240,8 @@ class Simulation:
 
     def _slow_node(self, card: CardState) -> None:
         until = self._begin_big_job(card)
-        for each_card in self.cards:
-            each_card.slow_until = until
+        for slow_card in self.cards:
+            slow_card.slow_until = until
 
     def _begin_big_job(self, _card: CardState) -> float:
         """Start a big job and return the second at which it ends."""

@@ -11,9 +11,16 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from telemetry_daemon.readers.base import Reader, Targets
-from telemetry_daemon.simulate.cards import VALUES, CardState, memory_used_bytes, process_count
+from telemetry_daemon.simulate.cards import VALUE_FUNCTIONS, CardState, memory_used_bytes, process_count
 from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, Groups
-from telemetry_daemon.simulate.simulation import INCIDENT, SOME_FAULTS, WARM_UP_SECONDS, Faults, Simulation, new_random
+from telemetry_daemon.simulate.simulation import (
+    INCIDENT,
+    SOME_FAULTS,
+    WARM_UP_SECONDS,
+    FaultRates,
+    Simulation,
+    new_random,
+)
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, read_float
@@ -47,7 +54,7 @@ _POLLS = (
     Poll("inventory", Library(_READER), "inventory", interval=300.0, lists_devices=False),
 )
 _BUSES_PER_DOMAIN = 200
-_LOADS_OF_PARTS = (1.0, 0.55, 0.0)
+_PARTITION_LOADS = (1.0, 0.55, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class SimulatedReader(Reader):
         # The Unix time at which the simulation began.
         self.start_time = round(clock.wall()) - WARM_UP_SECONDS
         self._lock = threading.Lock()
-        self._keys = _keys(vendor.demo)
+        self._metrics_by_poll = _metrics_by_poll(vendor.demo)
         self._devices = [
             _device(vendor, position, seed, first_slot + position) for position in range(len(simulation.cards))
         ]
@@ -83,7 +90,7 @@ class SimulatedReader(Reader):
         with self._lock:
             self._simulation.advance(monotonic_time - self._monotonic_start)
             is_failing = self._simulation.is_failing()
-            data = None if is_failing else self._data(self._keys[poll.name], wall_time)
+            data = None if is_failing else self._capture_data(self._metrics_by_poll[poll.name], wall_time)
         text = f"no answer within {poll.deadline:g} s (simulated)"
         return Capture(
             source=self._demo.source,
@@ -102,7 +109,7 @@ class SimulatedReader(Reader):
         with self._lock:
             return function(self._simulation, self._devices)
 
-    def _data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
+    def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
         """Return the present cards with their partitions and the values of these metrics, in the form of `_CaptureData`."""
         demo, present = self._demo, self._simulation.present_cards()
         parts = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
@@ -116,11 +123,11 @@ class SimulatedReader(Reader):
             form=demo.form,
         )
         card_values = [
-            (key, _not_supported if key in demo.not_supported else VALUES[key])
+            (key, _not_supported if key in demo.not_supported else VALUE_FUNCTIONS[key])
             for key in keys
             if key not in demo.only_partitions
         ]
-        partition_values = [(key, VALUES[key]) for key in demo.partition_keys if key in keys]
+        partition_values = [(key, VALUE_FUNCTIONS[key]) for key in demo.partition_keys if key in keys]
         values: list[dict[str, Any]] = [
             *({key: value(card) for key, value in card_values} for card in present),
             *({key: value(partition) for key, value in partition_values} for _, partition in parts),
@@ -142,7 +149,7 @@ class SimulatedReader(Reader):
                 parent=index,
                 facts=(("profile", part.profile),),
             )
-            load = card.load * _LOADS_OF_PARTS[number % len(_LOADS_OF_PARTS)]
+            load = card.load * _PARTITION_LOADS[number % len(_PARTITION_LOADS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
@@ -200,14 +207,14 @@ class SimulatedSource:
         count: int,
         *,
         seed: int = DEFAULT_SEED,
-        faults: Faults = SOME_FAULTS,
+        faults: FaultRates = SOME_FAULTS,
         clock: Clock | None = None,
         first_slot: int = 0,
-        staged: Sequence[str] = (),
+        staged_faults: Sequence[str] = (),
         past_seconds: float = 0.0,
     ) -> None:
         vendor = SIMULATED_VENDORS[word]
-        simulation = Simulation(vendor, count, seed, faults, staged, past_seconds)
+        simulation = Simulation(vendor, count, seed, faults, staged_faults, past_seconds)
         self.parser = parser_of(vendor)
         self.reader = SimulatedReader(vendor, simulation, clock or Clock(), seed=seed, first_slot=first_slot)
 
@@ -216,9 +223,9 @@ def simulated_sources(
     groups: Groups,
     *,
     seed: int = DEFAULT_SEED,
-    faults: Faults = SOME_FAULTS,
+    faults: FaultRates = SOME_FAULTS,
     clock: Clock | None = None,
-    staged: Sequence[str] = (),
+    staged_faults: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
     """Return a source for each group, with unique bus addresses. If it has a history, the first source has an incident."""
@@ -226,14 +233,14 @@ def simulated_sources(
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
     return tuple(
-        source(word, count, first_slot=slot, staged=staged or (() if slot else incident))
+        source(word, count, first_slot=slot, staged_faults=staged_faults or (() if slot else incident))
         for (word, count), slot in zip(groups, slots, strict=False)
     )
 
 
 def parser_of(vendor: Vendor) -> SourceParser:
     """Return the parser of a vendor's simulated source."""
-    keys = _keys(vendor.demo)
+    keys = _metrics_by_poll(vendor.demo)
     return SourceParser(
         name=vendor.demo.source,
         vendor=vendor.word,
@@ -250,8 +257,7 @@ def simulated_parser(capture: Capture) -> SourceParser | None:
     return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)
 
 
-def _keys(demo: Demo) -> dict[str, tuple[str, ...]]:
-    """Return the metrics of each poll. Polls without metrics are left out."""
+def _metrics_by_poll(demo: Demo) -> dict[str, tuple[str, ...]]:
     keys = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
     return {poll: poll_keys for poll, poll_keys in keys.items() if poll_keys}
 

@@ -57,7 +57,7 @@ _NOTEBOOK = WorkPattern("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.
 # A forgotten job holds memory and does nothing.
 _FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
 PATTERNS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
-_WEIGHTS = (4, 2, 2, 3)
+_PATTERN_WEIGHTS = (4, 2, 2, 3)
 # The first jobs, with their shares of the cards.
 _FIRST_JOBS = ((_TRAINING, 0.5), (_DECODING, 0.25), (_FORGOTTEN, 0.125))
 IDLE = WorkPattern("")
@@ -118,7 +118,7 @@ class Workload:
                 self._start(pattern, max(1, round(share * len(self.jobs))), now, usable)
         free = sum(job is None and is_usable for job, is_usable in zip(self.jobs, usable, strict=True))
         if free and self._random.random() < free / _IDLE_SECONDS:
-            pattern = self._random.choices(PATTERNS, weights=_WEIGHTS)[0]
+            pattern = self._random.choices(PATTERNS, weights=_PATTERN_WEIGHTS)[0]
             count = 1 if pattern is _NOTEBOOK else self._random.choice((1, 1, 2, 4, 8))
             self._start(pattern, count, now, usable)
 
