@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kits.daemon import Daemon
-from kits.fake_mthreads_gmi import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
+from kits.fake_mthreads_gmi import BUSY_TABLE, CARD, REFUSAL, TOOL, install
 from kits.fake_mtml import FakeMtml
 from kits.fake_tools import Answer, ToolFolder
 
@@ -61,20 +61,6 @@ def test_best_known_flags_of_each_version_are_used(
         assert found["absent"]["power_watts"] == "not_reported"
     else:
         assert (found["serial"], found["driver"]) == ("MY18VG021C800777", "2.7.0")
-
-
-def test_silent_tool_is_asked_all_flags_again(tmp_path: Path) -> None:
-    """Before the driver is loaded it may print nothing, which is not remembered as unknown flags."""
-    tools = ToolFolder(tmp_path / "tools")
-    answer, there = tmp_path / "answer", tmp_path / "driver"
-    answer.write_text(query_json())
-    tools.script(TOOL, f'[ -e {there} ] || exit 1\n[ "$*" = "-q --json" ] && exec /bin/cat {answer}\nexit 1')
-    with Daemon(tmp_path, FAST, environment={"PATH": tools.search_path}) as running:
-        running.until_state(TOOL, "failed")
-        assert running.source(TOOL)["reason"] == "exit_status"
-        there.touch()
-        running.until_state(TOOL, "ok")
-        running.until(lambda: card(running)["readings"].get("power_watts") == 121.5)
 
 
 @pytest.mark.needs("cc")

@@ -122,48 +122,11 @@ def test_the_envelope_of_amd_smi_7_and_the_list_of_6_are_read_the_same() -> None
     assert bare == report_on("amd-smi", json.dumps(document)) == report_on("amd-smi", json.dumps(document, indent=8))
 
 
-def test_text_and_json_of_the_same_answer_of_mthreads_gmi_agree() -> None:
-    of_json = text_of("mthreads-gmi", "query-json")
-    document = json.loads(of_json)
-    text = f"Driver Version : {document['Driver Version']}\nAttached GPUs : 2\n"
-    for card in document["GPU"]:
-        address = card.get("PCI", {}).get("Bus ID", "00000000:00:00.0")
-        text += f"GPU{card.pop('Index')} {address}\n" + as_text(card)
-    found, expected = report_on("mthreads-gmi", text), report_on("mthreads-gmi", of_json)
-    assert numbers(found) == numbers(expected)
-    assert [device.uuid for device in found.devices] == [device.uuid for device in expected.devices]
-
-
-def as_text(values: dict[str, object], depth: int = 1) -> str:
-    keys = [(key, value) for key, value in values.items() if not isinstance(value, dict)]
-    sections = [(key, value) for key, value in values.items() if isinstance(value, dict)]
-    indent = "    " * depth
-    text = "".join(f"{indent}{key:<{50 - len(indent)}}:  {value}\n" for key, value in keys)
-    return text + "".join(f"{indent}{key}\n{as_text(value, depth + 1)}" for key, value in sections)
-
-
 def test_a_card_that_mthreads_gmi_lists_twice_is_one_card() -> None:
     text = text_of("mthreads-gmi", "query-two-cards")
     report = report_on("mthreads-gmi", text + text[text.index("GPU0") :])
     assert [device.index for device in report.devices] == [0, 1]
     assert len([problem for problem in report.problems if "second time" in problem.text]) == 2
-
-
-def test_a_list_of_nvidia_smi_is_none_of_mthreads_gmi() -> None:
-    text = "==============NVSMI LOG==============\n" + text_of("mthreads-gmi", "query-two-cards")
-    for ours, theirs in (("GPU0 ", "GPU "), ("GPU1 ", "GPU "), ("MTBios", "VBIOS"), ("MPC Capable", "MIG")):
-        text = text.replace(ours, theirs)
-    assert report_on("mthreads-gmi", text).outcome == "not_mine"
-
-
-def test_a_line_of_npu_smi_that_is_cut_gives_no_other_number() -> None:
-    text = text_of("npu-smi", "table-910a-busy")
-    whole, lines = numbers(report_on("npu-smi", text)).items(), text.split("\n")
-    for at in (3, 4, 6, 7, 15, 16):
-        for end in (3, 20, 45, 60, 66, 75, 80, 88):
-            found = report_on("npu-smi", "\n".join([*lines[:at], lines[at][:end], *lines[at + 1 :]]))
-            assert numbers(found).items() <= whole, (at, end)
-            assert found.problems, (at, end)
 
 
 def test_what_all_lines_begin_with_is_taken_off() -> None:

@@ -209,10 +209,3 @@ def test_unchanged_device_continues():
     node.history.update(shown, {}, math.inf)
     node.slots()
     assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())
-
-
-def test_metric_without_a_number_is_not_kept():
-    node = Node()
-    node.put(replace(CARDS, readings=(*CARDS.readings, Reading(0, "utilization_ratio", Absent.NOT_SUPPORTED))))
-    node.slots()
-    assert [list(lines) for lines in node.history.past().devices.values()] == [["power_watts"], ["power_watts"]]

@@ -240,18 +240,6 @@ def test_restarted_daemon_is_followed_again(tmp_path):
                 shown.shows("metax", "2 × ")
 
 
-def test_every_key_at_every_size_shows_something(daemon):
-    with terminal(*top_of(daemon), columns=120, rows=40) as shown:
-        shown.shows("K100_AI")
-        for columns, rows in ((40, 10), (250, 60), (1, 1), (2, 60), (120, 40)):
-            shown.resize(columns, rows)
-            for key in KEYS.split(" "):
-                shown.press(key)
-        shown.press("\x1b2")
-        shown.shows("K100_AI", "q quit")
-        quit_well(shown)
-
-
 def test_ctrl_z_and_fg_restore_terminal_and_screen(daemon):
     command = " ".join((*COMMAND, *top_of(daemon)))
     shell = ("bash", "--norc", "--noediting", "-i")
