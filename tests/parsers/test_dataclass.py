@@ -27,6 +27,7 @@ def made_by(dataclass: Callable[..., Any], options: Mapping[str, bool]) -> Any:
         name: str
         secret: str = dataclasses.field(default="s", repr=False)
         parts: tuple[str, ...] = ()
+        cached: int = dataclasses.field(default=0, compare=False)
 
     return Card
 
@@ -44,13 +45,14 @@ def test_like_the_standard_library(options):
     results = []
     for dataclass in (dataclasses.dataclass, ours.dataclass):
         kind = made_by(dataclass, options)
-        card, same, other = kind(name="a", parts=("x",)), kind(name="a", parts=("x",)), kind(name="b")
+        card, same, other = kind(name="a", parts=("x",)), kind(name="a", parts=("x",), cached=1), kind(name="b")
         results.append(
             [
                 repr(card).partition(" at 0x")[0],
                 [item.name for item in dataclasses.fields(card)],
                 card == same,
                 card == other,
+                card == made_by(dataclass, options)(name="a", parts=("x",)),
                 attempt(lambda: hash(card) == hash(same)),  # noqa: B023  # called at once
                 attempt(lambda: setattr(card, "name", "c")),  # noqa: B023  # called at once
                 attempt(lambda: delattr(card, "name")),  # noqa: B023  # called at once
