@@ -28,7 +28,8 @@ from telemetry_daemon.cli import main
 sys.exit(main())
 """
 # Of other packages, and the rooms of ours that only commands, workers, demos and replays need.
-_UNUSED = """cython_runtime email google grpc h2 hpack multiprocessing numpy optparse pydantic pynvml sqlite3 ssl unittest yaml
+_UNUSED = """cython_runtime email google grpc h2 hpack multiprocessing numpy optparse platform pydantic
+    pynvml random sqlite3 ssl unittest uuid yaml
     device_telemetry telemetry_grafana telemetry_daemon.completion telemetry_daemon.doctor telemetry_daemon.masking
     telemetry_profile telemetry_daemon.simulate telemetry_daemon.top"""
 UNUSED = frozenset(_UNUSED.split())

@@ -18,7 +18,7 @@ IMAGES = ROOT / "docs" / "images"
 COMMAND = (
     sys.executable,
     "-c",
-    "import platform, sys; platform.node = lambda: 'gpu-07'; from telemetry_daemon.cli import main; sys.exit(main())",
+    "import socket, sys; socket.gethostname = lambda: 'gpu-07'; from telemetry_daemon.cli import main; sys.exit(main())",
 )
 MAX_BYTES = 200_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import platform
 import secrets
+import socket
 import sys
 import threading
 import time
@@ -117,7 +117,9 @@ def _check_result(gate: FirstResultGate) -> None:
 
 def _masking_callback(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
     def record(capture: Capture, report: Report | None) -> None:
-        masked = replace(capture, hostname=platform.node()) if mask is None else mask.masked_capture(capture, report)
+        masked = (
+            replace(capture, hostname=socket.gethostname()) if mask is None else mask.masked_capture(capture, report)
+        )
         recorder.add(masked)
         show_progress()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +89,7 @@ def _this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
 
 
 def _follow_this_node(address: Address, credentials: Credentials) -> Feed:
-    return _with_commands(_follow("the daemon of this node", platform.node(), address, credentials))
+    return _with_commands(_follow("the daemon of this node", socket.gethostname(), address, credentials))
 
 
 def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
@@ -111,7 +111,7 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
     with unused_imports_replaced(WITHOUT_ASYNCIO):  # without asyncio the first frame takes a quarter less CPU time
         from telemetry_daemon.top.polled_node import PolledNode
 
-    clock, hostname = Clock(), platform.node()
+    clock, hostname = Clock(), socket.gethostname()
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 

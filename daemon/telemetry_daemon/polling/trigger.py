@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
-from random import Random
 
 from apscheduler.executors.pool import BasePoolExecutor
 from apscheduler.jobstores.base import JobLookupError
@@ -46,8 +46,7 @@ class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no
 
 def phase_of(source: str, poll: str, interval_seconds: float) -> float:
     """Return a pseudo-random phase within the interval. It differs between polls but is the same after a restart."""
-    generator = Random(f"{source}\0{poll}")  # noqa: S311  # not for security; hashlib would load OpenSSL
-    return generator.random() * interval_seconds
+    return zlib.crc32(f"{source}\0{poll}".encode()) / 2**32 * interval_seconds
 
 
 def realign_jobs(scheduler: BaseScheduler) -> None:

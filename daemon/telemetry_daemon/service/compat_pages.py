@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -59,7 +58,7 @@ class CompatPages:
         from telemetry_daemon.site.peer_pages import PageDefaults, PeerPages
         from telemetry_exporters.prometheus.compat.table import NodeIdentity
 
-        node = NodeIdentity(platform.node(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
+        node = NodeIdentity(socket.gethostname(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
         compat = self._settings.compat
         defaults = {name: PageDefaults(page.version, page.hostname_label) for name, page in compat.items()}
         return PeerPages(node, defaults)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import signal
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -149,7 +149,7 @@ class Service:
         ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
         events = Events(read_machine_state(), stored_devices.events)
         accumulator = Accumulator(events, self._history, ledger, observer)
-        return Store(platform.node(), node.clock, stored_devices.devices, accumulator, node.recorded, attribution)
+        return Store(socket.gethostname(), node.clock, stored_devices.devices, accumulator, node.recorded, attribution)
 
     def _create_site(self, clock: Clock) -> Site:
         return Site(

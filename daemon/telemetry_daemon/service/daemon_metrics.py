@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from collections.abc import Mapping, Sequence
 
 from telemetry_daemon.config.settings import Settings
@@ -23,7 +23,7 @@ class DaemonMetrics:
 
     def set_version(self) -> None:
         """Set the versions of the daemon and of Python."""
-        self._set("telemetry_build_info", {(("version", __version__), ("python", platform.python_version())): 1.0})
+        self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
     def set_reload(self, *, succeeded: float) -> None:
         """Set 1 if the last load of the configuration succeeded, else 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ class OwnerAccounting:
         """Load the saved ledger. Raises ConfigError if the key for hashed names cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
-        self.ledger = Ledger(platform.node(), read_machine_state().boot, saved)
+        self.ledger = Ledger(socket.gethostname(), read_machine_state().boot, saved)
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def write(self, store: Store) -> None:

@@ -30,9 +30,10 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
 
 
 StandIns = Mapping[str, Mapping[str, object] | None]
-# The names that APScheduler 3.11 imports, by module. None: importing the module fails.
+# The names that APScheduler 3.11 and asyncio import, by module. None: importing the module fails.
 _STAND_INS: StandIns = {
     "ssl": None,
+    "asyncio.sslproto": {},
     "importlib.metadata": {
         "PackageNotFoundError": _PackageNotFoundError,
         "version": _no_version,
@@ -40,7 +41,9 @@ _STAND_INS: StandIns = {
     },
     "multiprocessing": {},
     "concurrent.futures.process": {"BrokenProcessPool": type("BrokenProcessPool", (Exception,), {})},
+    "random": {},
     "tzlocal": {"get_localzone": _Unused},
+    "uuid": {"uuid4": _Unused},
     "zoneinfo": {"ZoneInfo": _Unused},
 }
 # For commands without an event loop.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import platform
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import asdict
@@ -123,7 +123,7 @@ def names_of_node() -> frozenset[str]:
         for interface_addresses in psutil.net_if_addrs().values()
         for address in interface_addresses
     }
-    return frozenset({platform.node(), *addresses} - {"", "127.0.0.1", "::1"})
+    return frozenset({socket.gethostname(), *addresses} - {"", "127.0.0.1", "::1"})
 
 
 def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
