@@ -125,7 +125,7 @@ class TrainingCard(CardState):
         super().advance(now, job, random)
         if slow:
             self.clock_share *= _SLOW_CLOCK
-            self.capped = True
+            self.is_capped = True
 
 
 @dataclass

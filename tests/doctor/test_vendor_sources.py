@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from telemetry_daemon.doctor.cards import VendorSources, vendor_sources
-from telemetry_daemon.polling.pci_bus import WHERE
+from telemetry_daemon.polling.pci_bus import PCI_BUS
 from telemetry_parsers.model import MergedDevice, MergedReading, Problem, Snapshot, SourceStatus
 
 
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[list[SourceStatus], list[MergedDevice], VendorSources, bo
         True,
     ),
     "one fails": ([status("a", "ok"), status("b", "failed")], [device("a")], replace(READ, failed=("b",)), False),
-    "a card is not listed": ([status("a", "ok", WHERE)], [device("a")], replace(READ, incomplete=("a",)), False),
+    "a card is not listed": ([status("a", "ok", PCI_BUS)], [device("a")], replace(READ, incomplete=("a",)), False),
     "asleep": ([status("a", "suspended")], [], VendorSources("amd", paused=("a",)), True),
     "read by another's source": ([status("a", "ok", vendor="hygon")], [device("a")], READ, True),
     "switched off": (

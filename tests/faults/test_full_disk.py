@@ -13,7 +13,7 @@ from kits.waiting import PATIENCE_SECONDS
 from telemetry_daemon.recordings.flight_recorder import FlightFileWriter
 from telemetry_daemon.recordings.last_minutes import CaptureLine, RecentCaptures
 from telemetry_daemon.state.devices_file import DevicesFileWriter, load
-from telemetry_daemon.state.flights import list_flights, name_of
+from telemetry_daemon.state.flights import file_name, list_flights
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.model import Capture, Identity, Library
 
@@ -119,12 +119,12 @@ def test_a_file_of_the_flight_recorder_is_there_whole_or_not_at_all(disk: SmallD
     ring.add(line)
     writer = FlightFileWriter(str(disk.folder), ())
     disk.fill()
-    assert "No space left on device" in writer.write(name_of(1.7e9, "lost"), ring.packed())
+    assert "No space left on device" in writer.write(file_name(1.7e9, "lost"), ring.packed())
     assert [path.name for path in disk.folder.rglob("*") if path.is_file()] == ["ballast"]
     disk.empty()
-    assert writer.write(name_of(1.7e9, "lost"), ring.packed()) == ""
+    assert writer.write(file_name(1.7e9, "lost"), ring.packed()) == ""
     assert [each.cause for each in list_flights(str(disk.folder))] == ["lost"]
     disk.fill()
-    assert "No space left on device" in writer.write(name_of(1.8e9, "lost"), ring.packed())
+    assert "No space left on device" in writer.write(file_name(1.8e9, "lost"), ring.packed())
     disk.empty()
     assert [each.wall_time for each in list_flights(str(disk.folder))] == [1.7e9]

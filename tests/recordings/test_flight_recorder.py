@@ -92,7 +92,7 @@ class Recorder:
 
 
 def named(cause: str, seconds: float = 0.0) -> str:
-    return flights.name_of(BEGUN + seconds, cause)
+    return flights.file_name(BEGUN + seconds, cause)
 
 
 def lost(number: int, up_seconds: float = 0.0) -> Alarm:

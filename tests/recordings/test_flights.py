@@ -35,7 +35,7 @@ CAPTURE = Capture(
 
 
 def named(cause: str, seconds: float = 0.0) -> str:
-    return flights.name_of(BEGUN + seconds, cause)
+    return flights.file_name(BEGUN + seconds, cause)
 
 
 def packed(*captures: Capture) -> Iterator[bytes]:
@@ -88,20 +88,20 @@ def test_a_file_is_masked_private_and_listed(tmp_path: Path) -> None:
     ],
 )
 def test_names_report_when_and_why(cause: str, name: str) -> None:
-    assert flights.name_of(BEGUN, cause) == name
+    assert flights.file_name(BEGUN, cause) == name
     assert len(name) < 100
 
 
 def test_the_oldest_go_when_there_are_too_many_bytes_and_other_files_stay(tmp_path: Path) -> None:
     folder = tmp_path / "flights"
-    names = [flights.name_of(BEGUN + number, "lost") for number in range(5)]
+    names = [flights.file_name(BEGUN + number, "lost") for number in range(5)]
     write(folder, names[0], [capture_line(CAPTURE)])
     (folder / "notes.txt").write_text("x" * 10_000)
     size = (folder / names[0]).stat().st_size
     for name in names[1:]:
         write(folder, name, [capture_line(CAPTURE)], max_bytes=3 * size)
     assert sorted(path.name for path in folder.iterdir()) == [*names[2:], "notes.txt"]
-    write(folder, flights.name_of(BEGUN + 9, "lost"), [capture_line(CAPTURE)], max_bytes=1)
+    write(folder, flights.file_name(BEGUN + 9, "lost"), [capture_line(CAPTURE)], max_bytes=1)
     assert [flight.wall_time for flight in flights.list_flights(str(tmp_path))] == [BEGUN + 9]
     write(folder, NAME, [capture_line(CAPTURE)], max_bytes=1)
     assert [flight.name for flight in flights.list_flights(str(tmp_path))] == [NAME], (

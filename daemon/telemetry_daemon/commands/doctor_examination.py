@@ -23,7 +23,7 @@ from telemetry_daemon.masking.mask import Mask, names_here
 from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.remote.http_client import NodeError
-from telemetry_daemon.state.flights import Flight, list_flights
+from telemetry_daemon.state.flights import FlightFile, list_flights
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.version import __version__
@@ -107,7 +107,7 @@ def _daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
     return daemon.probe(daemons.local_addresses(settings), credentials, page_path, local_daemon)
 
 
-def _flights(state_directory: str) -> tuple[Flight, ...]:
+def _flights(state_directory: str) -> tuple[FlightFile, ...]:
     try:
         return list_flights(state_directory)
     except OSError:  # a finding reports the problem of the folder

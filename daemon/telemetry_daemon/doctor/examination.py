@@ -13,7 +13,7 @@ from telemetry_daemon.doctor.findings import Finding, counted
 from telemetry_daemon.doctor.limits import Folder, Limits
 from telemetry_daemon.doctor.machine import Machine
 from telemetry_daemon.doctor.sources import ExaminedSource
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.state.flights import FlightFile
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field, replace
@@ -39,7 +39,7 @@ class Examination:
     daemon: LocalDaemon = field(default_factory=LocalDaemon)
     listings: tuple[Listing, ...] = ()
     earlier_findings: tuple[Finding, ...] = ()
-    flights: tuple[Flight, ...] = ()
+    flights: tuple[FlightFile, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
     other: DaemonView | None = None
     owners_are_shown: bool = False

@@ -37,7 +37,7 @@ from telemetry_daemon.recordings.parsed_captures import report_of
 from telemetry_daemon.remote.control_socket import ControlError
 from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document
 from telemetry_daemon.remote.http_client import Client, Credentials, NodeError
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.state.flights import FlightFile
 from telemetry_daemon.version import __version__
 from telemetry_exporters.text import clean
 from telemetry_parsers.codec.captures import capture_line
@@ -233,7 +233,7 @@ def _daemon(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     )
 
 
-def _flights(bundle: Bundle, flights: Sequence[Flight]) -> None:
+def _flights(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
     for flight in flights[:_MAX_FLIGHTS]:
         name, path = f"flights/{flight.name}", Path(flight.path)
         try:

@@ -89,7 +89,7 @@ class FlightRecorder:
     def _handle(self, alarm: Alarm, now: float) -> None:
         first = self._pending if self._pending is not None and not self._pending.is_rewrite else None
         counted = self._policy.start_burst(alarm, None if first is None else first.counted)
-        name = flights.name_of(self._clock.wall(), alarm.cause)
+        name = flights.file_name(self._clock.wall(), alarm.cause)
         if first is not None:
             due = min(now + SETTLE_SECONDS, first.start + MAX_SETTLE_SECONDS)
             # The most severe alarm names the file.

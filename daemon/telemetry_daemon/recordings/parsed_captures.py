@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from telemetry_daemon.plugins.loading import ParserSet
-from telemetry_daemon.recordings.survey import Key, Survey
+from telemetry_daemon.recordings.survey import PollKey, Survey
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
@@ -66,13 +66,13 @@ class StoreFeed:
     """Passes recorded captures to a store. `intervals` maps each poll to the average time between its captures."""
 
     def __init__(
-        self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[Key, float]
+        self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[PollKey, float]
     ) -> None:
         self._store = store
         self._clock = clock
         self._parsers = parsers
         self._intervals = intervals
-        self._polls: Mapping[Key, Poll] = {
+        self._polls: Mapping[PollKey, Poll] = {
             (name, poll.name): poll for name, parser in parsers.items() for poll in parser.polls
         }
         self._changes = ChangeLog()
@@ -100,7 +100,7 @@ class StoreFeed:
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, result_of(capture, report, 0), interval)
 
-    def _lists_devices(self, key: Key) -> bool:
+    def _lists_devices(self, key: PollKey) -> bool:
         return key in self._polls and self._polls[key].lists_devices
 
     def _report(self, capture: Capture) -> Report | None:

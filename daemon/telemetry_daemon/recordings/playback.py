@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from telemetry_daemon.recordings.parsed_captures import StoreFeed
 from telemetry_daemon.recordings.playback_clock import PlaybackClock
 from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile
-from telemetry_daemon.recordings.survey import Key, PlacedCapture, Survey, placed_captures
+from telemetry_daemon.recordings.survey import PlacedCapture, PollKey, Survey, placed_captures
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -105,7 +105,7 @@ class Playback:
 
     def _read_until(self, first: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
         """Return each poll's newest capture up to `first`, and all later captures. Stop early if a new seek is requested."""
-        newest: dict[Key, PlacedCapture] = {}
+        newest: dict[PollKey, PlacedCapture] = {}
         # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
         for placed in captures:

@@ -26,7 +26,7 @@ _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z
 _ROUNDING_SECONDS = 1.0
 _MAX_NAMED = 3
 TIME_FORMS = "90s or 5m from the beginning, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
-Key = tuple[str, str]
+PollKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class PlacedCapture:
     capture: Capture
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PollKey:
         """Return the names of the source and the poll."""
         return (self.capture.source, self.capture.poll)
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
     """Yield each capture with its position. Position 0 is where the first poll repeats. Positions never decrease."""
-    polls: set[Key] = set()
+    polls: set[PollKey] = set()
     start: float | None = None
     shift, last, earlier = 0.0, -float("inf"), list[PlacedCapture]()
     for capture in captures:
@@ -132,8 +132,8 @@ class Survey:
     wall_times: WallTimes = field(default_factory=WallTimes)
     hostname: str = ""
     examples: dict[str, Capture] = field(default_factory=dict)
-    counts: dict[Key, int] = field(default_factory=dict)
-    _spans: dict[Key, tuple[float, float]] = field(default_factory=dict)
+    counts: dict[PollKey, int] = field(default_factory=dict)
+    _spans: dict[PollKey, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def from_captures(cls, captures: Iterable[Capture]) -> Survey:
@@ -151,7 +151,7 @@ class Survey:
             survey._spans[placed.key] = (survey._spans.get(placed.key, (placed.position,))[0], placed.position)
         return survey
 
-    def intervals(self) -> Mapping[Key, float]:
+    def intervals(self) -> Mapping[PollKey, float]:
         """Return the average time between two captures of each poll, or 0 for polls with a single capture."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 

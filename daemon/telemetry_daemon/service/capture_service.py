@@ -17,7 +17,7 @@ from telemetry_daemon.recordings.last_minutes import CaptureFeed, CaptureLine, R
 from telemetry_daemon.remote import control_requests
 from telemetry_daemon.remote.control_socket import StreamHandler
 from telemetry_daemon.state import flights
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.state.flights import FlightFile
 from telemetry_daemon.times import Clock
 from telemetry_parsers.dataclass import dataclass, replace
 
@@ -59,7 +59,7 @@ class CaptureService:
         self._is_in_maintenance = is_in_maintenance
         self._enabled: _EnabledRecorder | None = None
         self._state_directory = ""
-        self._flights: tuple[Flight, ...] = ()
+        self._flights: tuple[FlightFile, ...] = ()
         self.alarm_detector = AlarmDetector(self._on_alarm, clock.monotonic)
         self.verbs = {"captures": StreamHandler(control_requests.CapturesRequest, self._send_captures)}
 
@@ -85,7 +85,7 @@ class CaptureService:
             self._capture_feed.remove_listener(enabled.recent_captures.add)
             enabled.recorder.end(seconds)
 
-    def flights(self) -> tuple[Flight, ...]:
+    def flights(self) -> tuple[FlightFile, ...]:
         """Return the recorder's files, newest first, as of the last `list_files`. Does not access the disk."""
         return self._flights
 

@@ -60,12 +60,12 @@ class CardState:
     work: float = 0.0
     busy_seconds: float = 0.0
     work_done: float = 0.0
-    power: float = 0.0
-    die: float = _AMBIENT_CELSIUS
-    memory: float = _AMBIENT_CELSIUS
+    watts: float = 0.0
+    die_celsius: float = _AMBIENT_CELSIUS
+    memory_celsius: float = _AMBIENT_CELSIUS
     clock_share: float = 0.0
-    capped: bool = False
-    hot: bool = False
+    is_capped: bool = False
+    is_hot: bool = False
     energy_joules: float = 0.0
     capped_seconds: int = 0
     hot_seconds: int = 0
@@ -127,9 +127,9 @@ class CardState:
         self._update_clock()
         self.busy_seconds += self.work
         self.work_done += self.work * self.clock_share
-        self.energy_joules += self.power
-        self.capped_seconds += self.capped
-        self.hot_seconds += self.hot
+        self.energy_joules += self.watts
+        self.capped_seconds += self.is_capped
+        self.hot_seconds += self.is_hot
         self.link_bytes += self.work * pattern.links * _LINK_BYTES_PER_SECOND
         self.pcie_bytes_per_second = self.work * _PCIE_BYTES_PER_SECOND * (1.0 + pattern.links)
         self.pcie_bytes += self.pcie_bytes_per_second
@@ -139,12 +139,12 @@ class CardState:
         span = model.cap_watts - model.idle_watts
         chip_factor = 1.0 + _CHIP_VARIATION * (self.position * 5 % 8 - 3.5) / 3.5
         demand = model.idle_watts + span * intensity * self.load * chip_factor
-        is_throttled = self.hot or self.is_slow()
+        is_throttled = self.is_hot or self.is_slow()
         limit = model.idle_watts + span * _THROTTLED_POWER_SHARE if is_throttled else model.cap_watts
-        self.capped = not is_throttled and demand > model.cap_watts
-        self.power += (min(demand, limit) - self.power) * _POWER_RESPONSE
-        self.power = min(
-            max(self.power * random.uniform(1.0 - _POWER_NOISE, 1.0 + _POWER_NOISE), 0.9 * model.idle_watts),
+        self.is_capped = not is_throttled and demand > model.cap_watts
+        self.watts += (min(demand, limit) - self.watts) * _POWER_RESPONSE
+        self.watts = min(
+            max(self.watts * random.uniform(1.0 - _POWER_NOISE, 1.0 + _POWER_NOISE), 0.9 * model.idle_watts),
             model.cap_watts,
         )
 
@@ -153,23 +153,23 @@ class CardState:
         ambient = (
             _AMBIENT_CELSIUS + 0.8 * (self.position % 8) + (_HOT_SPELL_CELSIUS if self.now < self.hot_until else 0.0)
         )
-        target = ambient + (model.full_load_celsius - _AMBIENT_CELSIUS) * self.power / model.cap_watts
-        self.die += (target - self.die) * _DIE_HEAT_RESPONSE
-        self.memory += (self.die + 6.0 * self.load - self.memory) * _MEMORY_HEAT_RESPONSE
-        if self.die >= model.slowdown_celsius:
-            self.hot = True
-        elif self.die < model.slowdown_celsius - _HYSTERESIS_CELSIUS:
-            self.hot = False
+        target = ambient + (model.full_load_celsius - _AMBIENT_CELSIUS) * self.watts / model.cap_watts
+        self.die_celsius += (target - self.die_celsius) * _DIE_HEAT_RESPONSE
+        self.memory_celsius += (self.die_celsius + 6.0 * self.load - self.memory_celsius) * _MEMORY_HEAT_RESPONSE
+        if self.die_celsius >= model.slowdown_celsius:
+            self.is_hot = True
+        elif self.die_celsius < model.slowdown_celsius - _HYSTERESIS_CELSIUS:
+            self.is_hot = False
 
     def _update_clock(self) -> None:
         if self.load < _BUSY_LOAD:
             self.clock_share = 0.0
-        elif self.hot:
+        elif self.is_hot:
             self.clock_share = _THROTTLED_CLOCK_SHARE
         elif self.is_slow():
             self.clock_share = _SLOW_CLOCK_SHARE
         else:
-            self.clock_share = 0.94 if self.capped else 1.0
+            self.clock_share = 0.94 if self.is_capped else 1.0
 
 
 def memory_used_bytes(card: CardState) -> float:
@@ -191,7 +191,9 @@ def _free_bytes(card: CardState) -> float:
 
 def _temperatures(card: CardState) -> SimulatedValue:
     return {
-        sensor: float(round(card.memory if sensor == "memory" else card.die + _SENSOR_ABOVE_DIE[sensor]))
+        sensor: float(
+            round(card.memory_celsius if sensor == "memory" else card.die_celsius + _SENSOR_ABOVE_DIE[sensor])
+        )
         for sensor in card.demo.sensors
     }
 
@@ -244,16 +246,16 @@ def _is_broken(card: CardState) -> bool:
 
 VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "temperature_celsius": _temperatures,
-    "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
+    "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die_celsius)),
     "temperature_slowdown_celsius": _temperature_limit,
     "temperature_critical_celsius": lambda card: _temperature_limit(card, _CRITICAL_ABOVE_SLOWDOWN),
     "temperature_shutdown_celsius": lambda card: _temperature_limit(card, _SHUTDOWN_ABOVE_SLOWDOWN),
     "temperature_margin_limit_celsius": lambda _: dict(_MARGIN_LIMITS),
-    "power_watts": lambda card: round(card.power, 1),
-    "power_average_watts": lambda card: round(card.power, 1),
-    "power_instant_watts": lambda card: round(card.power * (1.0 + 0.02 * card.load), 1),
-    "power_memory_watts": lambda card: round(_MEMORY_SHARE_OF_POWER * card.power, 1),
-    "power_module_watts": lambda card: round(card.power + _PROCESSOR_WATTS, 1),
+    "power_watts": lambda card: round(card.watts, 1),
+    "power_average_watts": lambda card: round(card.watts, 1),
+    "power_instant_watts": lambda card: round(card.watts * (1.0 + 0.02 * card.load), 1),
+    "power_memory_watts": lambda card: round(_MEMORY_SHARE_OF_POWER * card.watts, 1),
+    "power_module_watts": lambda card: round(card.watts + _PROCESSOR_WATTS, 1),
     "power_cap_watts": lambda card: card.model.cap_watts,
     "power_cap_default_watts": lambda card: card.model.cap_watts,
     "power_cap_min_watts": lambda card: float(round(0.3 * card.model.cap_watts)),
@@ -278,13 +280,13 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     },
     "clock_hertz": lambda card: {domain: _clock_hertz(card, domain) for domain in card.demo.domains},
     "clock_max_hertz": lambda card: {domain: _MHZ * _mhz_range(card, domain)[1] for domain in card.demo.domains},
-    "throttled": lambda card: _by_throttle_reason(card.demo, card.capped, card.hot),
+    "throttled": lambda card: _by_throttle_reason(card.demo, card.is_capped, card.is_hot),
     "throttled_seconds_total": lambda card: _by_throttle_reason(card.demo, card.capped_seconds, card.hot_seconds),
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
     "performance_level": lambda _: _states(_LEVELS, "auto"),
-    "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
+    "fan_ratio": lambda card: round(min(max((card.die_celsius - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),
     "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
     "pcie_link_width": lambda _: 16.0,
@@ -323,7 +325,7 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "row_remap_pending": lambda card: float(card.uncorrected > 0),
     "row_remap_failed": lambda _: 0.0,
     "recovery_action": lambda card: _states(RECOVERY_ACTIONS, "reset" if _is_broken(card) else "none"),
-    "health": lambda card: _states(HEALTH_STATES, "alarm" if _is_broken(card) else "warning" if card.hot else "ok"),
+    "health": lambda card: _states(HEALTH_STATES, "alarm" if _is_broken(card) else "warning" if card.is_hot else "ok"),
     "compute_units": lambda card: float(card.model.compute_units),
     "processes": lambda card: float(process_count(card)),
 }

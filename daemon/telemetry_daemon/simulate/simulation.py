@@ -87,14 +87,14 @@ class Simulation:
     ) -> None:
         self._demo = vendor.demo
         self._staged = [self._fault_stages()[fault] for fault in staged_faults]
-        self._present = WARM_UP_SECONDS + past_seconds
+        self._present_second = WARM_UP_SECONDS + past_seconds
         self._random = new_random(seed, vendor.word, count)
         self.workload = Workload(count, self._random)
         self._faults = self._fault_rates(faults, count)
         self._faults_per_second = sum(rate for rate, _ in self._faults) / 3600.0
         self._fails_until = 0.0
         self.now = 0.0
-        self.cards = [CardState(vendor.demo, position, power=vendor.demo.card.idle_watts) for position in range(count)]
+        self.cards = [CardState(vendor.demo, position, watts=vendor.demo.card.idle_watts) for position in range(count)]
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MAX_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
@@ -121,7 +121,7 @@ class Simulation:
             )
             cause_fault(random.choice(self.cards))
         for stage in self._staged:
-            stage(now - self._present - _STAGED_AFTER_SECONDS)
+            stage(now - self._present_second - _STAGED_AFTER_SECONDS)
         presence = [not card.is_lost(now) for card in self.cards]
         self.workload.advance(now, presence)
         for card, job, is_present in zip(self.cards, self.workload.jobs, presence, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from telemetry_daemon.site.page_files import script, style
-from telemetry_daemon.state.flights import Flight
+from telemetry_daemon.state.flights import FlightFile
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 from telemetry_exporters.judgement import overview
@@ -38,7 +38,7 @@ class Links:
     health: str
     readiness: str
     peers: tuple[str, ...] = ()
-    flights: tuple[Flight, ...] = ()
+    flights: tuple[FlightFile, ...] = ()
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
@@ -297,7 +297,7 @@ def _peers(paths: tuple[str, ...]) -> str:
     return f"<details><summary>metrics under other exporters' names</summary>\n{anchors}</details>\n"
 
 
-def _flights(flights: tuple[Flight, ...]) -> str:
+def _flights(flights: tuple[FlightFile, ...]) -> str:
     if not flights:
         return ""
     lines = (

@@ -20,7 +20,7 @@ from telemetry_parsers.model import Metric, Snapshot
 if TYPE_CHECKING:  # imported at the first request
     from telemetry_daemon.site.peer_pages import PeerPages
     from telemetry_daemon.site.stream import Streams
-    from telemetry_daemon.state.flights import Flight
+    from telemetry_daemon.state.flights import FlightFile
 
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
@@ -66,7 +66,7 @@ class Site:
         instance: str = "",
         owners: OwnerSeries = NO_OWNERS,
         peer_pages: Callable[[], PeerPages] | None = None,
-        flights: Callable[[], tuple[Flight, ...]] = tuple,
+        flights: Callable[[], tuple[FlightFile, ...]] = tuple,
         read_counters: Callable[[], None] = lambda: None,
     ) -> None:
         self._readiness_check = readiness

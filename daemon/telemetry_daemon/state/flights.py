@@ -20,7 +20,7 @@ _INVALID_CHARACTERS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class FlightFile:
     """A file of the flight recorder. `cause` is the alarm's cause as one word."""
 
     name: str
@@ -35,13 +35,13 @@ def folder_in(state_directory: str) -> Path:
     return Path(state_directory) / "flights"
 
 
-def name_of(wall_time: float, cause: str) -> str:
+def file_name(wall_time: float, cause: str) -> str:
     """Return the file name for an alarm at this Unix time."""
     word = _INVALID_CHARACTERS.sub("_", cause.lower()).strip("_")[:40] or "event"
     return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
 
 
-def list_flights(state_directory: str) -> tuple[Flight, ...]:
+def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
     """Return the files, newest first. Raises OSError if the folder cannot be read."""
     path = folder_in(state_directory)
     try:
@@ -62,12 +62,12 @@ def make_room(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_
             folder.remove(flight.name)
 
 
-def _newest_first(path: Path, folder: OwnFolder) -> tuple[Flight, ...]:
+def _newest_first(path: Path, folder: OwnFolder) -> tuple[FlightFile, ...]:
     flights = (_flight(path, name, size) for name, size in folder.sizes().items())
     return tuple(sorted(filter(None, flights), key=lambda flight: flight.name, reverse=True))
 
 
-def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:
+def _flight(path: Path, name: str, size_bytes: int) -> FlightFile | None:
     match = _NAME.match(name)
     if match is None:
         return None
@@ -75,4 +75,4 @@ def _flight(path: Path, name: str, size_bytes: int) -> Flight | None:
         begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
     except ValueError:  # not a date, so not our file
         return None
-    return Flight(name, str(path / name), begun.timestamp(), match[2], size_bytes)
+    return FlightFile(name, str(path / name), begun.timestamp(), match[2], size_bytes)

@@ -12,7 +12,7 @@ from telemetry_daemon.state.ledger_entry import (
     BUSY,
     START_TOLERANCE_SECONDS,
     Entry,
-    Key,
+    OwnerKey,
     Totals,
     entry_key,
     is_later_run,
@@ -52,9 +52,9 @@ class Ledger:
         self._devices: dict[str, MergedDevice] = {}
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[OwnerKey, Entry] = {}
         # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
-        self._finished: dict[Key, tuple[float, float]] = {}
+        self._finished: dict[OwnerKey, tuple[float, float]] = {}
         # Owners without cards, which wait for late reports. If their end is known, they are no longer in `_entries`.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
@@ -91,7 +91,7 @@ class Ledger:
         if now - self._day_began >= _DAY_SECONDS:
             self._end_day()
 
-    def counters(self, device_id: str) -> dict[Key, Totals]:
+    def counters(self, device_id: str) -> dict[OwnerKey, Totals]:
         """Return the totals of each current owner of a card since the daemon started."""
         card = self._cards.get(device_id)
         if card is None:
@@ -300,7 +300,7 @@ class Ledger:
     def _is_displaceable(self, entry: Entry) -> bool:
         return not any(use.is_allocated for use in entry.card_uses.values())
 
-    def _remember_end(self, key: Key, ended: float) -> None:
+    def _remember_end(self, key: OwnerKey, ended: float) -> None:
         self._finished.pop(key, None)
         self._finished[key] = (ended, self._now)
         while self._now - next(iter(self._finished.values()))[1] > _REMEMBERED_END_SECONDS:

@@ -32,7 +32,7 @@ _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
 # Sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
-Key = tuple[str, str]
+OwnerKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Entry:
         return use
 
     @property
-    def key(self) -> Key:
+    def key(self) -> OwnerKey:
         """Return the owner's kind and name."""
         return self.owner.kind, self.owner.name
 
@@ -167,7 +167,7 @@ def restored_entry(record: JobRecord) -> Entry:
     return Entry(record.owner, record.start, record.id, card_uses, list(record.gaps), record.end)
 
 
-def entry_key(owner: Owner) -> Key:
+def entry_key(owner: Owner) -> OwnerKey:
     """Return the key of an owner's entry."""
     return owner.kind, clean(owner.name)
 
@@ -185,7 +185,7 @@ def is_later_run(entry: Entry, start: RecordedTime) -> bool:
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
-def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Allocation:
+def with_totals(allocation: Allocation, counters: Mapping[OwnerKey, Totals]) -> Allocation:
     """Return the allocation with its owner's totals."""
     totals = counters.get(entry_key(allocation.owner))
     if totals is None:

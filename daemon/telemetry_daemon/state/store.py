@@ -14,7 +14,7 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult, SourceFacts, StatusCache
 from telemetry_daemon.state.node_facts import NodeFacts
-from telemetry_daemon.state.store_state import AcceptedAttempt, Key, StoreState
+from telemetry_daemon.state.store_state import AcceptedAttempt, PollKey, StoreState
 from telemetry_daemon.times import MIN_SLEEP_SECONDS, Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, cut_text
@@ -111,7 +111,7 @@ class Store:
                 self._accumulator.events.remove_source(source)
             self._merged = self._snapshot = None
 
-    def await_inventories(self, polls: Mapping[Key, str]) -> None:
+    def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
         """Add no new devices of a vendor until its polls have ended, at most for 15 s. `polls` maps polls to vendors."""
         with self._lock:
             self._state.awaited = dict(polls)
@@ -163,7 +163,7 @@ class Store:
             problems = admitted.report.problems if result.state == "ok" else ()
             return AcceptedAttempt(report, events, (*problems, *merged.problems_of(source)), needs_counters)
 
-    def count_overrun(self, key: Key) -> None:
+    def count_overrun(self, key: PollKey) -> None:
         """Count that a poll was due while it was still running."""
         with self._lock:
             if key in self._state.healths:
@@ -218,7 +218,7 @@ class Store:
             targets, pids=tuple(dict.fromkeys(item.pid for report in reports for item in report.report.processes))
         )
 
-    def health_of(self, key: Key) -> Health | None:
+    def health_of(self, key: PollKey) -> Health | None:
         """Return the health of a poll, or None before its first attempt."""
         with self._lock:
             self._notice_sleep()

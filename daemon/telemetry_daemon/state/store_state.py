@@ -14,7 +14,7 @@ from telemetry_parsers.merge.report_columns import CheckedReport
 from telemetry_parsers.model import Capture, Health, Metric, Poll, Problem, Report, SourceReport
 from telemetry_parsers.states import SUCCESSFUL, is_up
 
-Key = tuple[str, str]
+PollKey = tuple[str, str]
 MIN_STEP_SECONDS = 1.0
 # In other states, such as missing or disabled, a source is not expected to list devices.
 _MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
@@ -25,15 +25,15 @@ class StoreState:
     """The mutable state, guarded by the store's lock."""
 
     merge: MergeState
-    reports: dict[Key, CheckedReport] = field(default_factory=dict)
+    reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
     # How many devices each list reported beyond the limit.
-    refused_counts: dict[Key, int] = field(default_factory=dict)
-    healths: dict[Key, Health] = field(default_factory=dict)
+    refused_counts: dict[PollKey, int] = field(default_factory=dict)
+    healths: dict[PollKey, Health] = field(default_factory=dict)
     # The health of the polls of removed sources: the counts continue if the source is added again.
-    removed_healths: dict[Key, Health] = field(default_factory=dict)
+    removed_healths: dict[PollKey, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
-    awaited: dict[Key, str] = field(default_factory=dict)
+    awaited: dict[PollKey, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
     # Replaced, not changed, when a plugin adds metrics, because caches depend on the identity of this object.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
