@@ -39,11 +39,11 @@ def announce(word: socket.socket, daemon: int) -> None:
         lines = word.recv(4096).decode(errors="replace").splitlines()
         for line in lines:
             if line.startswith(SERVING):
-                print(where(line.removeprefix(SERVING).partition(",")[0]), flush=True)
+                print(opening_hint(line.removeprefix(SERVING).partition(",")[0]), flush=True)
                 return
 
 
-def where(address: str) -> str:
+def opening_hint(address: str) -> str:
     """Return how a user opens an address, for each kind of address on which a daemon can listen."""
     if address.startswith("unix:"):
         return f"listening on {address}"

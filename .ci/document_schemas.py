@@ -45,9 +45,9 @@ class Document:
 
     def schema(self) -> _Schema:
         """Return the schema, with a definition for each class of the document."""
-        maker = _Maker(is_open=self.is_open)
-        whole = maker.object_of(self.kind)
-        return {"$schema": _DIALECT, "title": _title(self.kind), **whole, "$defs": maker.definitions}
+        builder = _SchemaBuilder(is_open=self.is_open)
+        whole = builder.object_of(self.kind)
+        return {"$schema": _DIALECT, "title": _title(self.kind), **whole, "$defs": builder.definitions}
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,15 @@ class Events:
 
     def schema(self) -> _Schema:
         """Return the schema, whose `$defs` has an entry for each event name."""
-        maker = _Maker(is_open=True)
-        data = {name: [maker.reference(kind) for kind in kinds] for name, kinds in self.kinds.items()}
+        builder = _SchemaBuilder(is_open=True)
+        data = {name: [builder.reference(kind) for kind in kinds] for name, kinds in self.kinds.items()}
         several = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
         return {
             "$schema": _DIALECT,
             "title": _title(next(iter(self.kinds.values()))[0]),
             "description": self.description,
             "anyOf": [{"$ref": f"#/$defs/{name}"} for name in self.kinds],
-            "$defs": maker.definitions | several,
+            "$defs": builder.definitions | several,
         }
 
 
@@ -106,7 +106,7 @@ def _title(kind: type) -> str:
     return str(get_args(get_type_hints(kind)["schema"])[0])
 
 
-class _Maker:
+class _SchemaBuilder:
     """A builder of schemas, which collects the definitions that they refer to."""
 
     def __init__(self, *, is_open: bool) -> None:

@@ -44,20 +44,20 @@ class Generated:
     text: Callable[[], str]
     part: str = ""
 
-    def wanted(self, folder: Path) -> str:
+    def expected_text(self, folder: Path) -> str:
         """Return the text that the file in that folder should contain."""
-        before, begin, rest = self.found(folder).partition(self._marker("begin"))
+        before, begin, rest = self.current_text(folder).partition(self._marker("begin"))
         _, end, after = rest.partition(self._marker("end"))
         return before + begin + self.text() + end + after if begin and end else self.text()
 
-    def found(self, folder: Path) -> str:
+    def current_text(self, folder: Path) -> str:
         """Return the text that the file in that folder contains, empty if the file does not exist."""
         file = folder / self.name
         return file.read_text("utf-8") if file.exists() else ""
 
     def is_stale(self, folder: Path) -> bool:
         """Return whether the file in that folder is out of date."""
-        return self.found(folder) != self.wanted(folder)
+        return self.current_text(folder) != self.expected_text(folder)
 
     def _marker(self, word: str) -> str:
         """Return a marker line as a comment in the file's language."""
@@ -71,9 +71,9 @@ class Versioned(Generated):
     def __init__(self, name: str) -> None:
         super().__init__(name, str)
 
-    def wanted(self, folder: Path) -> str:
+    def expected_text(self, folder: Path) -> str:
         """Return the text with this version in the names of archives, images and distributions."""
-        return _NAMES_WITH_VERSION.sub(__version__, self.found(folder))
+        return _NAMES_WITH_VERSION.sub(__version__, self.current_text(folder))
 
 
 def _default_file_in_docs() -> str:
@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
             continue
         stale = True
         if not options.check:
-            (options.folder / file.name).write_text(file.wanted(options.folder), "utf-8")
+            (options.folder / file.name).write_text(file.expected_text(options.folder), "utf-8")
         sys.stdout.write(f"{file.name} {'is out of date: run make docs' if options.check else 'written'}\n")
     return 1 if stale and options.check else 0
 

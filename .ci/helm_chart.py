@@ -82,7 +82,7 @@ def _row(path: _Path, comment: str, values: Any) -> str:
 
 def _default(path: _Path, values: Any) -> str:
     """Return the default as JSON, for a pool whether it is enabled, for a section nothing because its values have rows."""
-    value = _at(path, values)
+    value = _value_at(path, values)
     if path[0] == "pools" and len(path) > 1:
         return "on" if value["enabled"] else "off"
     if path in (("poolDefaults",), ("pools",)):
@@ -90,7 +90,7 @@ def _default(path: _Path, values: Any) -> str:
     return f"`{json.dumps(value)}`"
 
 
-def _at(path: _Path, values: Any) -> Any:
+def _value_at(path: _Path, values: Any) -> Any:
     for key in path:
         values = values[key]
     return values

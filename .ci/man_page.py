@@ -31,7 +31,7 @@ commands read once, explain the result, or use the daemon.
 A reading is fresh, or absent with a reason. A failure is never shown as a number.
 """
 
-_OF_COMMANDS: Mapping[str, str] = {
+_COMMAND_TEXTS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
     "snapshot": "Shows the readings of a running daemon with the same configuration, with their age in the heading. Without "
@@ -156,7 +156,7 @@ def _command(command: CommandTree) -> Iterator[str]:
     operands = "".join(f" {_shown(operand)}{' ...' if operand.repeatable else ''}" for operand in command.operands)
     yield rf"\fBtelemetry {command.name}\fR [\fIOPTION\fR ...]{operands}"
     yield ".PP"
-    yield from _filled(f"{command.help[0].upper()}{command.help[1:]}. {_OF_COMMANDS[command.name]}")
+    yield from _filled(f"{command.help[0].upper()}{command.help[1:]}. {_COMMAND_TEXTS[command.name]}")
     for argument in (*command.operands, *command.options):
         if argument.name != "help":
             yield from _argument(argument)

@@ -106,7 +106,7 @@ def pytest_runtest_protocol(item):
 
 def positions(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
     """Yield each node that can be changed, and its replacement. None deletes a statement."""
-    skipped = _not_code(tree)
+    skipped = _unchangeable_nodes(tree)
     for node in ast.walk(tree):
         if id(node) not in skipped:
             yield from _changes(node)
@@ -132,7 +132,7 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _not_code(tree: ast.AST) -> set[int]:
+def _unchangeable_nodes(tree: ast.AST) -> set[int]:
     """Return the nodes whose change has no effect: documentation, annotations, parts of f-strings, exported names."""
     found: list[ast.AST] = []
     for node in ast.walk(tree):

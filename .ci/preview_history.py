@@ -191,7 +191,7 @@ class SimulatedNode:
                 self._poll(source, poll)
         return self._renderer.text(self._store.snapshot()).decode()
 
-    def of_process(self) -> list[str]:
+    def process_series(self) -> list[str]:
         """Return the series that Prometheus adds to a scrape, and the metrics of the daemon's process."""
         cards = sum(self.plan.cards.values())
         wave = self._random.uniform(0.9, 1.1)
@@ -235,10 +235,10 @@ class SimulatedNode:
     def _begin_incidents(self) -> None:
         """Begin the incidents that are due."""
         for simulation in (source.simulation for source in self._sources if source.simulation is not None):
-            self._befall_cards(simulation)
-            self._tell_events(simulation)
+            self._damage_cards(simulation)
+            self._emit_events(simulation)
 
-    def _befall_cards(self, simulation: Simulation) -> None:
+    def _damage_cards(self, simulation: Simulation) -> None:
         incidents = self.plan.incidents
         for position in filter(lambda card: self._is_due(incidents.hot[card]), incidents.hot):
             simulation.cards[position].hot_until = simulation.now + _HOT_SPELL_SECONDS
@@ -253,7 +253,7 @@ class SimulatedNode:
                     card.link_errors + 1,
                 )
 
-    def _tell_events(self, simulation: Simulation) -> None:
+    def _emit_events(self, simulation: Simulation) -> None:
         for second, (position, code) in self.plan.incidents.events.items():
             if self._is_due(second):
                 simulation.events.append((simulation.now, position, code))
@@ -308,9 +308,9 @@ def history(begin: float) -> Iterator[str]:
     nodes = [SimulatedNode(plan, time) for plan in FLEET]
     while time.seconds <= HOURS * 3600:
         for node in nodes:
-            lines = [*_samples(node.page()), *node.of_process()]
+            lines = [*_samples(node.page()), *node.process_series()]
             labels = f'job="accelerators",instance="{node.plan.name}"'
-            yield from (f"{_placed(line, labels)} {begin + time.seconds:.0f}\n" for line in lines)
+            yield from (f"{_with_target_labels(line, labels)} {begin + time.seconds:.0f}\n" for line in lines)
         time.seconds += STEP_SECONDS
     yield "# EOF\n"
 
@@ -319,7 +319,7 @@ def _samples(page: str) -> list[str]:
     return [line for line in page.splitlines() if not line.startswith("#")]
 
 
-def _placed(line: str, labels: str) -> str:
+def _with_target_labels(line: str, labels: str) -> str:
     """Return a sample with the labels of its target added."""
     match = _VALUE.match(line)
     if match is None:

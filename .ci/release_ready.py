@@ -16,7 +16,7 @@ _DATE = re.compile(r" - 20\d\d-\d\d-\d\d")
 _TRUSTING = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
-def of_the_changelog(text: str, version: str) -> Iterator[str]:
+def changelog_problems(text: str, version: str) -> Iterator[str]:
     """Yield the problems of the changelog for a release of this version."""
     _, *parts = _SECTION.split(text)
     sections = [(parts[index], parts[index + 1], parts[index + 2]) for index in range(0, len(parts), 3)]
@@ -29,7 +29,7 @@ def of_the_changelog(text: str, version: str) -> Iterator[str]:
         yield f"CHANGELOG.md: the newest section must be `## [{version}] - YYYY-MM-DD`, as version.py says"
 
 
-def of_the_tree(checkout: Path) -> Iterator[str]:
+def changed_files(checkout: Path) -> Iterator[str]:
     """Return the files that differ from the commit, so that the build could not be repeated."""
     git = ["git", "-C", str(checkout), "status", "--porcelain"]
     listed = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
@@ -39,7 +39,7 @@ def of_the_tree(checkout: Path) -> Iterator[str]:
         yield f"{line[3:]}: not committed"
 
 
-def of_what_is_generated(checkout: Path) -> Iterator[str]:
+def outdated_files(checkout: Path) -> Iterator[str]:
     """Yield the files that `make docs` would change, including the chart and the man page with their version."""
     line = [sys.executable, str(Path(__file__).with_name("generate.py")), "--check", "--folder", str(checkout)]
     checked = subprocess.run(line, check=False, capture_output=True, text=True)
@@ -52,9 +52,9 @@ def main(arguments: list[str]) -> int:
     found = _VERSION.search((checkout / "daemon/telemetry_daemon/version.py").read_text("utf-8"))
     version = found[1] if found else ""
     reasons = [
-        *of_the_tree(checkout),
-        *of_the_changelog((checkout / "CHANGELOG.md").read_text("utf-8"), version),
-        *of_what_is_generated(checkout),
+        *changed_files(checkout),
+        *changelog_problems((checkout / "CHANGELOG.md").read_text("utf-8"), version),
+        *outdated_files(checkout),
     ]
     sys.stdout.write("".join(f"make release: {reason}\n" for reason in reasons))
     return 1 if reasons else 0

@@ -39,7 +39,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def needs(distribution: metadata.Distribution) -> Iterator[str]:
+def requirements_of(distribution: metadata.Distribution) -> Iterator[str]:
     """Yield the names of the distributions that this one needs on this platform, without extras."""
     for text in distribution.requires or ():
         requirement = Requirement(text)
@@ -47,7 +47,7 @@ def needs(distribution: metadata.Distribution) -> Iterator[str]:
             yield normal(requirement.name)
 
 
-def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
+def all_requirements(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
     """Return a distribution and all its direct and indirect dependencies by name."""
     found: dict[str, metadata.Distribution] = {}
     left = [normal(root)]
@@ -55,7 +55,7 @@ def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata
         name = left.pop()
         if name not in found:
             found[name] = find(name)
-            left.extend(needs(found[name]))
+            left.extend(requirements_of(found[name]))
     return dict(sorted(found.items()))
 
 
@@ -136,7 +136,7 @@ def document(parts: Mapping[str, metadata.Distribution]) -> dict[str, Any]:
 
 
 def _direct(distribution: metadata.Distribution) -> list[str]:
-    return sorted(set(needs(distribution)))
+    return sorted(set(requirements_of(distribution)))
 
 
 def _reference(name: str, distribution: metadata.Distribution) -> str:
@@ -159,7 +159,7 @@ def _component(name: str, distribution: metadata.Distribution) -> dict[str, Any]
 def main(arguments: list[str]) -> int:
     """Write the bill of materials and its parts as requirements into files. Return 1 if a part is not acceptable."""
     target = Path(arguments[0])
-    parts = closure(OURS)
+    parts = all_requirements(OURS)
     found = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(document(parts), indent=2) + "\n", encoding="utf-8")

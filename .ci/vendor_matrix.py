@@ -33,12 +33,12 @@ def matrix() -> str:
     heading = "| vendor | " + " | ".join(CORE.values()) + " |\n|---|" + "---|" * len(CORE)
     rows = [_row(vendor, found) for vendor in VENDORS]
     reasons = [f"- {vendor.name}, {CORE[key]}: {why}" for vendor in VENDORS for key, why in vendor.missing_metrics]
-    holes = "\nMissing readings, with the reason:\n\n" + "\n".join(reasons) + "\n" if reasons else ""
+    missing_section = "\nMissing readings, with the reason:\n\n" + "\n".join(reasons) + "\n" if reasons else ""
     biren = "\nBiren is left out: no real output of its tool is public ([biren.md](biren.md)).\n"
-    return "\n".join([_HEAD, heading, *rows]) + "\n" + holes + biren
+    return "\n".join([_HEAD, heading, *rows]) + "\n" + missing_section + biren
 
 
-def holes() -> set[tuple[str, str]]:
+def missing_readings() -> set[tuple[str, str]]:
     """Return each vendor's core readings that are in no capture."""
     found = sources_by_vendor()
     return {(vendor.word, key) for vendor in VENDORS for key in CORE if (vendor.word, key) not in found}

@@ -27,9 +27,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from side_by_side import commands, goals, measured, tables
 from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, serving, together
 from side_by_side.goals import Results
-from side_by_side.installs import Missing
+from side_by_side.installs import MissingPeer
 from side_by_side.measured import Spread
-from side_by_side.nodes import NODES, Choices, Node
+from side_by_side.nodes import NODES, BuildOptions, Node
 from side_by_side.options import QUICK, THOROUGH, Extent
 from side_by_side.ours import THIS, Checkout
 
@@ -40,17 +40,17 @@ _BEGIN, _END = "<!-- make bench: begin -->", "<!-- make bench: end -->"
 def main() -> None:
     """Print the tables, and write them into a page if --into names one."""
     options = arguments()
-    choices = Choices((THIS, *options.against), options.build)
+    build_options = BuildOptions((THIS, *options.against), options.build)
     measured_on = f"Measured on {tables.machine()} Order drawn from seed {options.seed}."
     print(measured_on, flush=True)
-    results = run(options.only, choices, QUICK if options.quick else THOROUGH, random.Random(options.seed))
-    text = "\n\n".join(texts(results, options.only, choices))
+    results = run(options.only, build_options, QUICK if options.quick else THOROUGH, random.Random(options.seed))
+    text = "\n\n".join(report_sections(results, options.only, build_options))
     print(f"\n{text}")
     if options.into:
-        put_into(options.into, f"{measured_on}\n\n{text}")
+        write_between_marks(options.into, f"{measured_on}\n\n{text}")
 
 
-def run(parts: Sequence[str], choices: Choices, extent: Extent, dice: random.Random) -> Results:
+def run(parts: Sequence[str], build_options: BuildOptions, extent: Extent, rng: random.Random) -> Results:
     """Return the results of these parts."""
     at_once, alone = {}, {}
     for node in NODES:
@@ -58,11 +58,13 @@ def run(parts: Sequence[str], choices: Choices, extent: Extent, dice: random.Ran
             continue
         plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
         with tempfile.TemporaryDirectory() as folder, failure_reported(node):
-            contestants = contestants_on(node, Path(folder), choices)
-            at_once[node.word] = together(contestants, plan, dice)
+            contestants = contestants_on(node, Path(folder), build_options)
+            at_once[node.word] = together(contestants, plan, rng)
             if node.alone:
-                alone[node.word] = in_turns(contestants, replace(plan, seconds=extent.seconds(node.alone)), dice)
-    return Results(at_once, alone, commands.timed(choices.trees, extent.starts, dice) if COMMANDS in parts else {})
+                alone[node.word] = in_turns(contestants, replace(plan, seconds=extent.seconds(node.alone)), rng)
+    return Results(
+        at_once, alone, commands.command_times(build_options.trees, extent.starts, rng) if COMMANDS in parts else {}
+    )
 
 
 @contextmanager
@@ -74,11 +76,11 @@ def failure_reported(node: Node) -> Iterator[None]:
         print(f"{node.title} was not measured completely: {error}", flush=True)
 
 
-def contestants_on(node: Node, folder: Path, choices: Choices) -> list[Contestant]:
+def contestants_on(node: Node, folder: Path, build_options: BuildOptions) -> list[Contestant]:
     """Return the contestants that can serve, and print the reasons for those that cannot."""
     available: list[Contestant] = []
-    for contestant in node.contestants(folder, choices):
-        if isinstance(contestant, Missing):
+    for contestant in node.contestants(folder, build_options):
+        if isinstance(contestant, MissingPeer):
             print(contestant, flush=True)
         else:
             available.append(contestant)
@@ -119,17 +121,17 @@ def checkout(text: str) -> Checkout:
     return Checkout(f"telemetry {name}", folder)
 
 
-def texts(results: Results, parts: Sequence[str], choices: Choices) -> Iterator[str]:
+def report_sections(results: Results, parts: Sequence[str], build_options: BuildOptions) -> Iterator[str]:
     """Yield the table of contestants, the table of commands, and the goals."""
-    yield tables.table(("", *(figure.words for figure in measured.COLUMNS)), lines(results))
+    yield tables.table(("", *(figure.words for figure in measured.COLUMNS)), result_rows(results))
     if results.commands:
-        rows = ((f"{words} {name}".strip(), cell(took)) for (words, name), took in results.commands.items())
+        rows = ((f"{words} {name}".strip(), cell(times)) for (words, name), times in results.commands.items())
         yield tables.table(("command", "wall, ms"), rows)
-    trees = [tree.name for tree in choices.trees]
+    trees = [tree.name for tree in build_options.trees]
     yield tables.table(("goal", "wanted", *trees, ""), goals.rows(results, parts, trees))
 
 
-def put_into(page: Path, text: str) -> None:
+def write_between_marks(page: Path, text: str) -> None:
     """Write the tables between the two marks of a page."""
     head, begin, rest = page.read_text("utf-8").partition(_BEGIN)
     _, end, tail = rest.partition(_END)
@@ -138,23 +140,23 @@ def put_into(page: Path, text: str) -> None:
     page.write_text(f"{head}{_BEGIN}\n{text}\n{_END}{tail}", "utf-8")
 
 
-def lines(results: Results) -> Iterator[list[str]]:
+def result_rows(results: Results) -> Iterator[list[str]]:
     """Yield a heading row for each node and mode, and a row for each contestant."""
     for node in NODES:
-        for mode, found in (("at once", results.at_once), ("in turns", results.alone)):
-            if node.word not in found:
+        for mode, rounds_by_node in (("at once", results.at_once), ("in turns", results.alone)):
+            if node.word not in rounds_by_node:
                 continue
             title = f"**{node.title}**" + (f", {mode}" if node.alone else "")
             yield [title, *("" for _ in measured.COLUMNS)]
-            for name, rounds in found[node.word].items():
+            for name, rounds in rounds_by_node[node.word].items():
                 yield [name, *(cell(measured.spread(figure, rounds)) for figure in measured.COLUMNS)]
 
 
-def cell(found: Spread | None) -> str:
+def cell(spread: Spread | None) -> str:
     """Return the median of the rounds, followed by their range in brackets."""
-    if found is None:
+    if spread is None:
         return ""
-    middle, least, most = map(tables.number, (found.middle, found.least, found.most))
+    middle, least, most = map(tables.number, (spread.middle, spread.least, spread.most))
     return middle if least == most else f"{middle} ({least}–{most})"
 
 

@@ -41,7 +41,7 @@ def main() -> None:
     """Print the tables."""
     quick = extent(__doc__ or "") == QUICK
     tables.print_machine()
-    rows = [of_recorder(cards) for cards in ((8,) if quick else (8, 16, 64, 128))]
+    rows = [recorder_row(cards) for cards in ((8,) if quick else (8, 16, 64, 128))]
     heading = (
         "cards",
         "captures/s",
@@ -57,7 +57,7 @@ def main() -> None:
     print()
     seconds = 3600 if quick else 3 * 3600
     heading = ("played", "file, MiB", "begins after, s", "RSS at a tenth, MiB", "RSS at the end, MiB", "CPU, s")
-    tables.print_table(heading, [of_hours(seconds)])
+    tables.print_table(heading, [replay_row(seconds)])
 
 
 def recorded(environment: dict[str, str], folder: Path, seconds: int, config: str = "") -> list[Capture]:
@@ -77,13 +77,13 @@ def repeated(captures: Sequence[Capture], seconds: float, times: int) -> Iterato
             yield replace(capture, monotonic_time=capture.monotonic_time + delay, wall_time=capture.wall_time + delay)
 
 
-def of_recorder(cards: int) -> tuple[object, ...]:
+def recorder_row(cards: int) -> tuple[object, ...]:
     """Return the table row of the recorder's cost for a number of cards."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         fake = FakeNvml(folder / "nvml", load_profile("h100").with_gpus(min(cards, 64)).busy())
         found = [capture for capture in recorded(fake.environment, folder, 30) if capture.outputs]
-        captures = [_of_cards(capture, cards) for capture in found]
+        captures = [_repeated_for_cards(capture, cards) for capture in found]
         rate = len(captures) / 30
         without_listener = _cost(CaptureFeed(), captures)[0]
         alone, _ = _cost(_listened(lambda _: None), captures)
@@ -111,7 +111,7 @@ def of_recorder(cards: int) -> tuple[object, ...]:
     )
 
 
-def _of_cards(capture: Capture, cards: int) -> Capture:
+def _repeated_for_cards(capture: Capture, cards: int) -> Capture:
     """Return the capture for a number of cards. The fake library has at most 64 cards, so its outputs are repeated."""
     if cards <= 64:
         return capture
@@ -134,7 +134,7 @@ def _cost(tap: CaptureFeed, captures: Sequence[Capture]) -> tuple[float, float]:
     return sum(took) / len(took), max(took)
 
 
-def of_hours(seconds: int) -> tuple[object, ...]:
+def replay_row(seconds: int) -> tuple[object, ...]:
     """Return the table row for a replay of a busy mixed node over this many seconds."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -25,7 +25,7 @@ sys.path.extend(
 )
 
 from fleet_parts import density, queries, report, series
-from fleet_parts.measure import Load, Outcome, page_size, running_fleet, watched
+from fleet_parts.measure import Load, ServerCost, page_size, running_fleet, watched
 from fleet_parts.nodes import STEP_SECONDS, make_fleet
 from fleet_parts.servers import SERVERS, Disk, PrometheusWithRules, Server
 from fleet_parts.serving import MAX_NODES, serve
@@ -36,8 +36,8 @@ KINDS = ("8xnvidia", "8xamd", "8xhygon", "8xmoorethreads", "8xascend")
 COURSES_PER_KIND = 4
 # Only the results of these runs without rules are extrapolated.
 DENSITIES: Mapping[str, Callable[[tuple[str, ...], int, Path], Disk]] = {
-    "prometheus": density.of_prometheus,
-    "victoria-metrics": density.of_victoria_metrics,
+    "prometheus": density.prometheus_disk,
+    "victoria-metrics": density.victoria_metrics_disk,
 }
 
 
@@ -59,7 +59,7 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
     """Measure all servers and print the results."""
     rows = series.vendor_series()
     print(f"{report.machine()}\n\n{series.series_table(rows)}")
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, ServerCost] = {}
     with running_fleet(Path(__file__), load, folder) as targets:
         kinds = len(load.kinds)
         sizes = {
@@ -89,7 +89,7 @@ def ask(server: Server, load: Load) -> None:
     # The count is 0 in the first minute: until the window of a rate is full, its rate is too low for a busy card.
     print(f"{server.number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
     data = queries.stop_scraping(server, load.interval_seconds, load.seconds)
-    print(f"{queries.of_boards(server, data)}\n{queries.of_rules(server, data)}", flush=True)
+    print(f"{queries.board_costs(server, data)}\n{queries.rule_costs(server, data)}", flush=True)
 
 
 def serve_only(arguments: Sequence[str]) -> int:

@@ -62,7 +62,7 @@ def in_child(life: Callable[[], Sequence[str]]) -> Sequence[str]:
 
 
 @dataclass
-class Spent:
+class Durations:
     """The seconds spent on each kind of work, by its name."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -82,33 +82,33 @@ def row(cards: int) -> Sequence[str]:
     """Return a row of the table."""
     devices = [owned(number) for number in range(cards)]
     ledger = Ledger("bench")
-    alone, billed, spent = Accumulator(), Accumulator(ledger=ledger), Spent()
+    alone, billed, durations = Accumulator(), Accumulator(ledger=ledger), Durations()
     gc.collect()
     before = processes.memory(os.getpid()).first
     for number in range(_POLLS):
         now = number * _INTERVAL
         fresh = [read(device, now) for device in devices]
         update = partial(ledger.update, fresh, now, 1.7e9 + now)
-        spent.on("alone", partial(alone.integrate, fresh))
-        spent.on("new", lambda fresh=fresh, update=update: (billed.integrate(fresh), update()))
-        spent.on("nothing", update)
+        durations.on("alone", partial(alone.integrate, fresh))
+        durations.on("new", lambda fresh=fresh, update=update: (billed.integrate(fresh), update()))
+        durations.on("nothing", update)
         if number % _PAGE_EVERY == 0:
-            spent.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
+            durations.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
         if number % _SAVED_EVERY == 0:
-            spent.on("save", lambda: encode_ledger(saved) if (saved := ledger.state_to_save()) else "")
+            durations.on("save", lambda: encode_ledger(saved) if (saved := ledger.state_to_save()) else "")
     gc.collect()
     more = processes.memory(os.getpid()).first - before
-    alone_seconds = spent.typical("alone")
+    alone_seconds = durations.typical("alone")
     microseconds = (
         alone_seconds,
-        spent.typical("new") - alone_seconds,
-        spent.typical("nothing"),
-        spent.typical("page"),
+        durations.typical("new") - alone_seconds,
+        durations.typical("nothing"),
+        durations.typical("page"),
     )
     return (
         f"{cards}",
         *(f"{seconds * 1e6:,.0f}" for seconds in microseconds),
-        f"{spent.typical('save') * 1e3:.1f}",
+        f"{durations.typical('save') * 1e3:.1f}",
         f"{more:.1f}",
     )
 

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 @dataclass
-class Times:
+class FakeClock:
     """A clock that the polls advance."""
 
     now: float = 0.0
@@ -69,15 +69,15 @@ class Times:
 
 def print_polls(polls: int) -> None:
     """Print the memory after numbers of polls of 8 devices, each followed by a scrape, in fast motion."""
-    times = Times()
-    clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now)
+    fake_clock = FakeClock()
+    clock = Clock(lambda: fake_clock.now, lambda: 1.7e9 + fake_clock.now)
     source = simulated_sources(parse_demo("8xnvidia"), clock=clock)[0]
     parser, renderer = source.parser, Renderer()
     store = Store("bench", clock, (), Accumulator())
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
     found = {}
     for count in range(1, polls + 1):
-        times.now += 1.0
+        fake_clock.now += 1.0
         poll = parser.polls[0]
         capture = source.reader.read(poll, Targets())
         report = None if capture.failure else parser.parse(capture)
@@ -106,8 +106,8 @@ def in_child(life: Callable[[], float]) -> float:
 
 def half_an_hour(cards: int, *, keeps: bool) -> float:
     """Return the RSS in MiB after half an hour."""
-    times = Times()
-    clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now, lambda: 0.0)
+    fake_clock = FakeClock()
+    clock = Clock(lambda: fake_clock.now, lambda: 1.7e9 + fake_clock.now, lambda: 0.0)
     source = simulated_sources(parse_demo(f"{cards}xnvidia"), clock=clock)[0]
     parser, poll = source.parser, source.parser.polls[0]
     history = History(clock)
@@ -115,7 +115,7 @@ def half_an_hour(cards: int, *, keeps: bool) -> float:
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
     for _ in range(SLOTS):
         for _ in range(2):
-            times.now += SLOT_SECONDS / 2
+            fake_clock.now += SLOT_SECONDS / 2
             capture = source.reader.read(poll, Targets())
             report = parser.parse(capture)
             store.put(parser.name, poll, capture, report, result_of(capture, report, 0), poll.interval)

@@ -86,14 +86,14 @@ class Row:
         return {
             "name": self.name,
             "tries": len(self.wall),
-            "median_us": at(self.wall, 0.5),
-            "p99_us": at(self.wall, 0.99),
-            "cpu_median_us": at(self.cpu, 0.5),
+            "median_us": quantile(self.wall, 0.5),
+            "p99_us": quantile(self.wall, 0.99),
+            "cpu_median_us": quantile(self.cpu, 0.5),
             "errors": self.errors,
         }
 
 
-def at(numbers, part):
+def quantile(numbers, part):
     """Return the value below which this part of the numbers is, or None if there are no numbers."""
     ordered = sorted(numbers)
     return round(ordered[min(len(ordered) - 1, int(part * len(ordered)))], 1) if ordered else None
@@ -111,11 +111,11 @@ def call(name, handle, *arguments):
     return make
 
 
-def fields(handle, wanted):
+def fields(handle, field_ids):
     """Return a function that reads these fields once. It returns the error if all fields have an error."""
 
     def make():
-        codes = [item.nvmlReturn for item in pynvml.nvmlDeviceGetFieldValues(handle, list(wanted))]
+        codes = [item.nvmlReturn for item in pynvml.nvmlDeviceGetFieldValues(handle, list(field_ids))]
         return 0 if 0 in codes else codes[0]
 
     return make
@@ -137,12 +137,12 @@ def gpm(handle):
         pynvml.nvmlGpmSampleGet(handle, samples[1])
 
     def compare():
-        wanted = pynvml.c_nvmlGpmMetricsGet_t()
-        wanted.version, wanted.numMetrics = 1, len(_GPM_METRICS)
-        wanted.sample1, wanted.sample2 = samples
+        request = pynvml.c_nvmlGpmMetricsGet_t()
+        request.version, request.numMetrics = 1, len(_GPM_METRICS)
+        request.sample1, request.sample2 = samples
         for position, number in enumerate(_GPM_METRICS):
-            wanted.metrics[position].metricId = number
-        pynvml.nvmlGpmMetricsGet(wanted)
+            request.metrics[position].metricId = number
+        pynvml.nvmlGpmMetricsGet(request)
 
     return [Row("GpmSampleGet", sample), Row("GpmMetricsGet", compare)]
 

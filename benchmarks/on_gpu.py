@@ -27,7 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import installs, measured, nodes, processes, tables
 from side_by_side.contestants import Contestant, NotServingError, Plan, Running, installed_environment, running, watch
-from side_by_side.installs import Missing
+from side_by_side.installs import MissingPeer
 from side_by_side.ours import COMMAND, telemetry
 
 from device_telemetry import Recorder
@@ -127,11 +127,11 @@ def contestants(work: Work, folder: Path) -> Iterator[Contestant]:
         return
     port = free_port()
     nvitop = installs.from_pypi("nvitop-exporter", nodes.NVITOP_VERSION, "nvitop-exporter")
-    if not isinstance(nvitop, Missing):
+    if not isinstance(nvitop, MissingPeer):
         yield Contestant(nodes.NVITOP, (str(nvitop), "--bind-address", "127.0.0.1", "--port", str(port)), port, b"gpu_")
     port = free_port()
     found = installs.from_cargo("all-smi", nodes.ALL_SMI_VERSION, builds=False)
-    program = shutil.which("all-smi") if isinstance(found, Missing) else str(found)
+    program = shutil.which("all-smi") if isinstance(found, MissingPeer) else str(found)
     if program:
         environment = installed_environment({"RUST_LOG": "error"})
         command = (program, "api", "--port", str(port))
@@ -246,7 +246,7 @@ def energy(work: Work) -> str:
     pynvml.nvmlInit()
     handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
 
-    def counted() -> float:
+    def counter_joules() -> float:
         return sum(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) for handle in handles) / 1e3
 
     rows = []
@@ -256,9 +256,9 @@ def energy(work: Work) -> str:
                 with Recorder("all", url=address) as recorder:
                     time.sleep(1.2)  # the counters were read at the start of the outer section
                     with recorder("stretch"):
-                        before = counted()
+                        before = counter_joules()
                         time.sleep(seconds)  # the duration of the section under test
-                        joules = counted() - before
+                        joules = counter_joules() - before
                     results = recorder.results("stretch")
                 recorded = results.get("energy_joules", 0.0)
                 ratio = f"{recorded / joules:.4f}" if joules else "–"

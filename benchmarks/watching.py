@@ -22,14 +22,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import installs, processes, tables
 from side_by_side.contestants import Contestant, Running, installed_environment, running
-from side_by_side.installs import Missing
+from side_by_side.installs import MissingPeer
 from side_by_side.measured import Spread
-from side_by_side.nodes import EVERY_SECOND, GPUS, NVITOP_VERSION, POWER, busy, loading
+from side_by_side.nodes import EVERY_SECOND, GPUS, NVITOP_VERSION, POWER, changing_fake, library_environment
 from side_by_side.options import Extent, extent
 from side_by_side.ours import COMMAND, telemetry
 from side_by_side.scraping import percentile
 from side_by_side.tables import number
-from side_by_side.terminals import shown
+from side_by_side.terminals import running_in_terminal
 
 _SETTLE_SECONDS = 4.0
 _CARDS = (8, 16, 128)
@@ -54,17 +54,17 @@ class Program:
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
-    shown: bytes = b"H100"
+    screen_text: bytes = b"H100"
 
 
 @contextmanager
 def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
     """Yield the interactive programs, and those that print once. Our daemon runs in the context."""
-    fake = busy(folder / "nvml", "h100")
-    ours = telemetry(folder / "ours", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
+    fake = changing_fake(folder / "nvml", "h100")
+    ours = telemetry(folder / "ours", POWER, EVERY_SECOND.format("nvml"), environment=library_environment(fake))
     config = ("--config", str(folder / "ours" / "telemetry.toml"))
     # No daemon runs with this configuration.
-    alone = telemetry(folder / "alone", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
+    alone = telemetry(folder / "alone", POWER, EVERY_SECOND.format("nvml"), environment=library_environment(fake))
     by_itself = ("--config", str(folder / "alone" / "telemetry.toml"))
     interactive = [
         Program("telemetry top, of the daemon", (*COMMAND, "top", *config), ours.environment),
@@ -75,10 +75,10 @@ def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
         Program("telemetry snapshot, from tools", (*COMMAND, "snapshot", *by_itself), alone.environment),
     ]
     nvitop = installs.from_pypi("nvitop", NVITOP_VERSION, "nvitop")
-    if isinstance(nvitop, Missing):
+    if isinstance(nvitop, MissingPeer):
         print(nvitop)
     else:
-        environment = installed_environment(loading(fake))
+        environment = installed_environment(library_environment(fake))
         interactive.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment, b"NVITOP"))
         once.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
     with running(ours):
@@ -91,7 +91,7 @@ def print_terminals(folder: Path, limits: Extent) -> None:
     with programs(folder) as (interactive, once):
         lines = []
         for program in interactive:
-            rounds = [_looked_at(program, limits.seconds(20)) for _ in range(limits.rounds)]
+            rounds = [_interactive_cost(program, limits.seconds(20)) for _ in range(limits.rounds)]
             first, second, kilobytes = (_spread(values) for values in zip(*rounds, strict=True))
             lines.append((program.name, first, second, kilobytes))
         headings = (f"{GPUS} × H100, once a second", "CPU until the first screen, ms", "CPU, ms/s", "kB/s printed")
@@ -100,29 +100,32 @@ def print_terminals(folder: Path, limits: Extent) -> None:
         runs = [
             (
                 program.name,
-                *(_spread(values) for values in zip(*(_ran(program) for _ in range(limits.starts)), strict=True)),
+                *(
+                    _spread(values)
+                    for values in zip(*(_command_milliseconds(program) for _ in range(limits.starts)), strict=True)
+                ),
             )
             for program in once
         ]
         tables.print_table((f"{GPUS} × H100, once", "CPU, ms", "wall, ms"), runs)
 
 
-def _looked_at(program: Program, seconds: float) -> tuple[float, float, float]:
-    with shown(program.command, program.environment) as screen:
-        first = screen.wait_for(program.shown)
+def _interactive_cost(program: Program, seconds: float) -> tuple[float, float, float]:
+    with running_in_terminal(program.command, program.environment) as screen:
+        first = screen.wait_for(program.screen_text)
         time.sleep(_SETTLE_SECONDS)
         cpu, printed = screen.watch(seconds)
         return 1e3 * first, 1e3 * cpu, printed / 1e3
 
 
-def _ran(program: Program) -> tuple[float, float]:
+def _command_milliseconds(program: Program) -> tuple[float, float]:
     """Return CPU and wall milliseconds of the command and its children."""
     begin = time.perf_counter()
     child = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE)
     printed = child.stdout.read() if child.stdout else b""
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    if program.shown not in printed:
+    if program.screen_text not in printed:
         raise SystemExit(f"{program.name} did not show the cards: {printed[-300:]!r}")
     return 1e3 * (used.ru_utime + used.ru_stime), 1e3 * (time.perf_counter() - begin)
 
@@ -142,13 +145,13 @@ def print_pages(folder: Path, limits: Extent) -> None:
         with running(contestant) as ours:
             time.sleep(_SETTLE_SECONDS)
             lines += [
-                (f"{cards} cards, {pages} pages", *_watched(contestant, ours, pages, limits.seconds(30)))
+                (f"{cards} cards, {pages} pages", *_pages_cost(contestant, ours, pages, limits.seconds(30)))
                 for pages in (0, _PAGES)
             ]
     tables.print_table(("simulated", "CPU, ms/s", "RSS, MiB", "scrape p50, ms", "scrape p99, ms", "kB/s a page"), lines)
 
 
-def _watched(contestant: Contestant, ours: Running, pages: int, seconds: int) -> Iterator[str]:
+def _pages_cost(contestant: Contestant, ours: Running, pages: int, seconds: int) -> Iterator[str]:
     with followers(contestant.port, pages) as received:
         time.sleep(_SETTLE_SECONDS)
         cpu, before, begin = processes.cpu_seconds(ours.process.pid), received(), time.perf_counter()

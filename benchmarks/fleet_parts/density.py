@@ -18,7 +18,7 @@ PAGES = int(BLOCK_SECONDS / STEP_SECONDS)
 _LINE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
 
 
-def stamped(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
+def timestamped_samples(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
     """Yield every sample of a node of each kind with the target's labels and a timestamp in fractions of a second, page by page."""
     courses = [Course(parse_demo(kind), seed=1) for kind in kinds]
     for number in range(pages):
@@ -37,12 +37,12 @@ def _with_target(line: bytes, target: bytes, time: int) -> bytes:
     return b"%s{%s} %s %d\n" % (found[1], labels, found[3], time)
 
 
-def of_prometheus(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
+def prometheus_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
     """Write the pages with promtool, which produces the blocks of a running Prometheus, and return their size."""
     folder.mkdir(parents=True)
     text = folder / "samples.txt"
     with text.open("wb") as file:
-        file.writelines(stamped(kinds, pages, unit=1))
+        file.writelines(timestamped_samples(kinds, pages, unit=1))
         file.write(b"# EOF\n")
     command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
     subprocess.run(command, check=True, capture_output=True)
@@ -50,12 +50,12 @@ def of_prometheus(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
     return blocks(folder / "data")
 
 
-def of_victoria_metrics(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
+def victoria_metrics_disk(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
     """Send the pages to a VictoriaMetrics, which merges its parts, and return their size."""
     server = VictoriaMetrics(folder)
     server.targets_file.write_text("[]", "utf-8")
     server.start(interval_seconds=STEP_SECONDS)
     with contextlib.closing(server):
-        for page in stamped(kinds, pages, unit=1000):
+        for page in timestamped_samples(kinds, pages, unit=1000):
             server.put_lines(page)
         return server.flushed()

@@ -40,7 +40,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ServerCost:
     """The cost of one server under one load, after all nodes were discovered."""
 
     title: str
@@ -98,7 +98,7 @@ def targets_of(file: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[Outcome]:
+def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[ServerCost]:
     """Start the server empty, add the nodes, and measure from when all were scraped. The server keeps running in the context."""
     put_targets(server.targets_file, [])
     server.start(load.interval_seconds)
@@ -112,11 +112,11 @@ def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[Outc
         yield _watched(server, load, idle)
 
 
-def _watched(server: Server, load: Load, idle: Usage) -> Outcome:
+def _watched(server: Server, load: Load, idle: Usage) -> ServerCost:
     before, samples_before, start = server.usage(), server.ingested_samples(), time.monotonic()
     time.sleep(load.seconds)
     after, seconds = server.usage(), time.monotonic() - start
-    return Outcome(
+    return ServerCost(
         title=server.title,
         load=load,
         seconds=seconds,

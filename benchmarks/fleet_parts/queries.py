@@ -66,7 +66,7 @@ def stop_scraping(server: Server, interval_seconds: float, seconds: float) -> Da
     return Data(end, seconds, STEP_SECONDS / interval_seconds, {**card, "node": card["instance"]})
 
 
-def of_boards(server: Server, data: Data) -> str:
+def board_costs(server: Server, data: Data) -> str:
     """Return a table of what each board costs when opened with all cards, or with one node or card if the board shows one."""
     rows = []
     for file in sorted(BOARDS.glob("*.json")):
@@ -75,7 +75,7 @@ def of_boards(server: Server, data: Data) -> str:
     return table(["board", "queries", "CPU", "time, one after the other", "the most expensive, by CPU"], rows)
 
 
-def of_rules(server: Server, data: Data) -> str:
+def rule_costs(server: Server, data: Data) -> str:
     """Return a table of the cost of one evaluation of each group."""
     rows = []
     # The rules that average half an hour of busy cards use the data that exists.

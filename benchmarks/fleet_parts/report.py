@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fleet_parts.measure import Outcome, PageSize, quantile
+from fleet_parts.measure import PageSize, ServerCost, quantile
 from fleet_parts.nodes import STEP_SECONDS
 from fleet_parts.series import VendorSeries, table
 from fleet_parts.servers import EVALUATION_SECONDS, SERVERS, Disk
@@ -62,14 +62,14 @@ def page_table(sizes: Mapping[str, PageSize]) -> str:
     )
 
 
-def outcome_table(outcomes: Sequence[Outcome]) -> str:
+def outcome_table(outcomes: Sequence[ServerCost]) -> str:
     """Return a table with a column for each run."""
     columns = [_column(outcome) for outcome in outcomes]
     rows = [[name, *(column[name] for column in columns)] for name in columns[0]] if columns else []
     return table(["", *(outcome.title for outcome in outcomes)], rows)
 
 
-def _column(outcome: Outcome) -> Mapping[str, str]:
+def _column(outcome: ServerCost) -> Mapping[str, str]:
     load, scrapes = outcome.load, outcome.scrape_seconds
     return {
         "nodes, cards, scraped every": f"{load.nodes}, {load.cards:,}, {load.interval_seconds:g} s",
@@ -119,7 +119,7 @@ def bytes_per_sample(disk: Disk) -> float:
     return sum(disk.bytes_by_part.values()) / disk.samples
 
 
-def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
+def cost(plain: ServerCost, disk: Disk, with_rules: ServerCost | None = None) -> Cost:
     """Return the cost from a run without rules. The additional cost of a run with rules is that of the rules."""
     rules = 0.0
     if with_rules is not None:

@@ -67,7 +67,7 @@ async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
     nodes = {address(number): node for number, node in enumerate(fleet.nodes)}
     port = await _listen(nodes)
     put_targets(targets_file, [f"{host}:{port}" for host in nodes])
-    await _go_on(fleet.courses, step_seconds)
+    await _advance_courses(fleet.courses, step_seconds)
 
 
 async def _listen(nodes: Mapping[str, FleetNode]) -> int:
@@ -77,7 +77,7 @@ async def _listen(nodes: Mapping[str, FleetNode]) -> int:
     return port
 
 
-async def _go_on(courses: Sequence[Course], step_seconds: float) -> None:
+async def _advance_courses(courses: Sequence[Course], step_seconds: float) -> None:
     """Advance the courses in turn, spread over the time of a step."""
     loop = asyncio.get_running_loop()
     due = loop.time()

@@ -30,9 +30,9 @@ class Page:
             (at, *line.rsplit(" ", 1)) for at, line in enumerate(self._lines) if at % 3 == 0 and line[0] != "#"
         ]
         self.answer = b""
-        self.renew()
+        self.change_numbers()
 
-    def renew(self) -> None:
+    def change_numbers(self) -> None:
         """Change the numbers and compress the page."""
         more = time.monotonic() % 1
         for at, name, number in self._moving:
@@ -55,7 +55,7 @@ async def main(port: str, page: Page) -> None:
     await asyncio.start_server(page.serve, "127.0.0.1", int(port))
     while True:
         await asyncio.sleep(_SECONDS)
-        page.renew()
+        page.change_numbers()
 
 
 if __name__ == "__main__":

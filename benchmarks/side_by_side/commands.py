@@ -17,7 +17,7 @@ from side_by_side.ours import COMMAND, Checkout
 EMPTY, VERSION, SNAPSHOT = "an empty Python", "telemetry version", "telemetry snapshot, no tool"
 
 
-def timed(trees: Sequence[Checkout], runs: int, dice: random.Random) -> dict[tuple[str, str], Spread]:
+def command_times(trees: Sequence[Checkout], runs: int, rng: random.Random) -> dict[tuple[str, str], Spread]:
     """Return the times by command and tree. All runs are in random order. The first of each does not count, because it fills caches."""
     with tempfile.TemporaryDirectory() as nothing:
         commands = {
@@ -26,10 +26,10 @@ def timed(trees: Sequence[Checkout], runs: int, dice: random.Random) -> dict[tup
             for words, command in ((VERSION, (*COMMAND, "version")), (SNAPSHOT, (*COMMAND, "snapshot")))
         }
         commands[EMPTY, ""] = ((sys.executable, "-c", ""), installed_environment())
-        took: dict[tuple[str, str], list[float]] = {key: [_milliseconds(*commands[key])] for key in commands}
-        for key in dice.sample([*commands] * runs, len(commands) * runs):
-            took[key].append(_milliseconds(*commands[key]))
-    return {key: Spread(statistics.median(run[1:]), min(run[1:]), max(run[1:])) for key, run in took.items()}
+        milliseconds: dict[tuple[str, str], list[float]] = {key: [_milliseconds(*commands[key])] for key in commands}
+        for key in rng.sample([*commands] * runs, len(commands) * runs):
+            milliseconds[key].append(_milliseconds(*commands[key]))
+    return {key: Spread(statistics.median(run[1:]), min(run[1:]), max(run[1:])) for key, run in milliseconds.items()}
 
 
 def _milliseconds(command: Sequence[str], environment: Mapping[str, str]) -> float:

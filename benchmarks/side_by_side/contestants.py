@@ -153,22 +153,22 @@ class Plan:
     settle: float = SETTLE_SECONDS
 
 
-def together(contestants: Sequence[Contestant], plan: Plan, dice: random.Random) -> dict[str, list[Round]]:
+def together(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
     """Return the rounds of all contestants at the same time. Each round scrapes them in a random order."""
     with ExitStack() as stack:
         all_running = [stack.enter_context(running(contestant)) for contestant in contestants]
         rounds: dict[str, list[Round]] = {contestant.name: [] for contestant in contestants}
         for _ in range(plan.rounds):
-            for name, round_ in watch(dice.sample(all_running, len(all_running)), plan).items():
+            for name, round_ in watch(rng.sample(all_running, len(all_running)), plan).items():
                 rounds[name].append(round_)
         return rounds
 
 
-def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random) -> dict[str, list[Round]]:
+def in_turns(contestants: Sequence[Contestant], plan: Plan, rng: random.Random) -> dict[str, list[Round]]:
     """Return the rounds of each contestant alone. The order is drawn again for each round, and each round begins with a start."""
     rounds: dict[str, list[Round]] = {contestant.name: [] for contestant in contestants}
     for _ in range(plan.rounds):
-        for contestant in dice.sample(contestants, len(contestants)):
+        for contestant in rng.sample(contestants, len(contestants)):
             with running(contestant) as program:
                 (round_,) = watch([program], plan).values()
             rounds[contestant.name].append(replace(round_, started_after=program.started_after))

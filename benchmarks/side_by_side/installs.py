@@ -14,7 +14,7 @@ _INSTALL_SECONDS = 900
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingPeer:
     """A peer that is not measured, with the reason."""
 
     name: str
@@ -24,7 +24,7 @@ class Missing:
         return f"{self.name} was not measured: {self.reason}"
 
 
-def from_pypi(package: str, version: str, program: str) -> Path | Missing:
+def from_pypi(package: str, version: str, program: str) -> Path | MissingPeer:
     """Install a program into a new virtual environment with the current Python, and return its path."""
     folder = CACHE / f"{package}-{version}-{sys.implementation.cache_tag}"
     wanted = folder / "bin" / program
@@ -42,40 +42,40 @@ def from_pypi(package: str, version: str, program: str) -> Path | Missing:
             ]
         )
         if failed:
-            return Missing(package, failed)
+            return MissingPeer(package, failed)
     return wanted
 
 
-def from_debian(package: str, program: str) -> Path | Missing:
+def from_debian(package: str, program: str) -> Path | MissingPeer:
     """Return the path of a program of the system. Debian packages are never installed here."""
     found = shutil.which(program)
-    return Path(found) if found else Missing(package, f"not installed; apt-get install {package}")
+    return Path(found) if found else MissingPeer(package, f"not installed; apt-get install {package}")
 
 
-def from_source(program: str, *words: str) -> Path | Missing:
+def from_source(program: str, *words: str) -> Path | MissingPeer:
     """Return a C program of ours, compiled with these arguments."""
     wanted = CACHE / program
     if shutil.which("cc") is None:
-        return Missing(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
+        return MissingPeer(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
     CACHE.mkdir(parents=True, exist_ok=True)
     failed = _failure(["cc", "-O2", "-o", str(wanted), *words])
-    return Missing(program, failed) if failed else wanted
+    return MissingPeer(program, failed) if failed else wanted
 
 
-def from_cargo(crate: str, version: str, *, builds: bool) -> Path | Missing:
+def from_cargo(crate: str, version: str, *, builds: bool) -> Path | MissingPeer:
     """Return a Rust program. It is built only on request, because that takes many minutes."""
     folder = CACHE / f"{crate}-{version}"
     wanted = folder / "bin" / crate
     if wanted.exists():
         return wanted
     if not builds:
-        return Missing(crate, "it is not built; --build builds it")
+        return MissingPeer(crate, "it is not built; --build builds it")
     for tool, package in (("cargo", "cargo"), ("protoc", "protobuf-compiler libprotobuf-dev libdrm-dev")):
         if shutil.which(tool) is None:
-            return Missing(crate, f"there is no {tool} ({package})")
+            return MissingPeer(crate, f"there is no {tool} ({package})")
     _announce(crate)
     failed = _failure(["cargo", "install", "--quiet", crate, "--version", version, "--root", str(folder)])
-    return Missing(crate, failed) if failed else wanted
+    return MissingPeer(crate, failed) if failed else wanted
 
 
 def _announce(name: str) -> None:

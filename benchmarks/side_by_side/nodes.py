@@ -20,7 +20,7 @@ from kits.ports import free_port
 from side_by_side import installs, measured
 from side_by_side.contestants import SETTLE_SECONDS, Contestant, installed_environment, running
 from side_by_side.fake_nvidia_smi import write_tool
-from side_by_side.installs import Missing
+from side_by_side.installs import MissingPeer
 from side_by_side.ours import THIS, Checkout, telemetry
 
 NVITOP, ALL_SMI, CLIENT, FLOOR, ASYNCIO = "nvitop-exporter", "all-smi", "client_python", "C floor", "bare asyncio"
@@ -38,7 +38,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class BuildOptions:
     """The compared trees, this one first, and whether peers are built that take minutes to build."""
 
     trees: Sequence[Checkout] = (THIS,)
@@ -46,7 +46,7 @@ class Choices:
 
 
 # Returns the contestants of a node whose files are in a folder, and those that cannot be installed.
-Contestants = Callable[[Path, Choices], Iterator[Contestant | Missing]]
+Contestants = Callable[[Path, BuildOptions], Iterator[Contestant | MissingPeer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Node:
     alone: int = 0
 
 
-def busy(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeNvml:
+def changing_fake(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeNvml:
     """Return the fake library with that profile's cards, whose values change. Its calls cost what a card's driver takes, or nothing."""
     fake = FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
     if costs:
@@ -70,26 +70,26 @@ def busy(folder: Path, profile: str, gpus: int = GPUS, costs: str = "") -> FakeN
     return fake
 
 
-def loading(fake: FakeNvml) -> dict[str, str]:
+def library_environment(fake: FakeNvml) -> dict[str, str]:
     """Return the environment with which a process loads this library."""
     return {"LD_LIBRARY_PATH": fake.environment["LD_LIBRARY_PATH"]}
 
 
-def _ours_on_nvml(folder: Path, choices: Choices, profile: str) -> Iterator[Contestant]:
-    for tree in choices.trees:
-        fake = busy(folder / f"{tree.name} nvml", profile)
+def _ours_on_nvml(folder: Path, build_options: BuildOptions, profile: str) -> Iterator[Contestant]:
+    for tree in build_options.trees:
+        fake = changing_fake(folder / f"{tree.name} nvml", profile)
         config = EVERY_SECOND.format("nvml")
-        ours = telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
+        ours = telemetry(folder / tree.name, POWER, config, environment=library_environment(fake), checkout=tree)
         yield replace(ours, calls=fake.calls)
 
 
-def _nvitop(folder: Path, profile: str, costs: str = "") -> Contestant | Missing:
+def _nvitop(folder: Path, profile: str, costs: str = "") -> Contestant | MissingPeer:
     program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
-    if isinstance(program, Missing):
+    if isinstance(program, MissingPeer):
         return program
-    port, fake = free_port(), busy(folder / "nvitop", profile, costs=costs)
+    port, fake = free_port(), changing_fake(folder / "nvitop", profile, costs=costs)
     command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
-    environment = installed_environment(loading(fake))
+    environment = installed_environment(library_environment(fake))
     return Contestant(
         NVITOP, command, port, b"gpu_", environment, calls=fake.calls, driver_seconds=_driver(fake, costs)
     )
@@ -99,20 +99,20 @@ def _driver(fake: FakeNvml, costs: str) -> Callable[[], float] | None:
     return fake.driver_seconds if costs else None
 
 
-def _all_smi(folder: Path, choices: Choices) -> Contestant | Missing:
-    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=choices.builds)
-    if isinstance(program, Missing):
+def _all_smi(folder: Path, build_options: BuildOptions) -> Contestant | MissingPeer:
+    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=build_options.builds)
+    if isinstance(program, MissingPeer):
         return program
-    fake, port = busy(folder / "all-smi", "h100"), free_port()
+    fake, port = changing_fake(folder / "all-smi", "h100"), free_port()
     (fake.folder / "libnvidia-ml.so").symlink_to(fake.library)
     # The program looks for NVIDIA's tool before it loads the library.
     path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
     command = (str(program), "api", "--port", str(port), "--interval", "1")
-    environment = installed_environment({**loading(fake), "PATH": path, "RUST_LOG": "error"})
+    environment = installed_environment({**library_environment(fake), "PATH": path, "RUST_LOG": "error"})
     return Contestant(ALL_SMI, command, port, b"all_smi_gpu_power", environment, calls=fake.calls)
 
 
-def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
+def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | MissingPeer]:
     """Yield two servers of a page of ours that read no device, and one that reads the library without our checks."""
     environment = installed_environment({"PYTHONPATH": str(_BENCHMARKS)})
     for name, module, marker in ((CLIENT, "client_page", b"sets_total"), (ASYNCIO, "bare_page", POWER.encode())):
@@ -121,29 +121,29 @@ def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
         yield Contestant(name, command, port, marker, environment)
     types = THIS.folder / "tests" / "nvml_fake"
     program = installs.from_source("floor", "-I", str(types), str(_BENCHMARKS / "floor.c"), "-ldl", "-lz")
-    if isinstance(program, Missing):
+    if isinstance(program, MissingPeer):
         yield program
         return
-    fake, port = busy(folder / "floor", "h100"), free_port()
+    fake, port = changing_fake(folder / "floor", "h100"), free_port()
     command = (str(program), str(port), str(page), str(fake.library))
     yield Contestant(FLOOR, command, port, POWER.encode(), calls=fake.calls)
 
 
-def _node_exporter() -> Contestant | Missing:
+def _node_exporter() -> Contestant | MissingPeer:
     program = installs.from_debian("prometheus-node-exporter", "prometheus-node-exporter")
-    if isinstance(program, Missing):
+    if isinstance(program, MissingPeer):
         return program
     port = free_port()
     command = (str(program), f"--web.listen-address=127.0.0.1:{port}", "--log.level=error")
     return Contestant(NODE_EXPORTER, command, port, b"node_memory_MemTotal_bytes")
 
 
-def nvidia(folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+def nvidia(folder: Path, build_options: BuildOptions) -> Iterator[Contestant | MissingPeer]:
     """Yield all contestants on eight H100."""
-    ours = list(_ours_on_nvml(folder, choices, "h100"))
+    ours = list(_ours_on_nvml(folder, build_options, "h100"))
     yield from ours
     yield _nvitop(folder, "h100")
-    yield _all_smi(folder, choices)
+    yield _all_smi(folder, build_options)
     page = folder / "page"
     with running(ours[0]) as found:
         time.sleep(SETTLE_SECONDS)
@@ -152,31 +152,31 @@ def nvidia(folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
     yield _node_exporter()
 
 
-def little(folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+def with_few_readings(folder: Path, build_options: BuildOptions) -> Iterator[Contestant | MissingPeer]:
     """Yield the contestants on a driver that returns NOT_SUPPORTED for most calls."""
-    yield from _ours_on_nvml(folder, choices, LITTLE)
+    yield from _ours_on_nvml(folder, build_options, LITTLE)
     yield _nvitop(folder, LITTLE)
 
 
-def with_costs(card: str, folder: Path, choices: Choices) -> Iterator[Contestant | Missing]:
+def with_costs(card: str, folder: Path, build_options: BuildOptions) -> Iterator[Contestant | MissingPeer]:
     """Yield the contestants on a driver whose calls cost what that card's take. Each program has its default settings."""
-    for tree in choices.trees:
-        fake = busy(folder / f"{tree.name} nvml", "h100", costs=card)
-        ours = telemetry(folder / tree.name, POWER, environment=loading(fake), checkout=tree)
+    for tree in build_options.trees:
+        fake = changing_fake(folder / f"{tree.name} nvml", "h100", costs=card)
+        ours = telemetry(folder / tree.name, POWER, environment=library_environment(fake), checkout=tree)
         yield replace(ours, calls=fake.calls, driver_seconds=fake.driver_seconds)
     yield _nvitop(folder, "h100", card)
 
 
-def demo(cards: int, folder: Path, choices: Choices) -> Iterator[Contestant]:
+def demo(cards: int, folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the daemons with simulated cards. Our CPU time includes the simulation."""
-    for tree in choices.trees:
+    for tree in build_options.trees:
         flags = ("--demo", f"{cards}xnvidia")
         yield telemetry(folder / tree.name, POWER, EVERY_SECOND.format("nvml"), flags, checkout=tree)
 
 
-def amd(folder: Path, choices: Choices) -> Iterator[Contestant]:
+def amd(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on eight Instinct cards: a tree of files with changing sensors."""
-    for tree in choices.trees:
+    for tree in build_options.trees:
         root = folder / f"{tree.name} host"
         cards = [_card(root, number) for number in range(GPUS)]
         config = f'{EVERY_SECOND.format("amdgpu-sysfs")}path = "{root}"\n'
@@ -204,9 +204,9 @@ def _moving(cards: Sequence[Path]) -> Callable[[], None]:
     return move
 
 
-def mixed(folder: Path, choices: Choices) -> Iterator[Contestant]:
+def mixed(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the daemons with cards of eleven vendors: nine tools (scripts that print), the library, and the files."""
-    for tree in choices.trees:
+    for tree in build_options.trees:
         node = MixedNode(folder / f"{tree.name} node")
         config = node.config.replace("interval = 0.5", "interval = 1.0")
         yield telemetry(folder / tree.name, POWER, config, environment=_needed(node.environment), checkout=tree)
@@ -223,20 +223,20 @@ def _no_tools(folder: Path) -> dict[str, str]:
     return {"PATH": str(empty)}
 
 
-def idle(folder: Path, choices: Choices) -> Iterator[Contestant]:
+def idle(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on a node without card, tool and driver, with default settings."""
-    for tree in choices.trees:
+    for tree in build_options.trees:
         yield telemetry(folder / tree.name, "telemetry_build_info", environment=_no_tools(folder), checkout=tree)
 
 
-def disturbed(folder: Path, choices: Choices) -> Iterator[Contestant]:
+def with_disturbances(folder: Path, build_options: BuildOptions) -> Iterator[Contestant]:
     """Yield the contestants on eight H100, while one tool hangs at every poll and the configuration is read again every two seconds."""
     tools = ToolFolder(folder / "tools")
     tools.hangs("ixsmi")
-    for tree in choices.trees:
-        fake = busy(folder / f"{tree.name} nvml", "h100")
+    for tree in build_options.trees:
+        fake = changing_fake(folder / f"{tree.name} nvml", "h100")
         config = EVERY_SECOND.format("nvml") + EVERY_SECOND.format("ixsmi") + 'mode = "always"\ndeadline = 0.9\n'
-        environment = {**loading(fake), "PATH": tools.search_path}
+        environment = {**library_environment(fake), "PATH": tools.search_path}
         ours = telemetry(folder / tree.name, POWER, config, environment=environment, checkout=tree)
         yield replace(ours, reloads_every=2 * DISTURBED_PACE)
 
@@ -258,12 +258,18 @@ NODES = (
         seconds=60,
         pace=1 / 15,
     ),
-    Node("little", f"{GPUS} GPUs, a driver that supports little", little, seconds=20),
+    Node("little", f"{GPUS} GPUs, a driver that supports little", with_few_readings, seconds=20),
     Node("demo8", f"{GPUS} simulated cards", partial(demo, GPUS), seconds=15),
     Node("demo", f"{DEMO_CARDS} simulated cards", partial(demo, DEMO_CARDS), seconds=30),
     Node("amd", f"{GPUS} × MI210 through the driver's files", amd, seconds=15),
     Node("mixed", "11 vendors, 9 tools that are started", mixed, seconds=15),
     Node("idle", "no accelerators: no tool, driver or card; scraped every 15 s", idle, seconds=30, pace=1 / 15),
     Node("idle1", "the same, scraped every second", idle, seconds=12),
-    Node("disturbed", f"{GPUS} × H100, a tool hangs, a reload every 2 s", disturbed, seconds=20, pace=DISTURBED_PACE),
+    Node(
+        "disturbed",
+        f"{GPUS} × H100, a tool hangs, a reload every 2 s",
+        with_disturbances,
+        seconds=20,
+        pace=DISTURBED_PACE,
+    ),
 )

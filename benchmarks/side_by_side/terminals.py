@@ -52,7 +52,7 @@ class Screen:
 
 
 @contextmanager
-def shown(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Screen]:
+def running_in_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Screen]:
     """Run the program in the context."""
     pid, terminal = pty.fork()
     if pid == 0:

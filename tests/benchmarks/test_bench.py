@@ -42,11 +42,11 @@ MARKED = "before\n<!-- make bench: begin -->\n{}\n<!-- make bench: end -->\nafte
 def test_the_tables_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(MARKED.format("old"))
-    bench.put_into(page, "new")
+    bench.write_between_marks(page, "new")
     assert page.read_text() == MARKED.format("new")
     page.write_text("no marks")
     with pytest.raises(SystemExit):
-        bench.put_into(page, "new")
+        bench.write_between_marks(page, "new")
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleet_parts.density import of_prometheus
+from fleet_parts.density import prometheus_disk
 from fleet_parts.report import bytes_per_sample
 
 from kits.captures import ROOT
@@ -91,7 +91,7 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
 @pytest.mark.needs("promtool")
 def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
     """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
-    short, long = (of_prometheus(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 20))
+    short, long = (prometheus_disk(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 20))
     # A few series have their first sample on the second page only. The host's load is real: two pages within one tick of
     # its clock tell no use of the CPU.
     assert long.series - 1 <= short.series <= long.series

@@ -28,7 +28,7 @@ WAITING = f"CHANGELOG.md: move the entries of [Unreleased] to [{__version__}] or
     ],
 )
 def test_the_changelog_names_the_version_that_is_released(text: str, reasons: list[str]) -> None:
-    assert list(script_module("release_ready").of_the_changelog(text, __version__)) == reasons
+    assert list(script_module("release_ready").changelog_problems(text, __version__)) == reasons
 
 
 @pytest.fixture(scope="module")
@@ -54,4 +54,4 @@ def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tm
     )
     subprocess.run([*GIT, "checkout", "--quiet", "docs/alerts.md"], cwd=clone, check=True)
     commit(clone)
-    assert list(script_module("release_ready").of_the_tree(clone)) == []
+    assert list(script_module("release_ready").changed_files(clone)) == []

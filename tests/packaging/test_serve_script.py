@@ -139,14 +139,14 @@ def test_the_address_is_said_once_it_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("listened", ["0.0.0.0:@", "[::]:@", ":@"])
 def test_a_daemon_on_all_addresses_is_shown_by_the_name_of_the_machine(listened: str) -> None:
     with running_server() as server:
-        shown = script_module("announce").where(listened.replace("@", str(server.port)))
+        shown = script_module("announce").opening_hint(listened.replace("@", str(server.port)))
         assert shown == f"open http://{socket.gethostname()}:{server.port}/ – Ctrl-C ends it"
 
 
 def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
     (tmp_path / "web.yml").write_text(make_pki(tmp_path).tls_section())
     with running_server(config_file=tmp_path / "web.yml") as server:
-        shown = script_module("announce").where(f"127.0.0.1:{server.port}")
+        shown = script_module("announce").opening_hint(f"127.0.0.1:{server.port}")
         assert shown == f"open https://127.0.0.1:{server.port}/ – Ctrl-C ends it"
 
 
