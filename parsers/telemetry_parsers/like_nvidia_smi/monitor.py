@@ -118,7 +118,7 @@ NVIDIA_SMI_FIELDS: Mapping[str, Target] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """One tool's fields by their names in lower case. `ignored` fields have no metric."""
+    """The fields of one tool's `--query-gpu`, by name in lower case. The fields in `ignored` have no metric."""
 
     fields: Mapping[str, Target]
     ignored: frozenset[str]

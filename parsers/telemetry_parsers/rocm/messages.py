@@ -1,4 +1,4 @@
-"""Text that rocm-smi and hy-smi print besides data: meaningless notices, errors, echoed commands."""
+"""Text that rocm-smi and hy-smi print besides data: harmless notices, errors, echoed commands."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""AMD's tools, and the files of AMD's driver, which Hygon's driver also has."""
+"""AMD's tools, and the files of AMD's and Hygon's drivers."""

@@ -33,7 +33,7 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 
 @dataclass(slots=True)
-class _Grid:
+class _GridState:
     """The state that the parser keeps from one line to the next."""
 
     draft: Draft
@@ -61,7 +61,7 @@ def is_grid_heading(line: Line) -> bool:
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
     """Read the grids into the draft."""
-    grid = _Grid(draft)
+    grid = _GridState(draft)
     for line in lines:
         cells = _cells(line)
         if not cells or is_rule(line.text):
@@ -83,7 +83,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
     _finish(grid, lines)
 
 
-def _ignore_device(grid: _Grid, line: Line) -> None:
+def _ignore_device(grid: _GridState, line: Line) -> None:
     """Ignore all lines before the next device's number, because they do not name their device."""
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.is_ignoring:
@@ -92,7 +92,7 @@ def _ignore_device(grid: _Grid, line: Line) -> None:
         grid.draft.complain(line.where, text)
 
 
-def _finish(grid: _Grid, lines: Sequence[Line]) -> None:
+def _finish(grid: _GridState, lines: Sequence[Line]) -> None:
     _store_label(grid)
     if lines and (not grid.is_after_rule or is_cut_in_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
@@ -133,14 +133,14 @@ def _grid_kind(cells: Sequence[str]) -> str:
     return "labelled" if cells[0].lower() == "device id" and units.whole(cells[1]) is not None else ""
 
 
-def _start_grid(grid: _Grid, cells: Sequence[str]) -> None:
+def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
     _store_label(grid)
     grid.kind, grid.section, grid.last_key, grid.item, grid.is_ignoring = _grid_kind(cells), "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
     grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
 
-def _read_description(grid: _Grid, cells: Sequence[str], line: Line) -> None:
+def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> None:
     """Read a line of `discovery` or `config`. Lines of tiles, such as `0/1`, are ignored."""
     printed_index = cells[-2] if len(cells) > 1 else ""
     if printed_index:
@@ -164,7 +164,7 @@ def _read_description(grid: _Grid, cells: Sequence[str], line: Line) -> None:
         grid.draft.add_unknown(key)
 
 
-def _read_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
+def _read_setting(grid: _GridState, name: str, text: str, line: Line) -> None:
     if grid.device is None:
         return
     if (grid.last_key, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
@@ -178,7 +178,7 @@ def _read_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
     grid.last_key = name
 
 
-def _read_labelled_line(grid: _Grid, label: str, text: str, line: Line) -> None:
+def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> None:
     """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
     if item is not None and grid.item and int(item[1]) <= int(grid.item):
@@ -198,7 +198,7 @@ def _read_labelled_line(grid: _Grid, label: str, text: str, line: Line) -> None:
     grid.texts.append(text)
 
 
-def _continue_label(grid: _Grid, label: str, text: str) -> bool:
+def _continue_label(grid: _GridState, label: str, text: str) -> bool:
     """Append a line to a label that did not fit into one line. Return False if the line does not continue a label."""
     if text or grid.label != "Average % utilization of":
         return False
@@ -217,7 +217,7 @@ def _continues_value(texts: Sequence[str], text: str) -> bool:
     return bool(texts) and texts[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
 
 
-def _store_label(grid: _Grid) -> None:
+def _store_label(grid: _GridState) -> None:
     """Store the value of the current label, whose texts are complete now."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
@@ -244,7 +244,7 @@ def _tiles(text: str) -> Iterator[tuple[str, str]]:
         yield tile, part.strip(" ;")
 
 
-def _position_of(grid: _Grid, tile: str, device: int) -> int:
+def _position_of(grid: _GridState, tile: str, device: int) -> int:
     if not tile:
         return device
     part = grid.draft.device((grid.index, tile))
@@ -267,7 +267,7 @@ def _number_in(text: str) -> str | None:
     return max(numbers, key=float, default="N/A")
 
 
-def _read_health(grid: _Grid, text: str, line: Line) -> None:
+def _read_health(grid: _GridState, text: str, line: Line) -> None:
     """Read a threshold or a state. Report a state that is not healthy."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()

@@ -1,4 +1,4 @@
-"""Parses MTML's answers from the reader `mtml`: cards, MPC instances and their readings."""
+"""Parses the results of MTML's calls, which the reader `mtml` records: cards, MPC instances and their readings."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ SOURCE = MTML.source
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report of MTML's answers: devices and readings, or the reason why there are none."""
+    """Return the report on the results of MTML's calls: devices and readings, or the reason why there are none."""
     return report_on(capture, _report_on_output, "there is no output")
 
 

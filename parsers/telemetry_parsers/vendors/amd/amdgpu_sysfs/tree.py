@@ -86,7 +86,7 @@ class CardFiles:
 
 @dataclass(slots=True)
 class Tree:
-    """All files of a capture; `lists_processes` is true if the folder of processes exists."""
+    """The files of a capture by card, node and process. `lists_processes` is true if the folder of processes exists."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)

@@ -236,7 +236,7 @@ _NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The number of processes of each chip, and the cards whose rows are complete, incomplete or missing."""
+    """The number of processes of each chip. The sets of cards show whether the numbers are complete."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table

@@ -1,4 +1,4 @@
-"""Parses NVML's answers from the reader `nvml`: GPUs, MIG instances, readings and events."""
+"""Parses the results of NVML's calls, which the reader `nvml` records: GPUs, MIG instances, readings and events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DCGM_PROBLEM = (
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report of NVML's answers: devices and readings, or the reason why there are none."""
+    """Return the report on the results of NVML's calls: devices and readings, or the reason why there are none."""
     return report_on(capture, _report_on_output, "there is no output")
 
 
