@@ -86,7 +86,7 @@ def _read_document(inputs: ConfigInputs) -> Document:
         raise ConfigError(f"{_printable(path)}: no such file; {remedy}") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{_printable(path)}: cannot be read: {_reason(error)}") from error
-    text = _text(_printable(path), content)
+    text = _decode(_printable(path), content)
     return Document(_parse(_printable(path), text), _printable(path), text)
 
 
@@ -96,7 +96,7 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def _text(path: str, content: bytes) -> str:
+def _decode(path: str, content: bytes) -> str:
     if b"\0" in content:
         raise ConfigError(f"{path}: is binary or UTF-16, not a TOML file; save it as UTF-8 text")
     try:
@@ -199,7 +199,7 @@ def _parse_value(row: SettingRow, text: str) -> object:
     if row.kind == "list":
         return _list_items(text)
     if row.kind == "counts":
-        return _counts(text)
+        return _parse_counts(text)
     return text
 
 
@@ -207,7 +207,7 @@ def _list_items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _counts(text: str) -> dict[str, int | str] | str:
+def _parse_counts(text: str) -> dict[str, int | str] | str:
     """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
     pairs = [item.partition("=") for item in _list_items(text)]
     if not all(equals for _, equals, _ in pairs):

@@ -1,4 +1,4 @@
-"""Metadata of settings, and rules for their values. A rule returns the value, or raises ValueError."""
+"""Metadata of settings, and rules for their values. A rule returns a value that it accepts, else raises ValueError."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def quoted(value: object) -> str:
 
 
 def source_name(text: str) -> str:
-    """Return the name of a source. It consists of lower-case letters, digits and single hyphens."""
+    """Accept the name of a source: lower-case letters, digits and single hyphens."""
     if _SOURCE_NAME.match(text) is None:
         raise ValueError("the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi")
     return text
 
 
 def absolute_path(text: str) -> str:
-    """Return an absolute path."""
+    """Accept an absolute path without control characters."""
     if not text.startswith("/"):
         raise ValueError(f"must be an absolute path, starting with /, not {quoted(text)}")
     if not text.isprintable():
@@ -69,19 +69,19 @@ def absolute_path(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text without control characters."""
+    """Accept a text without control characters."""
     if not text.isprintable():
         raise ValueError(f"must be a string without control characters, not {quoted(text)}")
     return text
 
 
 def absolute_path_or_empty(text: str) -> str:
-    """Return an absolute path, or the empty string for none."""
+    """Accept an absolute path or the empty string."""
     return absolute_path(text) if text else text
 
 
 def textfile_path(text: str) -> str:
-    """Return an absolute path with the suffix that the textfile collector requires, or the empty string for none."""
+    """Accept an absolute path with the suffix that the textfile collector requires, or the empty string."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, not {quoted(text)}, because the collector ignores other files")
     return absolute_path_or_empty(text)
@@ -91,7 +91,7 @@ PATH_RULES = (absolute_path, absolute_path_or_empty, textfile_path)
 
 
 def route(text: str) -> str:
-    """Return the path of the metrics page, which must differ from other pages."""
+    """Accept a path for the metrics page that differs from the paths of other pages."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):
@@ -104,7 +104,7 @@ def route(text: str) -> str:
 
 
 def listen_address(text: str) -> str:
-    """Return a well-formed listening address. Whether the machine has the address is not checked."""
+    """Accept a well-formed listening address, even if this machine does not have the address."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {quoted(text)}")
     try:
@@ -117,7 +117,7 @@ def listen_address(text: str) -> str:
 
 
 def allowed_host(text: str) -> str:
-    """Return an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
+    """Accept an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
         return text
@@ -143,7 +143,7 @@ def _check_host(host: str, text: str) -> None:
 
 
 def job_map(text: str) -> str:
-    """Return a pair TOOL:FOLDER, such as `jobstats:/run/gpustat`."""
+    """Accept a pair KIND:FOLDER, such as `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
         raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {quoted(text)}")
@@ -152,14 +152,14 @@ def job_map(text: str) -> str:
 
 
 def model_name(text: str) -> str:
-    """Return the name of a model, as in the label `model`."""
+    """Accept the name of a model, as in the label `model`."""
     if not text.strip():
         raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
     return one_line(text)
 
 
 def unique_items(texts: list[str]) -> list[str]:
-    """Return the list, which must not have duplicates."""
+    """Accept a list without duplicates."""
     repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
     if repeated:
         raise ValueError(f"names {quoted(repeated[0])} twice")

@@ -55,10 +55,10 @@ def abbreviated_names(names: Iterable[str]) -> str:
 def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]:
     """Return the installed parser of each recorded source that has one. Raise CommandError if no source has one."""
     capture_parser = CaptureParser(loaded)
-    found = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
-    parsers = {name: parser for name, parser in found.items() if parser is not None}
+    matches = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
+    parsers = {name: parser for name, parser in matches.items() if parser is not None}
     if not parsers:
-        raise CommandError(f"no installed parser reads the recorded {abbreviated_names(found)}; install its plugin")
+        raise CommandError(f"no installed parser reads the recorded {abbreviated_names(matches)}; install its plugin")
     return parsers
 
 

@@ -35,7 +35,7 @@ def parse_demo(text: str) -> Groups:
         return DEFAULT_GROUPS
     counts: dict[str, int] = {}
     for part in text.split(","):
-        word, count = _group(part.strip())
+        word, count = _parse_group(part.strip())
         # One source answers for all cards of a vendor.
         if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
             raise _error(
@@ -73,7 +73,7 @@ def counts_by_vendor(groups: Groups) -> dict[str, int]:
     return {SIMULATED_VENDORS[word].word: count for word, count in groups}
 
 
-def _group(part: str) -> tuple[str, int]:
+def _parse_group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None and part.isdecimal():
         raise _error(part, f"the vendor is missing; did you mean {part}xnvidia?")

@@ -97,9 +97,9 @@ class DemoNode(Node):
             self._behind = SLOT_SECONDS * slots_left
             for source, poll in polls:
                 if slots_left == 1 or (slots_left % step == 0 and (poll.lists_devices or not source.parser.vendor)):
-                    answer = source.run_poll(poll, Targets())
+                    outcome = source.run_poll(poll, Targets())
                     interval = SLOT_SECONDS * step
-                    store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
+                    store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             history.end_slots(store.snapshot)
         self._behind = 0.0
 

@@ -104,13 +104,13 @@ class Events:
         self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
         # The polls of removed sources. Their ongoing events are not counted again when the source returns.
         self._removed: set[_Poll] = set()
-        # The newest report of each device.
-        self._seen: dict[str, MergedDevice] = {}
+        # Each device as it was last reported.
+        self._newest_devices: dict[str, MergedDevice] = {}
 
     def update(self, devices: Sequence[MergedDevice]) -> None:
         """Close the events of repaired devices. A device is repaired if its counters restarted or its binding changed."""
-        seen = self._seen
-        seen.update({device.id: device for device in devices if device.readings or device.id not in seen})
+        newest = self._newest_devices
+        newest.update({device.id: device for device in devices if device.readings or device.id not in newest})
         for opened in self.open_events():
             counts = self._counts(opened.id)
             if opened.is_repaired(self._binding(opened.id), counts):
@@ -159,7 +159,7 @@ class Events:
         """Drop all events of a forgotten device."""
         self._open.pop(device_id, None)
         self._counted.pop(device_id, None)
-        self._seen.pop(device_id, None)
+        self._newest_devices.pop(device_id, None)
         self._ongoing = {
             poll: frozenset(pair for pair in pairs if pair[0] != device_id) for poll, pairs in self._ongoing.items()
         }
@@ -206,13 +206,13 @@ class Events:
         )
 
     def _binding(self, device_id: str) -> int | None:
-        device = self._seen.get(device_id)
+        device = self._newest_devices.get(device_id)
         return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
     def _counts(self, device_id: str) -> _Counts:
         """Return the counters of a device's card, because a partition has no counters of its own."""
-        device = self._seen.get(device_id)
-        card = self._seen.get(device.parent or device_id) if device is not None else None
+        device = self._newest_devices.get(device_id)
+        card = self._newest_devices.get(device.parent or device_id) if device is not None else None
         return {
             (reading.metric, reading.label, reading.source): reading.value
             for reading in (card.readings if card is not None else ())

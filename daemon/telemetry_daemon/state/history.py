@@ -68,8 +68,8 @@ class ReasonCodes:
 
     def gaps(self, codes: bytes) -> tuple[Gap, ...]:
         """Return a gap for each run of slots with the same reason."""
-        found = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
-        return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in found)
+        runs = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
+        return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in runs)
 
 
 @dataclass(frozen=True, slots=True)

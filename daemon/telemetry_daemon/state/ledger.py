@@ -189,17 +189,17 @@ class Ledger:
 
     def _update_owners(self, card: LedgerCard[Entry], device: MergedDevice) -> None:
         shares: dict[Entry, float] = {}
-        extended: list[tuple[Entry, float]] = []
+        earlier_starts: list[tuple[Entry, float]] = []
         for allocation in device.allocations:
             entry = self._entry_for(allocation)
             since = self._start_by_hook(entry, allocation, device.id)
             if since is not None:
-                extended.append((entry, since))
+                earlier_starts.append((entry, since))
             entry.use_of(device).update(allocation)
             shares[entry] = shares.get(entry, 0.0) + allocation.share
-        whole = max(1.0, sum(shares.values()))
-        self._set_shares(card, device, {entry: share / whole for entry, share in shares.items()})
-        for entry, since in extended:
+        total_share = max(1.0, sum(shares.values()))
+        self._set_shares(card, device, {entry: share / total_share for entry, share in shares.items()})
+        for entry, since in earlier_starts:
             counted_from = card.extend_back(entry, since)
             self._add_unknown_begin(entry, counted_from)
 
@@ -274,8 +274,8 @@ class Ledger:
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:
             return
-        named = DeviceNames(devices).find(claim) if claim.names else None
-        device = self._devices.get(named.parent or named.id) if named is not None else None
+        named_device = DeviceNames(devices).find(claim) if claim.names else None
+        device = self._devices.get(named_device.parent or named_device.id) if named_device is not None else None
         if device is None:
             return
         entry = next(
@@ -293,9 +293,9 @@ class Ledger:
         use = entry.use_of(device)
         use.is_allocated, use.basis = True, ("whole",)
         since, until = self._monotonic(started), self._monotonic(ended)
-        counted = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
-        if ended - started - counted > START_TOLERANCE_SECONDS and not entry.gaps:
-            entry.add_gap(started, ended, ended - started - counted)
+        counted_seconds = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
+        if ended - started - counted_seconds > START_TOLERANCE_SECONDS and not entry.gaps:
+            entry.add_gap(started, ended, ended - started - counted_seconds)
 
     def _is_displaceable(self, entry: Entry) -> bool:
         return not any(use.is_allocated for use in entry.card_uses.values())

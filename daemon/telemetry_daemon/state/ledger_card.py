@@ -255,25 +255,25 @@ class _UncountedEnergy:
         return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 
-def distribute_like_power(whole: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
-    """Split `whole` into segments with the same total integral, distributed over time like the power."""
-    times, watts = [whole.begin], [0.0]
+def distribute_like_power(energy: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
+    """Split `energy` into segments with the same total integral, distributed over time like the power."""
+    times, watts = [energy.begin], [0.0]
     for segment in power:
         slope = (segment.last - segment.first) / ((segment.end - segment.begin) or 1.0)
         for time in (segment.begin, segment.end):
-            if time <= whole.end and segment.end > whole.begin:
-                times.append(max(time, whole.begin))
+            if time <= energy.end and segment.end > energy.begin:
+                times.append(max(time, energy.begin))
                 watts.append(segment.first + slope * (times[-1] - segment.begin))
     watts[0] = watts[min(1, len(watts) - 1)]
-    times.append(whole.end)
+    times.append(energy.end)
     watts.append(watts[-1])
     pieces = [
         CurveSegment(*piece) for piece in zip(times, times[1:], watts, watts[1:], strict=False) if piece[1] > piece[0]
     ]
     area = sum((piece.end - piece.begin) * (piece.first + piece.last) / 2.0 for piece in pieces)
     if area <= 0.0:
-        return [whole]
-    scale = (whole.end - whole.begin) * whole.first / area
+        return [energy]
+    scale = (energy.end - energy.begin) * energy.first / area
     return [piece._replace(first=piece.first * scale, last=piece.last * scale) for piece in pieces]
 
 

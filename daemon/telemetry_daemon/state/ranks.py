@@ -90,7 +90,7 @@ def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks
 
 
 def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
-    table = read_rank_table(_text(content))
+    table = read_rank_table(_decode(content))
     if table.status != COMPLETED:
         return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
     rows = ranks_of(table, names, settings.server)
@@ -102,7 +102,7 @@ def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes)
     return LocalRanks(ranks, _description(table, len(rows)))
 
 
-def _text(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
