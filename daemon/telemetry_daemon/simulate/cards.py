@@ -27,7 +27,7 @@ _MIB = 1 << 20
 _MHZ = 1e6
 _CLOCK_STEP_MHZ = 15
 _DRIVER_MIB = 3
-_SENSOR_ABOVE_DIE = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0})
+_SENSOR_OFFSETS = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0})
 _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "aicpu": 0.05, "ctrlcpu": 0.02})
 _LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
@@ -191,9 +191,7 @@ def _free_bytes(card: CardState) -> float:
 
 def _temperatures(card: CardState) -> SimulatedValue:
     return {
-        sensor: float(
-            round(card.memory_celsius if sensor == "memory" else card.die_celsius + _SENSOR_ABOVE_DIE[sensor])
-        )
+        sensor: float(round(card.memory_celsius if sensor == "memory" else card.die_celsius + _SENSOR_OFFSETS[sensor]))
         for sensor in card.demo.sensors
     }
 
