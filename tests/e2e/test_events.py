@@ -1,7 +1,6 @@
 """The real daemon's stream of events, as browsers, curl and old clients ask for it."""
 
 import signal
-import socket
 import subprocess
 from itertools import takewhile
 from pathlib import Path
@@ -10,8 +9,6 @@ import pytest
 
 from kits.daemon import Daemon
 from kits.followers import PATH, Follower, followers
-from kits.waiting import PATIENCE_SECONDS
-from kits.web_server import read_to_end
 from telemetry_daemon.site.stream import MAX_STREAMS
 
 pytestmark = pytest.mark.installed
@@ -53,23 +50,6 @@ def test_stream_matches_the_document(daemon: Daemon) -> None:
         assert state["notes"] == ["Simulated: these devices do not exist."]
         row = dict(zip(state["columns"], follower.next("readings").data["values"][0], strict=True))
         assert row["power_cap_watts"] == document["devices"][0]["readings"]["power_cap_watts"]
-
-
-def exchanged(daemon: Daemon, request: str, enough: bytes = b"") -> bytes:
-    """Return what is received until the connection ends, or until `enough` is received."""
-    host, _, port = daemon.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS) as client:
-        client.sendall(request.encode())
-        got = b""
-        while enough and enough not in got:
-            got += client.recv(65536)
-        return got or read_to_end(client)
-
-
-def test_http_1_0_client_gets_no_chunks(daemon: Daemon) -> None:
-    head, _, body = exchanged(daemon, f"GET {PATH} HTTP/1.0\r\n\r\n", b"event: readings\n").partition(b"\r\n\r\n")
-    assert b"transfer-encoding" not in head.lower()
-    assert body.startswith(b"id: ")
 
 
 @pytest.mark.needs("curl")

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -21,39 +20,9 @@ from kits.daemon import Daemon, reload_held_up, shared_daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.stepped_clock import SteppedClock
+from web.scraper import Scraper
 
 HOST = "[sources.host]\ninterval = 0.5\n"
-
-
-class Scraper:
-    """Scrapes without a pause, and counts results."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.good = 0
-        self.bad: list[object] = []
-
-    def __enter__(self) -> Scraper:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.05):
-            try:
-                status, body = self._daemon.get()
-            except OSError as error:
-                self.bad.append(error)
-                continue
-            if status == 200 and "telemetry_build_info" in body:
-                self.good += 1
-            else:
-                self.bad.append((status, body[:100]))
 
 
 def reloaded(daemon: Daemon) -> str:
@@ -76,7 +45,8 @@ def daemon(shared):
 
 
 def test_reload_loses_no_scrape(daemon):
-    with Scraper(daemon) as scraper:
+    port = int(daemon.address.rpartition(":")[2])
+    with Scraper(port, path="/metrics") as scraper:
         daemon.until_state("host", "ok")
         daemon.write_config(HOST + "[expect.devices]\nnvidia = 8\n")
         daemon.signal(signal.SIGHUP)
@@ -96,8 +66,7 @@ def test_reload_loses_no_scrape(daemon):
         daemon.until_state("host", "disabled")
         assert "telemetry_host_memory_total_bytes" not in daemon.page()
         daemon.logs("source=mthreads-gmi poll=readings")
-    assert scraper.bad == []
-    assert scraper.good > 0
+    assert set(scraper.statuses) == {200}
 
 
 def test_reload_of_the_unit_fails_for_a_bad_file(daemon):

@@ -83,17 +83,6 @@ def test_the_table_is_whole_and_can_be_loaded_anew(tab: Tab, address: str) -> No
     tab.until(lambda: tab.loads > before, "the page was reloaded")
 
 
-def test_a_card_has_its_readings_and_reasons(tab: Tab, address: str) -> None:
-    tab.turn_scripts_off()
-    tab.open(address)
-    before = tab.loads
-    tab.click("[data-device] a")
-    tab.until(lambda: tab.loads > before, "the card's page")
-    assert "GPU-" in tab.text()
-    assert "not supported" in tab.text()
-    assert tab.count("dl.list > div") > 60
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 def test_it_is_as_well_laid_out(tab: Tab, address: str, width: int) -> None:
