@@ -35,7 +35,7 @@ def test_cards_and_sleeping_cards_are_counted(tmp_path):
     assert bus.bus.view("moorethreads") == PciView(1, 1, ("0000:1a:00.0",))
     bus.now = 60.0
     assert bus.bus.view("moorethreads") == PciView(2, 1, ("0000:1a:00.0", "0000:1b:00.0"))
-    assert bus.bus.counts() == {"moorethreads": 2}
+    assert bus.bus.count_by_vendor() == {"moorethreads": 2}
 
 
 def test_card_of_a_virtual_machine_is_not_expected(tmp_path):
@@ -44,12 +44,12 @@ def test_card_of_a_virtual_machine_is_not_expected(tmp_path):
     bus.put("0000:1b:00.0")
     (tmp_path / "0000:1b:00.0" / "driver").symlink_to("../../../bus/pci/drivers/vfio-pci")
     assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
-    assert bus.bus.counts() == {"moorethreads": 2}
+    assert bus.bus.count_by_vendor() == {"moorethreads": 2}
 
 
 def test_node_without_a_bus(tmp_path):
     bus = PciBus(tmp_path / "none", lambda: 0.0)
-    assert (bus.view("nvidia"), bus.counts()) == (PciView(), {})
+    assert (bus.view("nvidia"), bus.count_by_vendor()) == (PciView(), {})
 
 
 BUS = ("0000:1a:00.0", "0000:3d:00.0", "0001:1a:00.0")

@@ -92,7 +92,7 @@ class Node(ABC):
         """Return all sources with these settings, or only the named sources."""
         return [self.source(name, settings) for name in only or self.names()]
 
-    def failures(self) -> tuple[str, ...]:
+    def failed_plugins(self) -> tuple[str, ...]:
         """Return the names of the plugins that could not be loaded."""
         return tuple(failure.plugin for failure in self._loaded.failures)
 
@@ -151,7 +151,7 @@ class RealNode(Node):
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of accelerators on the PCI bus by vendor."""
-        return self._bus.counts()
+        return self._bus.count_by_vendor()
 
     def _create_reader(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name

@@ -48,7 +48,7 @@ class PciBus:
             self._refresh()
             return self._views.get(vendor, PciView())
 
-    def counts(self) -> dict[str, int]:
+    def count_by_vendor(self) -> dict[str, int]:
         """Return the number of accelerators of each vendor."""
         with self._lock:
             self._refresh()

@@ -75,7 +75,7 @@ class Worker:
         self.label = label
         self.readers = readers
         self._launcher = launcher
-        self._environment = environment
+        self.environment = environment
         self._clock = clock
         self._call_lock = threading.Lock()
         self._closed = threading.Event()
@@ -95,11 +95,6 @@ class Worker:
         """Return the PID of the running worker."""
         process = self._process
         return None if process is None else process.pid
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Return the environment of the worker's processes."""
-        return self._environment
 
     @property
     def stuck_pid(self) -> int | None:
@@ -166,7 +161,7 @@ class Worker:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
             raise self._last_error_type(f"{self.label}: {self._last_error}; started again in {wait_seconds:.0f} s")
-        environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
+        environment = {name: text for name, text in self.environment.items() if name not in NOT_FOR_CHILDREN}
         try:
             return WorkerProcess(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:

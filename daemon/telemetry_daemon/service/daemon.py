@@ -303,7 +303,7 @@ class Service:
         self._daemon_metrics.set_version()
         self._daemon_metrics.set_reload(succeeded=1.0)
         self._daemon_metrics.configure(self._settings)
-        self._daemon_metrics.set_plugin_failures(self._node.failures())
+        self._daemon_metrics.set_plugin_failures(self._node.failed_plugins())
         self._maintenance.save()
         self._daemon_metrics.set_pci(self._node.pci_counts())
         self._daemon_metrics.set_known_since(self._known_since)

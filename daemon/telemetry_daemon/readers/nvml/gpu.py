@@ -124,7 +124,7 @@ class Gpu:
         """Verify that the handles still refer to the same devices, and read values that change every minute."""
         self._caller.verify_uuid(self.identity["uuid"])
         for instance in self._instances:
-            instance.confirm()
+            instance.verify_uuid()
         self.is_outdated = self.is_outdated or self._caller.value(calls.MIG_MODE) != self._mig_mode
         values = self._caller.field_results(fields.SLOW)
         results = self._caller.results((*calls.SLOW, *self._limit_calls(values)))

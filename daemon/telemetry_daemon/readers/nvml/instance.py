@@ -40,7 +40,7 @@ class Instance:
         self._gpm_arguments = (nvml, parent, clock)
         self._has_succeeded = False
 
-    def mark_as_only(self) -> None:
+    def enable_gpm(self) -> None:
         """Enable GPM for this instance, because it is the only compute instance of its GPU instance."""
         number = self.identity["gpu_instance"]
         if isinstance(number, int):
@@ -51,7 +51,7 @@ class Instance:
         if self._gpm is not None:
             self._gpm.begin()
 
-    def confirm(self) -> None:
+    def verify_uuid(self) -> None:
         """Raise SessionEndedError if the handle now refers to another instance."""
         self._caller.verify_uuid(self.identity["uuid"])
 
@@ -89,7 +89,7 @@ def instances_of(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -
     gpu_instances = [instance.identity["gpu_instance"] for instance in instances]
     for instance in instances:
         if gpu_instances.count(instance.identity["gpu_instance"]) == 1:
-            instance.mark_as_only()
+            instance.enable_gpm()
     return instances
 
 
