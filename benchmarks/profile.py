@@ -80,9 +80,9 @@ def _by_json(path: Path) -> object:
 
 
 def _by_us(path: Path) -> object:
-    from telemetry_profile.files.read_files import ProfileFile, formats, read_one
+    from telemetry_profile.files.read_files import ProfileFile, installed_formats, read_file
 
-    outcome = read_one(ProfileFile(str(path), str(path), is_named=True), formats())
+    outcome = read_file(ProfileFile(str(path), str(path), is_named=True), installed_formats())
     if outcome.facts is None or outcome.facts.problems:
         sys.exit(f"{path} was not read: {outcome.error or outcome.facts}")
     return outcome

@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective that is far longer than all others, as ranks wait for profilers to start. `rest` excludes it."""
+    """A first collective that is far longer than all others, because ranks wait for profilers. `rest` excludes it."""
 
     length_ns: int
     rest: Split
@@ -155,7 +155,7 @@ class Device:
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return `part`, the split of a part of the time, without the values that are unknown for the whole time."""
+        """Return `part`, the split of a shorter time, without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 

@@ -19,10 +19,18 @@ from telemetry_daemon.terminal.streams import columns
 from telemetry_exporters.text import clean, first_names
 from telemetry_profile import profile_document
 from telemetry_profile.facts.trace_facts import shifted
-from telemetry_profile.files.read_files import BadFormatError, Outcome, ProfileFile, find, formats, read_all, read_one
+from telemetry_profile.files.read_files import (
+    BadFormatError,
+    Outcome,
+    ProfileFile,
+    find_files,
+    installed_formats,
+    read_all,
+    read_file,
+)
 from telemetry_profile.profile_screen import screen
-from telemetry_profile.verdict.combine import Member, Profile, ReadFile, combine
-from telemetry_profile.verdict.summary import Answer, CardTelemetry, achieved_of
+from telemetry_profile.verdict.combine import FileFacts, Member, Profile, combine
+from telemetry_profile.verdict.summary import CardTelemetry, ProfileSummary, achieved_of
 from telemetry_profile.verdict.usual_step import usual_step_of
 
 EXAMPLES = {
@@ -90,17 +98,17 @@ def _positive(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the answer. Return the exit status: 2 if something could not be read, 3 if the files contain no device."""
+    """Print the summary. Return the exit status: 2 if something could not be read, 3 without any device."""
     outcomes, was_interrupted = _outcomes(_files(arguments.paths))
     read_files = [
-        ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
+        FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
         if outcome.facts is not None
     ]
     profile = combine(read_files)
     _print_unread([outcome for outcome in outcomes if outcome.facts is None], was_interrupted=was_interrupted)
     if read_files:
-        sys.stdout.write(_rendered(profile, arguments))
+        sys.stdout.write(_render(profile, arguments))
     if arguments.publish:
         _publish(profile, arguments)
     if profile.problems or was_interrupted or len(read_files) < len(outcomes):
@@ -110,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _files(paths: Sequence[str]) -> list[ProfileFile]:
     try:
-        files = find(paths)
+        files = find_files(paths)
     except OSError as error:
         remedy = "pass a readable file or folder of a profiler"
         raise CommandError(f"cannot read '{error.filename}': {error.strerror}; {remedy}") from None
@@ -122,13 +130,13 @@ def _files(paths: Sequence[str]) -> list[ProfileFile]:
 def _outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
     """Return the outcomes in the order of the files, and whether Ctrl-C interrupted the reading."""
     try:
-        read_file = partial(read_one, formats=formats())
+        read = partial(read_file, formats=installed_formats())
     except BadFormatError as error:
         raise CommandError(str(error)) from None
     positions = {file.path: position for position, file in enumerate(files)}
     outcomes: list[Outcome] = []
     was_interrupted = False
-    with contextlib.closing(read_all(files, read_file)) as reading:
+    with contextlib.closing(read_all(files, read)) as reading:
         try:
             outcomes.extend(reading)
         except KeyboardInterrupt:  # the files read so far are shown
@@ -150,11 +158,11 @@ def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 
 
-def _rendered(profile: Profile, arguments: argparse.Namespace) -> str:
-    answer = _answer(profile, arguments)
+def _render(profile: Profile, arguments: argparse.Namespace) -> str:
+    summary = _summarize(profile, arguments)
     if arguments.format == "json":
-        return profile_document.render(answer)
-    return screen(answer, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour_mode())
+        return profile_document.render(summary)
+    return screen(summary, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour_mode())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
@@ -175,13 +183,13 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
             ) from None
 
 
-def _answer(profile: Profile, arguments: argparse.Namespace) -> Answer:
+def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummary:
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
     ranks = tuple(usual_step_of(member) for member in members)
     achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
     telemetry = arguments.recording or arguments.prometheus or ""
-    return Answer(profile, ranks, achieved, _card_telemetry(members, arguments), telemetry)
+    return ProfileSummary(profile, ranks, achieved, _card_telemetry(members, arguments), telemetry)
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
 from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
 from telemetry_profile.verdict.slowest_rank import Reason, rank_spread_of, slow_links, straggler_of
-from telemetry_profile.verdict.summary import Achieved, Answer, CardTelemetry, KernelSum, kernel_sums
+from telemetry_profile.verdict.summary import Achieved, CardTelemetry, KernelSum, ProfileSummary, kernel_sums
 from telemetry_profile.verdict.usual_step import UsualStep
 
 _MAX_KERNELS = 100
@@ -216,15 +216,15 @@ class ProfileJson:
     """The runs that the cards belong to: one run, or several unrelated runs."""
 
 
-def render(answer: Answer) -> str:
+def render(summary: ProfileSummary) -> str:
     """Return the document as JSON. Control characters are removed from its texts."""
-    return json.dumps(document(cleaned(answer)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document(cleaned(summary)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def document(answer: Answer) -> dict[str, Any]:
+def document(summary: ProfileSummary) -> dict[str, Any]:
     """Return the document as plain data."""
-    profile, runs = answer.profile, _runs(answer)
-    members = zip(answer.ranks, answer.achieved, answer.card_telemetry, strict=True)
+    profile, runs = summary.profile, _runs(summary)
+    members = zip(summary.ranks, summary.achieved, summary.card_telemetry, strict=True)
     whole = _build(
         ProfileJson,
         profile,
@@ -241,7 +241,7 @@ def document(answer: Answer) -> dict[str, Any]:
             _build(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
             for slow in slow_links(profile.links)
         ),
-        telemetry=answer.telemetry or None,
+        telemetry=summary.telemetry or None,
         runs=runs,
     )
     return to_plain(ProfileJson, whole)
@@ -266,15 +266,15 @@ def _value(source: object, name: str) -> Any:
     return None if value == "" else value
 
 
-def _runs(answer: Answer) -> tuple[RunJson, ...]:
-    positions = {id(member): position for position, member in enumerate(answer.profile.members)}
+def _runs(summary: ProfileSummary) -> tuple[RunJson, ...]:
+    positions = {id(member): position for position, member in enumerate(summary.profile.members)}
     return tuple(
         RunJson(
             tuple(positions[id(member)] for member in run.profile.members),
             verdict_of(run.profile, run.ranks, run.card_telemetry),
             _ranks(run.ranks),
         )
-        for run in answer.runs
+        for run in summary.runs
     )
 
 

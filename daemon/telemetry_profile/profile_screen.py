@@ -15,7 +15,7 @@ from telemetry_profile.format_contract import Split
 from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.slowest_rank import excess_text, rank_spread_of, slow_links, straggler_of
-from telemetry_profile.verdict.summary import Answer, CardTelemetry, KernelSum, kernel_sums
+from telemetry_profile.verdict.summary import CardTelemetry, KernelSum, ProfileSummary, kernel_sums
 from telemetry_profile.verdict.usual_step import UsualStep, mean_split
 
 LINES, COLUMNS = 24, 80
@@ -50,53 +50,52 @@ _COLUMNS = (
 )
 
 
-def screen(answer: Answer, width: int, colour: Colour) -> str:
-    """Return the answer in at most 24 lines of at most `width` columns. Several runs get a few lines each."""
-    runs = answer.runs
+def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
+    """Return the summary in at most 24 lines of at most `width` columns. Several runs get a few lines each."""
+    runs = summary.runs
     if len(runs) > 1:
         lines_of_runs = [_run_lines(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
-        notes = [line for text in _file_notes(answer.profile) for line in _wrapped(text, width, 2)]
-        return "\n".join([*lines_of_runs, _painted(notes, frozenset(), width, colour)])
-    head = _head(answer, width)
-    evidence = [*_parts_line(answer.ranks, width), *_rank_table(answer.ranks, width)]
-    foot = [line for text in _notes(answer) for line in _wrapped(text, width, 2)]
+        notes = [line for text in _file_notes(summary.profile) for line in _wrap(text, width, 2)]
+        return "\n".join([*lines_of_runs, _paint(notes, frozenset(), width, colour)])
+    head = _head_lines(summary, width)
+    evidence = [*_parts_line(summary.ranks, width), *_rank_table(summary.ranks, width)]
+    foot = [line for text in _note_lines(summary) for line in _wrap(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
-    kernels = _kernel_table(answer.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
+    kernels = _kernel_table(summary.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
     lines = [*head, *evidence, *kernels, *foot][:LINES]
-    return _painted(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
+    return _paint(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
 
 
-def _run_lines(run: Answer, number: int, count: int, width: int, colour: Colour) -> str:
-    """Return the lines of one of several independent runs."""
+def _run_lines(run: ProfileSummary, number: int, count: int, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     heading = f"RUN {number} OF {count}: {first_names(files, ', ', 3)}"
-    return _painted([heading, *_head(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
+    return _paint([heading, *_head_lines(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
 
 
-def _painted(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
+def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
     shown = [cut(clean(line), width).rstrip() for line in lines]
     return "".join(
         f"{paint(line, Style.BOLD if number in bold else Style.PLAIN, colour)}\n" for number, line in enumerate(shown)
     )
 
 
-def _head(answer: Answer, width: int) -> list[str]:
-    verdict = verdict_of(answer.profile, answer.ranks, answer.card_telemetry)
+def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
+    verdict = verdict_of(summary.profile, summary.ranks, summary.card_telemetry)
     if verdict.is_slow:
         sentence = f"Slow because: {verdict.text}"
     else:
         sentence = f"{'Nothing holds it up' if verdict.cause == 'compute' else 'Cause unknown'}: {verdict.text}"
-    advice = _wrapped(f"Try: {verdict.advice}", width, 2) if verdict.advice else []
-    return [*_wrapped(_title(answer), width, 2), *_wrapped(sentence, width, 4), *advice]
+    advice = _wrap(f"Try: {verdict.advice}", width, 2) if verdict.advice else []
+    return [*_wrap(_title_line(summary), width, 2), *_wrap(sentence, width, 4), *advice]
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a line with the first cell aligned left and the others aligned right."""
+def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return the cells as a line. The first cell is aligned left, and the others right."""
     others = zip(cells[1:], widths[1:], strict=True)
     return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in others)
 
 
-def _wrapped(text: str, width: int, most: int) -> list[str]:
+def _wrap(text: str, width: int, most: int) -> list[str]:
     """Return the text in at most `most` lines. If the text is cut, the last line ends with `…`."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) <= most:
@@ -104,35 +103,35 @@ def _wrapped(text: str, width: int, most: int) -> list[str]:
     return [*lines[: most - 1], cut(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), width)]
 
 
-def _title(answer: Answer) -> str:
-    return ", ".join(filter(None, (_steps_text(answer), _cards_text(answer), _time_text(answer))))
+def _title_line(summary: ProfileSummary) -> str:
+    return ", ".join(filter(None, (_steps_text(summary), _cards_text(summary), _time_text(summary))))
 
 
-def _steps_text(answer: Answer) -> str:
-    counts = sorted({rank.steps for rank in answer.ranks})
-    spans = [rank.split.span_ns for rank in answer.ranks if rank.split.span_ns is not None]
+def _steps_text(summary: ProfileSummary) -> str:
+    counts = sorted({rank.steps for rank in summary.ranks})
+    spans = [rank.split.span_ns for rank in summary.ranks if rank.split.span_ns is not None]
     length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
     most, clock = counts[-1], ""
-    if any(rank.steps and rank.member.device.step_basis == "host" for rank in answer.ranks):
+    if any(rank.steps and rank.member.device.step_basis == "host" for rank in summary.ranks):
         clock = " by the host's clock"
     return f"1 step, {length}{clock}" if most == 1 else f"{most} steps of {length}{clock}"
 
 
-def _cards_text(answer: Answer) -> str:
-    devices = [member.device for member in answer.profile.members]
+def _cards_text(summary: ProfileSummary) -> str:
+    devices = [member.device for member in summary.profile.members]
     models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
     model = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
-    count, size = len({device.rank for device in devices} - {None}), answer.profile.ranks
+    count, size = len({device.rank for device in devices} - {None}), summary.profile.ranks
     ranks = f"{count} ranks, " if count > 1 else ""
     if size and 0 < count < size:
         ranks = f"{count} of {size} ranks, "
     return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{model}"
 
 
-def _time_text(answer: Answer) -> str:
-    begins = [member.begin_unix_ns for member in answer.profile.members if member.begin_unix_ns is not None]
+def _time_text(summary: ProfileSummary) -> str:
+    begins = [member.begin_unix_ns for member in summary.profile.members if member.begin_unix_ns is not None]
     if not begins or not human.is_valid_time(min(begins) / _MIN_SECONDS):
         return ""
     return human.utc(min(begins) / _MIN_SECONDS)
@@ -144,7 +143,7 @@ def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
     longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
     unit, scale = _unit(longest)
     texts = [
-        f"{label} {_number(value, scale)}"
+        f"{label} {_scaled(value, scale)}"
         for name, label in _PARTS
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
@@ -159,7 +158,7 @@ def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is 0 and need not be shown: a wait, or exposed communication without any communication."""
+    """Return whether a part of 0 is not shown: waits, and exposed communication without communication."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
@@ -195,12 +194,12 @@ def _table_lines(
 ) -> list[str]:
     """Return the table without the columns that do not fit. A number is never cut."""
     lines = [[heading, *(words for _, words in columns)]]
-    lines += [[words, *(_number(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
+    lines += [[words, *(_scaled(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
         dropped = next((column for column in columns if column[0] in _UNIMPORTANT), columns[-1])
         return _table_lines(heading, [column for column in columns if column != dropped], rows, scale, width)
-    return [_aligned(line, widths) for line in lines]
+    return [_align(line, widths) for line in lines]
 
 
 def _rank_name(rank: UsualStep) -> str:
@@ -221,7 +220,7 @@ def _unit(longest: int) -> tuple[str, int]:
     return next((name, scale) for least, name, scale in _UNITS if longest >= least)
 
 
-def _number(value: int | None, scale: int) -> str:
+def _scaled(value: int | None, scale: int) -> str:
     if value is None:
         return ABSENT
     return f"{value / scale:,.1f}" if value else "0"
@@ -239,7 +238,7 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
     name_width = max(_MIN_NAME, width - sum(widths) - 2 * len(widths))
     names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], name_width)
     lines = [
-        _aligned([name, *row], [name_width, *widths])
+        _align([name, *row], [name_width, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
     ]
     return [*lines, *_kinds_lines(sums, total_ns, width)]
@@ -270,13 +269,13 @@ def _cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
     )
 
 
-def _notes(answer: Answer) -> list[str]:
+def _note_lines(summary: ProfileSummary) -> list[str]:
     """Return the lines below the kernels: links, FLOP/s, telemetry, omissions and problems."""
-    left_out = list(dict.fromkeys(text for rank in answer.ranks for text in rank.left_out))
-    notes = [*_slow_link(answer), _achieved(answer), _telemetry(answer)]
+    left_out = list(dict.fromkeys(text for rank in summary.ranks for text in rank.left_out))
+    notes = [*_slow_link_lines(summary), _achieved_line(summary), _telemetry_line(summary)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
-    return [*notes, *_file_notes(answer.profile)]
+    return [*notes, *_file_notes(summary.profile)]
 
 
 def _file_notes(profile: Profile) -> list[str]:
@@ -288,8 +287,8 @@ def _file_notes(profile: Profile) -> list[str]:
     return notes
 
 
-def _slow_link(answer: Answer) -> list[str]:
-    links = slow_links(answer.profile.links)
+def _slow_link_lines(summary: ProfileSummary) -> list[str]:
+    links = slow_links(summary.profile.links)
     if not links:
         return []
     worst = links[0]
@@ -298,8 +297,8 @@ def _slow_link(answer: Answer) -> list[str]:
     return [f"slow link: {name} moves {worst.rate / 1e9:.2f} GB/s, the median is {worst.median_rate / 1e9:.2f}{tail}"]
 
 
-def _achieved(answer: Answer) -> str:
-    pairs = zip(answer.ranks, answer.achieved, strict=True)
+def _achieved_line(summary: ProfileSummary) -> str:
+    pairs = zip(summary.ranks, summary.achieved, strict=True)
     figures = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
     if not figures:
         return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
@@ -318,12 +317,12 @@ def _achieved(answer: Answer) -> str:
     return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({basis})"
 
 
-def _telemetry(answer: Answer) -> str:
-    cards = [card for card in answer.card_telemetry if card is not None]
-    if not answer.telemetry:
+def _telemetry_line(summary: ProfileSummary) -> str:
+    cards = [card for card in summary.card_telemetry if card is not None]
+    if not summary.telemetry:
         return "card: no telemetry (use --recording FILE or --prometheus URL)"
     if not cards:
-        return f"card: {answer.telemetry} has no readings of these cards at that time"
+        return f"card: {summary.telemetry} has no readings of these cards at that time"
     worst = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
     return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_card_parts(worst))}"
 

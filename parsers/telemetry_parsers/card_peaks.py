@@ -20,7 +20,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The dense rate of one data type: operations per second, and per cycle of the whole device; None if unknown."""
+    """The dense rate of one data type, per second and per cycle of the whole device. None means unknown."""
 
     dtype: str
     flops: float | None
@@ -29,29 +29,29 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class PeakRates:
-    """The known peak rates of one device. `flops` include integer operations."""
+    """The known peak rates of one device. Rates of integer types are included, although they are not FLOPs."""
 
     rates: tuple[Rate, ...]
     memory_bytes_per_second: float | None
     origin: Origin
 
     def flops(self, dtype: str) -> float | None:
-        """Return the operations of this type per second at the quoted clock, or None."""
+        """Return the operations per second with this data type at the quoted clock, or None if unknown."""
         return next((rate.flops for rate in self.rates if rate.dtype == dtype), None)
 
     def flops_per_cycle(self, dtype: str) -> float | None:
-        """Return the operations of this type per cycle of the whole device, or None."""
+        """Return the operations per cycle with this data type, or None if unknown."""
         return next((rate.flops_per_cycle for rate in self.rates if rate.dtype == dtype), None)
 
     @property
     def main_dtype(self) -> str | None:
-        """Return the 16-bit type with a known matrix rate, or None."""
+        """Return the 16-bit data type with a known matrix rate, or None."""
         dtypes = {rate.dtype for rate in self.rates}
         return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
 
 
 class QuotedRate(NamedTuple):
-    """The rate that the vendor's document quotes for a data type, and the clock at which it is reached."""
+    """The rate that a vendor's document states for a data type, and the clock at which a card reaches it."""
 
     teraflops: float
     megahertz: int
@@ -165,7 +165,7 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class CardPart(NamedTuple):
-    """The part of a card that a device is."""
+    """Which part of a card a device is."""
 
     units: float | None  # compute units of the device
     model_units: int | None  # compute units of an undivided card
@@ -176,12 +176,12 @@ class CardPart(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Return whether the device is only a part of a card, such as the first partition of a divided AMD card."""
+        """Return whether the device is less than a whole card, such as the first partition of a divided AMD card."""
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
 def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
-    """Return the peak of a part of a card, or None if the part is unknown or contradicts the card."""
+    """Return the peak rates of a part of a card, or None if its size is unknown or exceeds the card."""
     if not part.is_cut:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
@@ -193,7 +193,7 @@ def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
 
 
 def _memory_share(part: CardPart) -> float | None:
-    """Return a MIG instance's share of the memory slices. Return None for other partitions, which share the memory."""
+    """Return a MIG instance's share of its card's memory. Return None for AMD's partitions, which share it."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None
@@ -206,13 +206,13 @@ def _scaled(value: float | None, share: float | None) -> float | None:
 
 
 def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
-    """Return the peak of a whole device, or None if its model is unknown. A PCI id is like `1002:74a1`."""
+    """Return the peak rates of a whole card, or None if its model is unknown. A PCI id is like `1002:74a1`."""
     row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
-    """Return the row with this name or else this PCI id. None if there is no such row, or name and id contradict each other."""
+    """Return the row of a model name or, for an unknown name, of a PCI id. None if they contradict each other."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPosition:
-    """The position of a chip: the id of its card, which is fixed to the slot, and its number on the card, if printed."""
+    """The position of a chip: its card's id, which is fixed to the slot, and the chip's number if printed."""
 
     card: str
     chip: str | None = None
@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, in_output: ChipFinder) -> int | None:
-        """Return the position of the device on the same chip. An unknown chip matches the only chip of the card."""
+        """Return the position of the device on the same chip. An unknown chip matches a card's only chip."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -69,13 +69,13 @@ def canonical_uuid(text: str | None) -> str | None:
 
 
 def uuids_differ(first: str | None, second: str | None) -> bool:
-    """Return whether two UUIDs are known and different. Placeholders are unknown."""
+    """Return whether both UUIDs are known and they differ. A placeholder is an unknown UUID."""
     old, new = canonical_uuid(first), canonical_uuid(second)
     return old is not None and new is not None and old != new
 
 
 def name_of(device: Device) -> str:
-    """Return the name of a device for problems, such as `amd 0000:c1:00.0`."""
+    """Return how problems name a device, such as `amd 0000:c1:00.0`."""
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
@@ -104,12 +104,12 @@ def combine_devices(first: Device, second: Device) -> Device:
 
 
 def has_address_or_uuid(device: Device | Identity) -> bool:
-    """Return whether the device has an address, or a UUID that is not a placeholder."""
+    """Return whether a device has an address or a UUID. Placeholders do not count as UUIDs."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the address for comparisons. Addresses of partitions have no function, which only AMD's tools print."""
+    """Return an address to compare. Only AMD's tools print a function for partitions, so it is removed."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -124,7 +124,7 @@ def is_same_slot(first: str, second: str) -> bool:
 
 
 def has_repeated_index(devices: Sequence[Device]) -> bool:
-    """Return whether several devices have the same index, such as a card and its partitions."""
+    """Return whether two devices have the same index, as a card and its partitions do."""
     indices = [device.index for device in devices if device.index is not None]
     return len(set(indices)) < len(indices)
 
@@ -134,7 +134,7 @@ _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
 def combine_reports(reports: Sequence[Report]) -> Report:
-    """Return one report with the devices of all outputs, and the first number of each reading."""
+    """Return one report with the devices of all outputs. Each reading has the first number that is reported."""
     if len(reports) == 1:
         return reports[0]
     by_partition = any(has_repeated_index(report.devices) for report in reports)
@@ -165,7 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether two devices are equal: same index and partition (which may be unknown), and no contradiction."""
+    """Return whether index and partition (which may be unknown) are equal, and no identity contradicts this."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_unknown = None in (first.partition, second.partition) and not by_partition
@@ -190,13 +190,13 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Add the devices to `devices`, or combine them with equal devices. Return their positions there."""
+    """Add devices to `devices`, or fill in equal devices there. Return the position of each added device."""
     earlier_count = len(devices)
-    earlier_places, added_places = ChipFinder(devices), ChipFinder(added)
+    earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []
     for device in added:
         unlinked = replace(device, parent=None)
-        position = earlier_places.find(device, added_places)
+        position = earlier_chips.find(device, added_chips)
         if position is None or not _identities_agree(devices[position], device):
             same = (
                 at for at in range(earlier_count) if _is_same_device(devices[at], device, by_partition=by_partition)

@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
-    """Return the reasons without the power limit, at which busy devices run, and without vague reasons if possible."""
+    """Return the reasons without the power limit, which is normal under load. Omit vague ones if others remain."""
     others = [reason for reason in reasons if not is_power_limit_reason(reason)]
     return [reason for reason in others if not is_vague_reason(reason)] or others
 

@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The names of readings (metric and label), and the positions of their origins. Shapes are compared by identity."""
+    """The metric and label of each reading, and the position of its origin. Shapes are compared by identity."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Shape:
         object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
-        """Return the shape with more keys at the end. Each of these has a new origin after the existing `origins`."""
+        """Return this shape with more keys at its end. Each new key gets a new origin after the existing `origins`."""
         shape = self._extended.get((keys, origins))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:
@@ -56,7 +56,7 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """Return the readings in columns, with a new column layout."""
+        """Return the readings as columns. Readings that already are columns are returned unchanged."""
         if isinstance(readings, cls):
             return readings
         items = tuple(readings)

@@ -97,7 +97,7 @@ def _label(data: Mapping[str, Plain], key: str) -> str:
 
 
 def _card(data: Plain) -> DeviceName:
-    """Return the name of the card. `index` is a position in `visible` if given, else the index on the node."""
+    """Return the card's name. An `index` counts within `visible` if that is given, else on the whole node."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -132,7 +132,7 @@ def _bus_id(printed: str) -> str:
 
 
 def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file for each rank, within limits, and problems. Active files, and a job's first user, have priority."""
+    """Return one file for each rank within the limits, and problems. Active files and a job's first user come first."""
     owners: dict[str, int] = {}
     for item in counts:
         owners.setdefault(item.job_id, item.user_id)

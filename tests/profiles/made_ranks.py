@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from telemetry_profile.files.read_files import find, formats, read_one
-from telemetry_profile.verdict.combine import Profile, ReadFile, combine
-from telemetry_profile.verdict.summary import Answer
+from telemetry_profile.files.read_files import find_files, installed_formats, read_file
+from telemetry_profile.verdict.combine import FileFacts, Profile, combine
+from telemetry_profile.verdict.summary import ProfileSummary
 from telemetry_profile.verdict.usual_step import usual_step_of
 
 STEPS = 4
@@ -132,12 +132,12 @@ def _analysis(rank: int, slow: int | None) -> str:
 
 def combined(folder: Path) -> Profile:
     """Return the profile of all files in a folder, which must all be recognised."""
-    outcomes = [read_one(found, formats()) for found in find([str(folder)])]
+    outcomes = [read_file(found, installed_formats()) for found in find_files([str(folder)])]
     assert [(outcome.file.display_name, outcome.error) for outcome in outcomes if outcome.facts is None] == []
     files = [(outcome.file, outcome.facts) for outcome in outcomes if outcome.facts]
-    return combine([ReadFile(found.folders, found.display_name, facts) for found, facts in files])
+    return combine([FileFacts(found.folders, found.display_name, facts) for found, facts in files])
 
 
-def answered(profile: Profile) -> Answer:
+def answered(profile: Profile) -> ProfileSummary:
     ranks = tuple(usual_step_of(member) for member in profile.members)
-    return Answer(profile, ranks, (None,) * len(ranks), (None,) * len(ranks))
+    return ProfileSummary(profile, ranks, (None,) * len(ranks), (None,) * len(ranks))

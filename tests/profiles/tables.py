@@ -1,9 +1,9 @@
 """Functions that read text profiles in tests."""
 
-from telemetry_profile.files.read_files import formats
+from telemetry_profile.files.read_files import installed_formats
 from telemetry_profile.format_contract import HEAD_BYTES, Clue, Facts, TextFormat
 
-TEXTS = [text_format for text_format in formats() if isinstance(text_format, TextFormat)]
+TEXTS = [text_format for text_format in installed_formats() if isinstance(text_format, TextFormat)]
 
 
 def facts_of(name: str, data: bytes | str) -> Facts:

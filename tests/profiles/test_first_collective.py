@@ -8,7 +8,7 @@ import pytest
 from profiles.tables import facts_of
 from profiles.test_traces import NOW, event, kineto, only, read
 from telemetry_profile.format_contract import Facts
-from telemetry_profile.verdict.combine import ReadFile, combine
+from telemetry_profile.verdict.combine import FileFacts, combine
 from telemetry_profile.verdict.usual_step import UsualStep, usual_step_of
 
 MS = 1_000_000
@@ -23,7 +23,7 @@ def compute(begin_ms: float, length_ms: float) -> dict[str, Any]:
 
 
 def usual(facts: Facts) -> UsualStep:
-    (member,) = combine([ReadFile((), "trace.json", facts)]).members
+    (member,) = combine([FileFacts((), "trace.json", facts)]).members
     return usual_step_of(member)
 
 

@@ -14,11 +14,11 @@ from profiles.facts_text import of_facts
 from profiles.made_ranks import answered
 from telemetry_exporters.terminal.style import Colour
 from telemetry_exporters.text import display_width
-from telemetry_profile.files.read_files import Outcome, find, formats, read_one
+from telemetry_profile.files.read_files import Outcome, find_files, installed_formats, read_file
 from telemetry_profile.format_contract import Facts
 from telemetry_profile.profile_document import render
 from telemetry_profile.profile_screen import LINES, screen
-from telemetry_profile.verdict.combine import ReadFile, combine
+from telemetry_profile.verdict.combine import FileFacts, combine
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "docs/profile.schema.json").read_text()))
 GOLDEN = Path(__file__).parent / "real.txt"
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.needs("captures")
 def outcomes() -> list[Outcome]:
     folder = shared_folder()
     assert folder is not None
-    files = [found for found in find([str(folder / "profiles")]) if not found.path.endswith(".md")]
-    return [read_one(found, formats()) for found in files]
+    files = [found for found in find_files([str(folder / "profiles")]) if not found.path.endswith(".md")]
+    return [read_file(found, installed_formats()) for found in files]
 
 
 def test_what_is_read_in_real_profiles(outcomes: list[Outcome], assert_golden: Callable[[Path, str], None]) -> None:
@@ -48,7 +48,7 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     files = [
-        ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)
+        FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
         if outcome.facts is not None
     ]
@@ -61,7 +61,7 @@ def test_each_real_profile_has_a_screen_that_fits_and_a_document(outcomes: list[
     for outcome in outcomes:
         if outcome.facts is None:
             continue
-        answer = answered(combine([ReadFile(outcome.file.folders, outcome.file.display_name, outcome.facts)]))
+        answer = answered(combine([FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)]))
         for width in (80, 200):
             lines = screen(answer, width, Colour.NEVER).splitlines()
             assert 0 < len(lines) <= LINES, outcome.file.display_name

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from profiles.facts_text import of_facts
 from profiles.traces import profile_captures
-from telemetry_profile.files.read_files import ProfileFile, read_one
+from telemetry_profile.files.read_files import ProfileFile, read_file
 from telemetry_profile.format_contract import Clue, Facts, TextFormat
 from telemetry_profile.formats import hipprof, nvidia_csv, rocprof_csv
-from telemetry_profile.verdict.combine import ReadFile, combine
+from telemetry_profile.verdict.combine import FileFacts, combine
 
 FORMATS: tuple[TextFormat, ...] = (
     nvidia_csv.NCU,
@@ -137,7 +137,7 @@ def test_kernels_and_copies_of_one_run_are_combined() -> None:
     )
     assert kernels is not None
     assert copies is not None
-    (member,) = combine([ReadFile((), "a", kernels), ReadFile((), "b", copies)]).members
+    (member,) = combine([FileFacts((), "a", kernels), FileFacts((), "b", copies)]).members
     assert {(kernel.work, kernel.total_ns) for kernel in member.device.kernels} == {("compute", 1000), ("copy", 300)}
 
 
@@ -210,7 +210,7 @@ def test_a_packed_text_that_is_cut_loses_its_torn_line(tmp_path: Path) -> None:
     for end in range(len(packed) // 2, len(packed) // 2 + 12):
         file = tmp_path / "trace.csv.gz"
         file.write_bytes(packed[:end])
-        outcome = read_one(ProfileFile(str(file), (), is_named=True), FORMATS)
+        outcome = read_file(ProfileFile(str(file), (), is_named=True), FORMATS)
         assert outcome.facts is not None
         assert {kernel.total_ns for device in outcome.facts.devices for kernel in device.kernels} == {900}
         assert any("cut off" in problem.text for problem in outcome.facts.problems)

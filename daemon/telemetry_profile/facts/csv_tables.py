@@ -1,4 +1,4 @@
-"""Reads the CSV files of profilers. `tables` finds tables by what their headings mean, `Rows` by exact headings."""
+"""Reads the CSV files of profilers. `tables` finds columns by their meaning, `CsvRows` by exact headings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row and the time units of their columns. The keys of both are roles."""
+    """The cells of a row and the time units of its columns, by role."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
@@ -94,7 +94,7 @@ class Table:
 
 
 def _time_in(cell: str, unit: int) -> int | None:
-    """Return a cell's time in nanoseconds, or None. A unit in the cell takes precedence over the column's unit."""
+    """Return the nanoseconds in a cell, or None. The cell's own unit takes precedence over the column's unit."""
     match = _TIME_IN_CELL.match(cell.strip())
     if match is None:
         return None
@@ -138,13 +138,13 @@ def columns_of(line: str) -> tuple[Column, ...]:
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield each table that has all roles of at least one set. Its rows must be read before the next table is requested."""
+    """Yield each table that has all roles of one of the sets. Read its rows before you request the next table."""
     line_iterator = iter(lines)
     line = next(line_iterator, None)
     while line is not None:
         columns = columns_of(line) if "," in line else ()
         if columns and any(Table(columns, ()).has_roles(*roles) for roles in role_sets):
-            body = _Body(line_iterator, columns, role_sets)
+            body = _TableBody(line_iterator, columns, role_sets)
             yield Table(columns, body.rows())
             body.finish()
             line = body.following
@@ -152,8 +152,8 @@ def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator
             line = next(line_iterator, None)
 
 
-class _Body:
-    """The rows of a table, up to a blank line, a message of the tool or a new heading. `following` is the next line to read."""
+class _TableBody:
+    """The rows of a table, up to a blank line, a message or a new heading. `following` is the line after them."""
 
     def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], role_sets: Sequence[Sequence[str]]) -> None:
         self._lines, self._columns, self._role_sets = lines, columns, role_sets
@@ -249,8 +249,8 @@ def row_problem(count: int) -> tuple[Problem, ...]:
 
 
 @dataclass(slots=True)
-class Sums:
-    """Collects the device's kernels and the host's calls from summary rows, and counts invalid rows."""
+class RowSums:
+    """Collects the kernels of the device and the calls of the host from rows with sums. Invalid rows are counted."""
 
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
@@ -276,8 +276,8 @@ def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
 IsHeading = Callable[[Sequence[str]], bool]
 
 
-class Rows:
-    """Yields the rows below the first line of headings as mappings. `number` counts the rows, including invalid ones."""
+class CsvRows:
+    """Iterates over the rows below the headings as mappings. `number` counts the rows, including invalid ones."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.intervals import Interval, Runs
+from telemetry_profile.facts.intervals import Executions, Interval
 from telemetry_profile.facts.kernel_kinds import is_data_wait, is_step
 from telemetry_profile.facts.splits import Launches, Splitter, first_collective_of, gaps_of
 from telemetry_profile.format_contract import (
@@ -37,8 +37,6 @@ Launched = Literal["kernel", "graph", "copy"]
 
 
 class _HostStep(NamedTuple):
-    """A step that the program marked on the host."""
-
     process: Hashable
     name: str
     begin: int
@@ -57,12 +55,10 @@ class _KernelTotals:
 
 @dataclass(slots=True)
 class _DeviceWork:
-    """The recorded work of one device."""
-
     card: Card
     rank: int | None = None
     processes: set[Hashable] = field(default_factory=set)
-    runs: dict[Work, Runs] = field(default_factory=lambda: {work: Runs() for work in _WORKS})
+    executions: dict[Work, Executions] = field(default_factory=lambda: {work: Executions() for work in _WORKS})
     sums: defaultdict[tuple[Work, str], _KernelTotals] = field(default_factory=lambda: defaultdict(_KernelTotals))
 
     def totals_of(self, work: Work, name: str) -> _KernelTotals:
@@ -94,12 +90,12 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects the intervals in one file for each device. Steps and waits belong to the devices that their process used."""
+    """Collects the intervals in one file by device. A step or wait belongs to the devices that its process used."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
         self._steps: list[_HostStep] = []
-        self._data_waits: dict[Hashable, Runs] = {}
+        self._data_waits: dict[Hashable, Executions] = {}
         self._calls: dict[str, list[int]] = {}
         self._launches: array[int] = array("q")
         self._graphs: array[int] = array("q")
@@ -133,7 +129,7 @@ class Timeline:
         if device_work is None:
             device_work = self._work_by_key[key] = _DeviceWork(Card(index=key if isinstance(key, int) else None))
         if work != "wait":
-            device_work.runs[work].add(*span, launch)
+            device_work.executions[work].add(*span, launch)
         sums = device_work.totals_of(work, name)
         length_ns = span[1] - span[0]
         sums.calls += 1
@@ -151,7 +147,7 @@ class Timeline:
         """Add a span in which the host waits for data."""
         span = self._span(begin_ns, length_ns)
         if span is not None:
-            self._data_waits.setdefault(process, Runs()).add(*span)
+            self._data_waits.setdefault(process, Executions()).add(*span)
 
     def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
         """Add a range of the program if it is a step or a wait for data. Return whether it is either of them."""
@@ -187,7 +183,7 @@ class Timeline:
             self._graphs.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """Return the spans of the steps on the host, in the same order as the steps of a device."""
+        """Return the spans of the host's steps, in the order of each device's steps."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
@@ -199,7 +195,8 @@ class Timeline:
         """Return the devices that did any work, ordered by rank and card number."""
         self._steps.sort(key=lambda step: step.begin)
         self._launches, self._graphs = (array("q", sorted(times)) for times in (self._launches, self._graphs))
-        active_work = [work for work in self._work_by_key.values() if any(runs.begins for runs in work.runs.values())]
+        all_work = self._work_by_key.values()
+        active_work = [work for work in all_work if any(kind.begins for kind in work.executions.values())]
         devices = [self._device(work, is_only_device=len(active_work) == 1) for work in active_work]
         return tuple(
             sorted(devices, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
@@ -215,7 +212,7 @@ class Timeline:
         return (Problem("events", message),) if self._impossible else ()
 
     def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return start and end. Count impossible times, and return None for them."""
+        """Return start and end. For an impossible time, count it and return None."""
         if (
             begin_ns is None
             or length_ns is None
@@ -226,10 +223,11 @@ class Timeline:
         return begin_ns, begin_ns + length_ns
 
     def _device(self, device_work: _DeviceWork, *, is_only_device: bool) -> Device:
-        waits = [runs.union() for process, runs in self._data_waits.items() if _may_use(process, device_work)]
-        splitter = Splitter(device_work.runs, waits[0].union_with(*waits[1:]) if waits else None)
+        waits = [spans.union() for process, spans in self._data_waits.items() if _may_use(process, device_work)]
+        splitter = Splitter(device_work.executions, waits[0].union_with(*waits[1:]) if waits else None)
         steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
-        device_spans = self._launched.step_spans(device_work.runs, [(step.begin, step.end) for step in steps_of_device])
+        host_spans = [(step.begin, step.end) for step in steps_of_device]
+        device_spans = self._launched.step_spans(device_work.executions, host_spans)
         steps = []
         for number, step in enumerate(steps_of_device):
             host = step.begin, step.end
@@ -237,7 +235,7 @@ class Timeline:
             split = self._with_launches(splitter.split(*device_span, host), host, is_only_device=is_only_device)
             steps.append(Step(step.name, split, device_span[0], device_span[0] >= device_span[1]))
         begin, end = splitter.span()
-        first = first_collective_of(device_work.runs["communication"], splitter)
+        first = first_collective_of(device_work.executions["communication"], splitter)
         gaps, without_gaps = gaps_of(splitter, first and first[0])
         return Device(
             device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels(device_work),
@@ -262,7 +260,7 @@ def _index_range(times: array[int], span: Interval | None) -> Interval:
 
 
 def _may_use(process: Hashable, device_work: _DeviceWork) -> bool:
-    """Return whether a process may have used a device. This is true if either is unknown."""
+    """Return whether a process may have used a device. Unknown processes may have used any device."""
     return process is None or not device_work.processes or process in device_work.processes
 
 

@@ -1,4 +1,4 @@
-"""Counts floating-point operations from the shapes of PyTorch's matrix operators, as a lower bound of a device's work."""
+"""Counts the FLOPs of PyTorch's matrix operators from their shapes: a lower bound of a device's work."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts one forward pass for each requested gradient, or one if their number is unknown."""
+    """Return a function that counts one forward pass per requested gradient. If unknown, one is assumed."""
 
     def count(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)

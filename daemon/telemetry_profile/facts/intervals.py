@@ -14,8 +14,8 @@ Interval = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Runs:
-    """The executions of one kind of work, in the order of the file. They are stored as columns to save memory."""
+class Executions:
+    """The executions of one kind of work, in the order of the file, as columns to save memory."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from telemetry_profile.facts.intervals import Interval, Intervals, Runs, sorted_indices
+from telemetry_profile.facts.intervals import Executions, Interval, Intervals, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_FAR_LONGER = 2  # a first collective is unusual if it takes more than this many times as long as any other
+_UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
 _MIN_LAUNCHED = 0.5  # below this share of work with a known launch, steps are found by the host's clock
@@ -20,15 +20,15 @@ _MIN_LAUNCHED = 0.5  # below this share of work with a known launch, steps are f
 class Splitter:
     """Divides spans of one device into their parts."""
 
-    def __init__(self, runs: Mapping[Work, Runs], waits: Intervals | None) -> None:
-        self._fused = runs["fused"].union()
-        self._compute = runs["compute"].union().union_with(self._fused)
-        self._communication = runs["communication"].union().union_with(self._fused)
-        self._copy = runs["copy"].union()
+    def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
+        self._fused = executions["fused"].union()
+        self._compute = executions["compute"].union().union_with(self._fused)
+        self._communication = executions["communication"].union().union_with(self._fused)
+        self._copy = executions["copy"].union()
         self._kernels = self._compute.union_with(self._communication)
         self._busy = self._kernels.union_with(self._copy)
         self._waits = waits
-        begins = runs["compute"].begins + runs["communication"].begins + runs["fused"].begins
+        begins = executions["compute"].begins + executions["communication"].begins + executions["fused"].begins
         self._begins = array("q", (begins[number] for number in sorted_indices(begins)))
 
     def span(self) -> Interval:
@@ -36,7 +36,7 @@ class Splitter:
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
-        """Return how the span is divided into parts. `host` is the same span on the host's clock if that differs."""
+        """Return how the span is divided into parts. `host` is the same span on the host's clock, if that differs."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -62,7 +62,7 @@ class Splitter:
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= least]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
-        """Return the split of the whole time without these intervals."""
+        """Return how the whole time is divided into parts, without the excluded intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         total = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
@@ -78,26 +78,26 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the first collective if it is far longer than any other, otherwise None."""
+    """Return the index of the first collective if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first = min(range(len(begins)), key=begins.__getitem__)
     longest = max(length for index, length in enumerate(lengths) if index != first)
-    return first if lengths[first] > _FAR_LONGER * longest else None
+    return first if lengths[first] > _UNUSUAL_FACTOR * longest else None
 
 
-def first_collective_of(runs: Runs, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the first collective with its span if it is unusually long, otherwise None."""
-    lengths = [end - begin for begin, end in zip(runs.begins, runs.ends, strict=True)]
-    first = index_of_long_first(runs.begins, lengths)
+def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
+    """Return the first collective and its span if it is unusually long, else None."""
+    lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
+    first = index_of_long_first(executions.begins, lengths)
     if first is None:
         return None
-    span = runs.begins[first], runs.ends[first]
+    span = executions.begins[first], executions.ends[first]
     return span, FirstCollective(lengths[first], splitter.split_without([span]))
 
 
 def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps and the split of the remaining time, also without `first`. The split is None without gaps."""
+    """Return the long gaps, and how the time without them and `first` is divided. Without gaps, the latter is None."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -107,7 +107,7 @@ def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...]
 
 
 class Launches:
-    """The times of a file's launches. They show in which step a piece of work was launched."""
+    """When the host launched the work in a file, by launch number. This shows to which step the work belongs."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
@@ -119,13 +119,13 @@ class Launches:
         self._times.append(time)
         self._is_ordered = False
 
-    def step_spans(self, runs: Mapping[Work, Runs], steps: Sequence[Interval]) -> list[Interval] | None:
+    def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
         """Return the device's span for each host step, or None if steps overlap or most launches are unknown."""
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
-        for work, run in runs.items():
-            for begin, end, number in zip(run.begins, run.ends, run.launches, strict=True):
+        for work, executions in by_work.items():
+            for begin, end, number in zip(executions.begins, executions.ends, executions.launches, strict=True):
                 time = self._time(number)
                 if time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (time is not None)

@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the card's telemetry during the profile, or None if no card or several match, or if there are no samples."""
+    """Return the telemetry of the card during the profile. None if not exactly one card matches, or without samples."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled, history)]
         if len(matches) == 1:
@@ -150,7 +150,7 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return the time from the first begin to the last end, extended by the tolerance for nearest samples."""
+    """Return the times between which the cards were profiled, extended by the tolerance for nearest samples."""
     begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
@@ -226,7 +226,7 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     """Return the samples of each card that was scraped during the profile. Raise PrometheusError."""
     span = _span(profiled)
     cards = _query_range(url, 'accelerator_info{parent=""}', span)
-    histories = {_key(labels): _history_of(labels) for labels, _ in cards}
+    histories = {_card_key(labels): _history_of(labels) for labels, _ in cards}
     query = partial(_series_of_cards, url, span, histories)
     for history, _, points in query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
         history.clock_max = points[-1][1]
@@ -274,16 +274,15 @@ def _series_of_cards(
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
     """Run the query. Yield each resulting series whose card is in `histories`, with its labels and points."""
     for labels, points in _query_range(url, query, span):
-        if points and (history := histories.get(_key(labels))):
+        if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points
 
 
-def _key(labels: _Labels) -> tuple[str, str]:
+def _card_key(labels: _Labels) -> tuple[str, str]:
     return labels.get("instance", ""), labels.get("id", "")
 
 
 def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
-    """Yield the labels and points of each series."""
     step = max(1.0, (span[1] - span[0]) / _MAX_POINTS)
     times = {"start": f"{span[0]:.3f}", "end": f"{span[1]:.3f}", "step": f"{step:.3f}"}
     answer = _get_json(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")

@@ -59,7 +59,7 @@ class ProfileFile:
         return Path(os.path.abspath(self.path)).parent.parts[1:]  # noqa: PTH100  # resolve() would follow links
 
 
-def find(paths: Sequence[str]) -> list[ProfileFile]:
+def find_files(paths: Sequence[str]) -> list[ProfileFile]:
     """Return all files in the given paths. Raise OSError for a missing path or a folder with too many files."""
     files: dict[str, ProfileFile] = {}
     for path in paths:
@@ -91,7 +91,7 @@ class BadFormatError(Exception):
     """An installed entry point does not provide a format."""
 
 
-def formats() -> tuple[ProfileFormat, ...]:
+def installed_formats() -> tuple[ProfileFormat, ...]:
     """Return all installed formats, ordered by name. Raise BadFormatError."""
     profile_formats: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -177,7 +177,7 @@ def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
     sender.close()
 
 
-def read_one(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
+def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     """Return the facts of one file, or the reason why it cannot be read."""
     try:
         with _open_content(file.path) as content:
@@ -251,8 +251,6 @@ def _open_content(path: str) -> Iterator[_Content]:
 
 
 class _Content(io.BufferedReader):
-    """The unpacked content of a file."""
-
     def __init__(self, raw: GzipReader | BinaryIO) -> None:
         super().__init__(raw, HEAD_BYTES)  # type: ignore[arg-type]  # GzipReader has the methods of a raw stream
         self._unpacked = raw if isinstance(raw, GzipReader) else None

@@ -17,10 +17,10 @@ from telemetry_profile.files.trace_events import (
     MalformedError,
     UnreadableError,
     Window,
+    decode_singly,
     next_block,
     next_event,
     value_at,
-    walk,
 )
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
 
 
 def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
-    """Choose a reader and pass it the keys that precede the first events. Return None if no reader was chosen."""
+    """Choose a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add problems. If there are any, mark steps as cut, and remove idle and exposed times, which need every event."""
+    """Add problems. If there are any, the steps are cut, and idle and exposed times, which need all events, unknown."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -173,16 +173,16 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
     """Decode event by event after a failed block. Return the readable events, and whether the list ends after them."""
     text = _text(window.data)
-    walked = walk(text)
-    window.data = _bytes(text[walked.consumed :])
-    damage.events += walked.lost
-    if not walked.is_last:
+    remaining = decode_singly(text)
+    window.data = _bytes(text[remaining.consumed :])
+    damage.events += remaining.lost
+    if not remaining.is_last:
         if window.has_ended:
             damage.is_cut = True
         elif len(window.data) > MAX_EVENT_BYTES:
             damage.events += 1
             _skip_event(window)
-    return walked.events, walked.is_last
+    return remaining.events, remaining.is_last
 
 
 def _skip_event(window: Window) -> None:

@@ -1,4 +1,4 @@
-"""Decodes trace events in blocks that end at `},{` or `}]`. If no such block is valid, `walk` reads value by value."""
+"""Decodes trace events in blocks that end at `},{` or `}]`. After damage, events are decoded singly."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Window:
         self.data = self.data[count:]
 
     def first(self, skipped: bytes = b"") -> bytes:
-        """Drop blanks and the bytes in `skipped`. Return the next byte without consuming it, or b'' at the end."""
+        """Skip blanks and the bytes in `skipped`. Return the next byte without consuming it, or b"" at the end."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)
             if self.data or not self.grow():
@@ -175,8 +175,8 @@ class UnreadableError(MalformedError):
 
 
 @dataclass(slots=True)
-class Walk:
-    """Events that were decoded separately. `consumed` counts characters, and `lost` counts unreadable events."""
+class SingleEvents:
+    """Events that were decoded singly. `consumed` counts characters, and `lost` counts unreadable events."""
 
     events: list[Event]
     consumed: int = 0
@@ -184,21 +184,21 @@ class Walk:
     is_last: bool = False
 
 
-def walk(text: str) -> Walk:
-    """Return the readable events of a text that begins with an event, and the number of malformed events."""
-    walked = Walk([])
+def decode_singly(text: str) -> SingleEvents:
+    """Decode the events in a text that begins with an event, one after the other."""
+    decoded = SingleEvents([])
     while True:
-        walked.consumed = _skip_pattern(_BETWEEN, text, walked.consumed)
-        if walked.consumed == len(text):
-            return walked
-        if text[walked.consumed] == "]":
-            walked.consumed, walked.is_last = walked.consumed + 1, True
-            return walked
+        decoded.consumed = _skip_pattern(_BETWEEN, text, decoded.consumed)
+        if decoded.consumed == len(text):
+            return decoded
+        if text[decoded.consumed] == "]":
+            decoded.consumed, decoded.is_last = decoded.consumed + 1, True
+            return decoded
         try:
-            value, walked.consumed = _value_or_none(text, walked.consumed)
+            value, decoded.consumed = _value_or_none(text, decoded.consumed)
         except IncompleteError:  # the next block has the rest of the value
-            return walked
-        _add_event(walked, value)
+            return decoded
+        _add_event(decoded, value)
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
@@ -231,11 +231,11 @@ def _skip_pattern(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
-def _add_event(walked: Walk, value: object) -> None:
+def _add_event(decoded: SingleEvents, value: object) -> None:
     if isinstance(value, dict):
-        walked.events.append(_event(value))
+        decoded.events.append(_event(value))
     else:
-        walked.lost += 1
+        decoded.lost += 1
 
 
 def _event(value: dict[str, Any]) -> Event:
@@ -243,11 +243,11 @@ def _event(value: dict[str, Any]) -> Event:
         _text(value.get("ph")),
         _text(value.get("cat")),
         _text(value.get("name")),
-        _lane(value.get("pid", 0)),
-        _lane(value.get("tid", 0)),
-        _raw(value.get("ts")),
-        _raw(value.get("dur")),
-        _raw(value.get("args")),
+        _process_or_thread(value.get("pid", 0)),
+        _process_or_thread(value.get("tid", 0)),
+        _encoded(value.get("ts")),
+        _encoded(value.get("dur")),
+        _encoded(value.get("args")),
     )
 
 
@@ -255,11 +255,11 @@ def _text(value: object) -> str:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-def _lane(value: object) -> int | str:
+def _process_or_thread(value: object) -> int | str:
     return value if isinstance(value, int | str) else str(value)
 
 
-def _raw(value: object) -> msgspec.Raw:
+def _encoded(value: object) -> msgspec.Raw:
     printed = value.text if isinstance(value, _PrintedNumber) else json.dumps(value)
     return msgspec.Raw(printed.encode("ascii"))
 

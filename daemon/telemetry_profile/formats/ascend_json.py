@@ -109,7 +109,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the values of each operation, with the path of keys to them: step, operation, and rank or both ends of a link."""
+    """Yield the values of each operation with its path of keys: step, operation, and a rank or both ends of a link."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -144,7 +144,7 @@ def _add_transports(transports: Any, rank: str, content: _Communication) -> None
 
 
 def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
-    """Add a link of a matrix. Ranks are numbered within a group in a file of one rank, and within the job in a file of all."""
+    """Add a link of a matrix. A file about one rank numbers the ranks within a group, others within the job."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not path[0].lower().startswith("step")
@@ -260,7 +260,6 @@ def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
 
 
 def _document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
-    """Return the JSON document of a file. Raise NotReadError."""
     text, length = [], 0
     for line in lines:
         text.append(line)

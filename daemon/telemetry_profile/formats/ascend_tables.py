@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from telemetry_profile.facts.csv_tables import Rows, first_line_test, headings_test
+from telemetry_profile.facts.csv_tables import CsvRows, first_line_test, headings_test
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, S, cell_ns, count_of, nanoseconds, number_of
@@ -62,7 +62,7 @@ def _is_task_heading(cells: Sequence[str]) -> bool:
 
 def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
     timeline = Timeline()
-    rows = Rows(lines, _is_task_heading)
+    rows = CsvRows(lines, _is_task_heading)
     for row in rows:
         index = number_of(row.get("Device_id", row.get("Device ID", "")))
         name = _first_cell(row, _TYPE)
@@ -97,7 +97,7 @@ def _is_sum_heading(cells: Sequence[str]) -> bool:
 def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
     kernels: dict[int | None, list[Kernel]] = {}
     calls: list[Call] = []
-    rows = Rows(lines, _is_sum_heading)
+    rows = CsvRows(lines, _is_sum_heading)
     for row in rows:
         count, is_call = count_of(row["Count"]), "API Name" in row
         time = cell_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
@@ -162,7 +162,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 
 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
-    rows, ranks = Rows(lines, _STEP_HEADINGS), _Ranks()
+    rows, ranks = CsvRows(lines, _STEP_HEADINGS), _Ranks()
     for row in rows:
         if row.get("Type", "rank") != "rank":  # a stage is a group of ranks, each of which has its own row
             continue
@@ -178,7 +178,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
     """Read the iterations of each device. An iteration includes the wait for data before it."""
-    rows = Rows(lines, _ITERATION_HEADINGS)
+    rows = CsvRows(lines, _ITERATION_HEADINGS)
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
         length = cell_ns(row[_ITERATION_LENGTH], US)

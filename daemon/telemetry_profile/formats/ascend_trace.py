@@ -172,7 +172,6 @@ class _Reader:
             self._iterations[number] = begin, begin + length
 
     def _read_data_wait(self, event: TraceEvent) -> None:
-        """Read how long the next iteration waited for data."""
         printed = event.args().get(f"{_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
         if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:

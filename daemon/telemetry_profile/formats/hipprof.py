@@ -46,7 +46,7 @@ _DEVICE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for copie
 
 def _read_database(tables: Tables) -> Facts:
     timeline = Timeline()
-    cards, names = _Cards(tables, timeline), _Names(tables)
+    cards, names = _Cards(tables, timeline), _EventNames(tables)
     for process, (start, end, device, number) in _event_rows(tables, _KERNELS, ("BeginNs", "EndNs", "dev_id", "Name")):
         name = names.kernel_name(process, number)
         timeline.add(cards.key(process, device), work_of(name), *interval(start, end), name)
@@ -90,7 +90,7 @@ class _Cards:
         return self._keys[lookup]
 
 
-class _Names:
+class _EventNames:
     """The names of kernels and ranges. Other tables refer to them by numbers, which differ between processes."""
 
     def __init__(self, tables: Tables) -> None:

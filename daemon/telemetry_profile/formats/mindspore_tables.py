@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Rows, first_cells, first_line_test, headings_test
+from telemetry_profile.facts.csv_tables import CsvRows, first_cells, first_line_test, headings_test
 from telemetry_profile.facts.device_timeline import MAX_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
@@ -51,7 +51,7 @@ _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
 
 
 def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
-    rows = Rows(lines, _STEP_HEADINGS)
+    rows = CsvRows(lines, _STEP_HEADINGS)
     steps = []
     for row in rows:
         name, total = _step_name(row["step_num"]), _ticks(row, "total")
@@ -81,7 +81,7 @@ def _is_cluster_heading(cells: Sequence[str]) -> bool:
 
 
 def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
-    rows = Rows(lines, _is_cluster_heading)
+    rows = CsvRows(lines, _is_cluster_heading)
     splits: dict[int, Split] = {}
     for row in rows:
         split = _cluster_split(row)
@@ -178,7 +178,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
     layout = _layout(first_cells(clue.text))
     if layout is None:
         return Facts("mindspore-operators", _TOOL)
-    rows = Rows(lines, layout.fits)
+    rows = CsvRows(lines, layout.fits)
     sums: dict[str, Kernel] = {}
     for row in rows:
         name, time = row[layout.name], cell_ns(row[layout.time], layout.unit)
@@ -213,7 +213,7 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
     """Read the mean fill level of the queue from which the card takes its batches."""
-    row = next(iter(Rows(lines, _QUEUE_HEADINGS)), None)
+    row = next(iter(CsvRows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
     except ValueError:
@@ -240,7 +240,7 @@ def _number(value: object) -> float | None:
 def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     steps: list[Step] = []
     links = LinkSums()
-    rows = Rows(lines, _HCCL_HEADINGS)
+    rows = CsvRows(lines, _HCCL_HEADINGS)
     for row in rows:
         name, wait_ns, transfers = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS), _object(row["link_info"])
         if not name or wait_ns is None or transfers is None:

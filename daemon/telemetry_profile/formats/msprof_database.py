@@ -72,7 +72,7 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copy tasks. Without the table MEMCPY_INFO, they are found by type; tasks of collectives are excluded."""
+    """Yield the copies. Without the table MEMCPY_INFO, find them by the type of task, except those of collectives."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
@@ -93,7 +93,6 @@ def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
 
 
 def _add_host_activity(tables: Tables, timeline: Timeline, strings: Mapping[object, str]) -> None:
-    """Add the steps, the marked ranges, the waits for data, and the CANN calls."""
     for start, end, number in records(tables, "STEP_TIME", (*_TIMES, "id")):
         timeline.add_step(f"step {integer(number)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:

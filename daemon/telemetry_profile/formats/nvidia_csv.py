@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.facts.csv_tables import (
     UNITS,
     Row,
-    Sums,
+    RowSums,
     Table,
     columns_of,
     device_of_kernels,
@@ -128,7 +128,7 @@ def _recognises_nvprof(clue: Clue) -> bool:
 
 
 def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
-    sums, timeline = Sums(), Timeline()
+    sums, timeline = RowSums(), Timeline()
     for table in tables(lines, (_SUMS, _RUNS)):
         for row in table.rows:
             if table.has_roles(*_SUMS):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import Row, Sums, Table, columns_of, device_of_kernels, row_problem, tables
+from telemetry_profile.facts.csv_tables import Row, RowSums, Table, columns_of, device_of_kernels, row_problem, tables
 from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
@@ -42,7 +42,7 @@ def _read_runs(clue: Clue, lines: Iterable[str]) -> Facts:
             begin, end = _time(row, "begin"), _time(row, "end")
             if begin is None or end is None:
                 rows_without_times += 1
-            elif _is_new(row, seen_dispatches):
+            elif _is_first_of_dispatch(row, seen_dispatches):
                 works.add(_add_row(row, begin, end - begin, timeline))
     devices = tuple(_only_measured(device, works) for device in timeline.devices())
     problems = (Problem("rows", f"{rows_without_times} ignored: no times"),) if rows_without_times else ()
@@ -63,7 +63,7 @@ def _time(row: Row, role: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
-def _is_new(row: Row, seen_dispatches: set[int]) -> bool:
+def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
     """Return whether no earlier row has this dispatch. A dispatch has one row for each counter."""
     dispatch = row.text("dispatch")
     if not dispatch:
@@ -79,7 +79,7 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
     """Add a row to the timeline. Return its kind of work, or "host" for work of the host."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
-        timeline.add(_card_key(_gpu_side(row), timeline), "copy", begin, length, name)
+        timeline.add(_card_key(_copy_card(row), timeline), "copy", begin, length, name)
         return "copy"
     if "KERNEL" in kind or (row.text("device") and not _HOST_KIND.match(kind)):
         work = work_of(name)
@@ -92,7 +92,7 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
     return "host"
 
 
-def _gpu_side(row: Row) -> str:
+def _copy_card(row: Row) -> str:
     """Return the card of a copy: the source of a copy to the host, otherwise the target."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
@@ -143,7 +143,7 @@ def _tool_of_sums(clue: Clue) -> str:
 
 
 def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
-    sums = Sums()
+    sums = RowSums()
     is_of_host = _HOST_FILE.search(clue.name) is not None
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
@@ -166,7 +166,7 @@ def _recognises_top_kernels(clue: Clue) -> bool:
 
 
 def _read_top_kernels(_clue: Clue, lines: Iterable[str]) -> Facts:
-    sums = Sums()
+    sums = RowSums()
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             sums.add(row, work_of(row.text("name")), is_host=False)

@@ -76,7 +76,7 @@ class _Process:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the timeline key of the first of these agents that is a card, or a key for an unknown card of this process."""
+        """Return the timeline key of the first agent that is a card. If none is, return the key of an unknown card."""
         numbers = [integer(agent) for agent in agents]
         return next(
             (self._cards[string_id] for string_id in numbers if string_id in self._cards), (self._suffix, numbers[0])
@@ -199,7 +199,7 @@ def _key(timeline: Timeline, number: int | None) -> Hashable:
 
 
 def _unquoted(stored: object) -> str:
-    """Return a name without the quotes that some versions store."""
+    """Return a name without the quotes that some versions of rocprof store."""
     name = text(stored)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 

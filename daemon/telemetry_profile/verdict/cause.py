@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the files show: the ranks' usual steps, and hints at causes. Times are sums over all ranks."""
+    """What the files show: the ranks' usual steps and hints at causes. Times are summed over all ranks."""
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
@@ -78,13 +78,13 @@ class Evidence:
 
     @property
     def data_ratio(self) -> float | None:
-        """Return the share of a step in which the card waits for data. It is limited to the share in which the card is idle."""
+        """Return the share of a step in which the card waits for data, which is limited to the card's idle share."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def share_base(self) -> str:
-        """Return the words that follow a percentage: `of the step`, or `of the time …` if no steps are marked."""
+        """Return the words after a percentage: `of the step` or, if no steps are marked, `of the time …`."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         if any(rank.steps for rank in self.ranks) or not gaps:
             return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
@@ -108,7 +108,7 @@ class Evidence:
 
     @property
     def small_ratio(self) -> float | None:
-        """Return the share of a step in which small kernels ran, or None if small kernels take less than half of compute."""
+        """Return the share of a step in which small kernels ran. None if they take less than half of compute."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -116,7 +116,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """A row of the table of causes: a cause, the smallest share that is reported, and functions that judge the evidence."""
+    """A cause, the smallest share of a step that is reported, and functions that judge the evidence for it."""
 
     cause: Cause
     min_share: float
@@ -143,7 +143,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the largest hint of slow data loading, or None if the wait for data was measured, which is more exact."""
+    """Return the largest hint of slow data loading. None if the wait for data was measured, which is more exact."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -193,7 +193,7 @@ def _gap_sentence(evidence: Evidence, share: float) -> str:
 
 def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     largest = max((kernel for kernel in evidence.kernels if _is_small(kernel)), key=lambda kernel: kernel.total_ns)
-    blocks = _blocks(largest) or 1
+    blocks = _block_count(largest) or 1
     count_text = "1 block" if blocks == 1 else f"{blocks} blocks"
     return (
         f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_base}: "
@@ -310,12 +310,11 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
     return Verdict("unknown", "the file contains no work of a card")
 
 
-def _blocks(kernel: Kernel) -> int | None:
-    """Return the number of blocks of the launch, or None if it is unknown."""
+def _block_count(kernel: Kernel) -> int | None:
     sizes = kernel.grid.split("×")
     return prod(int(size[:9]) for size in sizes) if all(size.isdecimal() for size in sizes) else None
 
 
 def _is_small(kernel: Kernel) -> bool:
-    blocks = _blocks(kernel)
+    blocks = _block_count(kernel)
     return kernel.work == "compute" and blocks is not None and 0 < blocks < _FEW_BLOCKS

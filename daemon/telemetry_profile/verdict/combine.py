@@ -38,8 +38,8 @@ _NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a hos
 
 
 @dataclass(frozen=True, slots=True)
-class ReadFile:
-    """A file that was read: the names of its folders, its name, and its facts."""
+class FileFacts:
+    """The facts of a file, with the file's name and the names of its folders."""
 
     folders: tuple[str, ...]
     name: str
@@ -48,7 +48,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of a rank, combined from all files about it. `job_ranks` is the number of ranks in its job."""
+    """One device of a rank, combined from all files about it. `job_ranks` is the number of ranks in the job."""
 
     device: Device
     tool: str
@@ -74,26 +74,26 @@ class Profile:
 
 
 @dataclass(slots=True)
-class _Part:
-    """A device in one file. `result_folder` is the folder of the profiler's result."""
+class _DeviceInFile:
+    """What one file contains about one device. `result_folder` is the profiler's folder that contains the file."""
 
     result_folder: tuple[str, ...]
-    file: ReadFile
+    file: FileFacts
     device: Device
 
 
-def combine(files: Sequence[ReadFile]) -> Profile:
+def combine(files: Sequence[FileFacts]) -> Profile:
     """Return the members ordered by rank and card. The most detailed file of a member takes precedence."""
     ranks = _ranks_of_nodes(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
-    parts = [_Part(_result_folder(file), file, device) for file in files for device in file.facts.devices]
+    parts = [_DeviceInFile(_result_folder(file), file, device) for file in files for device in file.facts.devices]
     _set_missing_ranks(parts)
     members = [_member_of(session, remarks) for group in _group_by_card(parts) for session in _sessions(group)]
     members_with_content = [member for member in members if _has_content(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
-        members=tuple(sorted(members_with_content, key=_order)),
+        members=tuple(sorted(members_with_content, key=_member_order)),
         ranks=max(sizes, default=None),
         links=_links(files, parts),
         calls=tuple(call for file in files for call in file.facts.calls),
@@ -107,7 +107,7 @@ def combine(files: Sequence[ReadFile]) -> Profile:
     )
 
 
-def _order(member: Member) -> tuple[bool, int, bool, int, int]:
+def _member_order(member: Member) -> tuple[bool, int, bool, int, int]:
     rank, index = member.device.rank, member.device.card.index
     return rank is None, rank or 0, index is None, index or 0, member.device.begin_ns or 0
 
@@ -117,7 +117,7 @@ def _has_content(device: Device) -> bool:
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
-def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...]:
+def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[Link, ...]:
     """Return the links of all files without duplicates. Replace `THIS_RANK` by the rank of the file."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
@@ -129,28 +129,27 @@ def _links(files: Iterable[ReadFile], parts: Iterable[_Part]) -> tuple[Link, ...
     )
 
 
-def _group_by_card(parts: Sequence[_Part]) -> list[list[_Part]]:
-    groups: dict[tuple[object, ...], list[_Part]] = {}
+def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
+    groups: dict[tuple[object, ...], list[_DeviceInFile]] = {}
     indices: dict[tuple[object, ...], set[int]] = {}
     for part in parts:
         if part.device.card.index is not None:
-            indices.setdefault(_owner(part), set()).add(part.device.card.index)
+            indices.setdefault(_rank_or_folder(part), set()).add(part.device.card.index)
     for part in parts:
         # A card without a number is taken for the numbered card of its rank or folder if there is only one.
-        owner = _owner(part)
+        owner = _rank_or_folder(part)
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
 
 
-def _owner(part: _Part) -> tuple[object, ...]:
-    """Return the rank of a part, or its folder if the rank is unknown."""
+def _rank_or_folder(part: _DeviceInFile) -> tuple[object, ...]:
     return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.result_folder)
 
 
-def _sessions(group: list[_Part]) -> Iterator[list[_Part]]:
-    """Yield the parts of a card by profiling session, the latest first. Parts without a time go into the latest session."""
-    sessions: list[list[_Part]] = []
+def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
+    """Yield the parts of a card by session, the latest first. Parts without a time belong to the latest one."""
+    sessions: list[list[_DeviceInFile]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
         session = next((session for session in sessions if _belongs_to(part, session)), None)
@@ -167,16 +166,16 @@ def _sessions(group: list[_Part]) -> Iterator[list[_Part]]:
     yield from map(_join_consecutive, sessions[1:])
 
 
-def _belongs_to(part: _Part, session: Iterable[_Part]) -> bool:
+def _belongs_to(part: _DeviceInFile, session: Iterable[_DeviceInFile]) -> bool:
     return any(_overlaps(part, other) or _continues(part, other) for other in session)
 
 
-def _overlaps(part: _Part, later: _Part) -> bool:
+def _overlaps(part: _DeviceInFile, later: _DeviceInFile) -> bool:
     return part.file.facts.clock == later.file.facts.clock and (later.device.begin_ns or 0) <= (part.device.end_ns or 0)
 
 
-def _continues(part: _Part, later: _Part) -> bool:
-    """Return whether `later` has the next steps of the same session: same folder and format, a short gap, other steps."""
+def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
+    """Return whether `later` has the next steps of the same session, in the same folder and format."""
     device, after = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -186,9 +185,9 @@ def _continues(part: _Part, later: _Part) -> bool:
     return bool(numbers and others) and apart <= (device.split.span_ns or 0) and numbers.isdisjoint(others)
 
 
-def _join_consecutive(session: list[_Part]) -> list[_Part]:
-    """Join consecutive parts of the same format in one session. Return the joined parts and all others."""
-    joined: dict[str, _Part] = {}
+def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
+    """Join consecutive parts of one session that have the same format. Return them and all other parts."""
+    joined: dict[str, _DeviceInFile] = {}
     others = []
     for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
         previous = joined.get(part.file.facts.format)
@@ -221,7 +220,7 @@ def _concatenated(device: Device, later: Device) -> Device:
     )
 
 
-def _set_missing_ranks(parts: Sequence[_Part]) -> None:
+def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
     """Set the rank of all parts of a folder if its files name only one rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
@@ -233,14 +232,14 @@ def _set_missing_ranks(parts: Sequence[_Part]) -> None:
             part.device = replace(part.device, rank=next(iter(folder_ranks)))
 
 
-def _result_folder(file: ReadFile) -> tuple[str, ...]:
+def _result_folder(file: FileFacts) -> tuple[str, ...]:
     folders = list(file.folders)
     while folders and _INSIDE.match(folders[-1]):
         folders.pop()
     return tuple(folders)
 
 
-def _member_of(parts: list[_Part], remarks: list[str]) -> Member:
+def _member_of(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     parts = _latest_parts(sorted(parts, key=_detail_key, reverse=True), remarks)
     first = parts[0]
     device = first.device
@@ -257,9 +256,9 @@ def _member_of(parts: list[_Part], remarks: list[str]) -> Member:
     )
 
 
-def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
-    """Keep only the latest part of each format, and add a remark if parts are dropped. Parts without a time are kept."""
-    latest_by_format: dict[str, _Part] = {}
+def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
+    """Return the latest part of each format and all parts without a time. Dropped parts become a remark."""
+    latest_by_format: dict[str, _DeviceInFile] = {}
     for part in parts:
         if part.device.begin_ns is None:  # sums have no time, and are all kept
             continue
@@ -272,8 +271,8 @@ def _latest_parts(parts: list[_Part], remarks: list[str]) -> list[_Part]:
     return [part for part in parts if part.device.begin_ns is None or latest_by_format[part.file.facts.format] is part]
 
 
-def _detail_key(part: _Part) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key that is greater for a more detailed part. Having intervals counts most, then having steps."""
+def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
+    """Return a sort key: it is greater for parts with intervals, then with steps, then with more known values."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_states_span(step.split) for step in device.steps)
@@ -286,7 +285,7 @@ def _states_span(split: Split) -> bool:
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
 
-def _unix_time(part: _Part, time: int | None, offsets: Sequence[int]) -> int | None:
+def _unix_time(part: _DeviceInFile, time: int | None, offsets: Sequence[int]) -> int | None:
     if time is None:
         return None
     if part.file.facts.clock == "unix":
@@ -297,9 +296,9 @@ def _unix_time(part: _Part, time: int | None, offsets: Sequence[int]) -> int | N
 def _fill_device(device: Device, other: Device) -> Device:
     return replace(
         device,
-        card=_filled(device.card, other.card),
+        card=_fill_unknown(device.card, other.card),
         rank=other.rank if device.rank is None else device.rank,
-        split=_filled(device.split, other.split) if _same_span(device.split, other.split) else device.split,
+        split=_fill_unknown(device.split, other.split) if _same_span(device.split, other.split) else device.split,
         steps=_steps(device, other),
         kernels=_kernels(device, other),
         flops=device.flops or other.flops,
@@ -323,7 +322,7 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
         return other.steps
     others = {_step_number(step.name): step for step in other.steps}
     filled = tuple(
-        replace(step, split=_filled(step.split, others[_step_number(step.name)].split))
+        replace(step, split=_fill_unknown(step.split, others[_step_number(step.name)].split))
         if _step_number(step.name) in others and _same_span(step.split, others[_step_number(step.name)].split)
         else step
         for step in device.steps
@@ -340,15 +339,14 @@ def _step_number(name: str) -> str:
     return match[0] if match else name
 
 
-def _filled(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
-    """Return the first object with its unknown fields filled from the other."""
+def _fill_unknown(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
     replacements = {
         field.name: getattr(other, field.name) for field in fields(first) if getattr(first, field.name) in (None, "")
     }
     return replace(first, **replacements)
 
 
-def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
+def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
     """Map each node's folder next to a rank table to the ranks of the cards in that table."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
@@ -361,7 +359,7 @@ def _ranks_of_nodes(files: Iterable[ReadFile]) -> _Ranks:
     }
 
 
-def _with_ranks(file: ReadFile, ranks: _Ranks) -> ReadFile:
+def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
     """If the file is in a node's folder, set the ranks of its cards. Otherwise return it unchanged."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from telemetry_profile.verdict.combine import Member
 
-_RECENT = 50  # a card is compared only with this many latest runs, because cards are processed in order of time
-_APART_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
+_MAX_RUNS = 50  # a card is compared only with the latest runs, because cards are processed in order of time
+_MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
@@ -19,7 +19,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
         run = run_by_files.get(member.files)
         if run is None:
             matching_runs = (
-                run for run in runs[-_RECENT:] if all(_may_match(members[other], member) for other in {run[0], run[-1]})
+                run for run in runs[-_MAX_RUNS:] if all(_may_match(members[end], member) for end in {run[0], run[-1]})
             )
             run = next(matching_runs, None)
         if run is None:
@@ -31,7 +31,6 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _may_match(member: Member, other: Member) -> bool:
-    """Return whether two cards may have taken part in the same run of a program."""
     device, other_device = member.device, other.device
     if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
         other.job_ranks or member.job_ranks
@@ -41,7 +40,7 @@ def _may_match(member: Member, other: Member) -> bool:
     if time_between is None:  # at least one file contains no time
         return True
     if device.rank is not None and device.rank != other_device.rank:
-        return time_between < _APART_NS
+        return time_between < _MAX_GAP_NS
     return time_between < 0 and device.card.index != other_device.card.index
 
 

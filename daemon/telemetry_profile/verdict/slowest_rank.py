@@ -16,7 +16,7 @@ _MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
 _SLOW_LINK = 0.5
 _MAX_PERCENT = 3.0
-_EQUAL = 1.05  # two waits are considered equal if their ratio is at most this
+_SAME_RATIO = 1.05  # two waits are considered equal if their ratio is at most this
 
 
 Reason = Literal["compute", "host"]
@@ -84,7 +84,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank whose work or host makes the others wait, or None if no rank stands out from the noise."""
+    """Return the rank whose work or host makes the others wait. None if no rank stands out from the noise."""
     # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
@@ -107,11 +107,11 @@ def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason)
 
 def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
     waits = [rank.waiting_ns for rank in others if rank.waiting_ns is not None]
-    return candidate.waiting_ns is not None and bool(waits) and candidate.waiting_ns <= _EQUAL * min(waits)
+    return candidate.waiting_ns is not None and bool(waits) and candidate.waiting_ns <= _SAME_RATIO * min(waits)
 
 
 def _noise(ranks: Sequence[UsualStep]) -> float:
-    """Return how much compute time varies between steps: the median of the ranks' relative standard errors."""
+    """Return the median, over the ranks, of the relative standard error of their compute times."""
     noises = [
         statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
         for rank in ranks

@@ -1,4 +1,4 @@
-"""The answer that the screen and the JSON document show: the profile, the achieved share of each card's peak, and the telemetry of the cards."""
+"""What the screen and the JSON document show: the profile, each card's share of its peak, and its telemetry."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Achieved:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer of the command. `ranks`, `achieved` and `card_telemetry` have an item for each member of the profile."""
+class ProfileSummary:
+    """What the command shows. `ranks`, `achieved` and `card_telemetry` have an item for each member of the profile."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
@@ -70,19 +70,19 @@ class Answer:
     telemetry: str = ""  # the source of `card_telemetry`
 
     @property
-    def runs(self) -> tuple[Answer, ...]:
-        """Return a separate answer for each run of a program."""
+    def runs(self) -> tuple[ProfileSummary, ...]:
+        """Return a summary for each run of a program."""
         runs = runs_of(self.profile.members)
-        return (self,) if len(runs) < 2 else tuple(self._answer_of_run(run) for run in runs)
+        return (self,) if len(runs) < 2 else tuple(self._summary_of_run(run) for run in runs)
 
-    def _answer_of_run(self, run: Sequence[int]) -> Answer:
+    def _summary_of_run(self, run: Sequence[int]) -> ProfileSummary:
         members = tuple(self.profile.members[position] for position in run)
         sizes = [member.job_ranks for member in members if member.job_ranks]
         profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
         ranks, achieved, card_telemetry = (
             tuple(items[position] for position in run) for items in (self.ranks, self.achieved, self.card_telemetry)
         )
-        return Answer(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
+        return ProfileSummary(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
 
 def achieved_of(rank: UsualStep, flops_per_step: float | None, dtype: str) -> Achieved | None:

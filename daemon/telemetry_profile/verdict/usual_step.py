@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of `steps` steps of a member. If `steps` is 0, `split` covers the whole time except for `gaps`."""
+    """The mean of a member's usual steps. Without steps, `steps` is 0, and `split` is the time without `gaps`."""
 
     member: Member
     steps: int
@@ -46,7 +46,7 @@ class UsualStep:
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps after the warm-up, or the whole time if there are none."""
+    """Return the mean of the complete steps after the warm-up. If there are none, return the whole time."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
@@ -63,7 +63,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return the whole time without long gaps and without a first collective that waits for other profilers."""
+    """Return the whole time without long gaps and without a first collective, which waits for other profilers."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:

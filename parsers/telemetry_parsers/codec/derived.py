@@ -29,8 +29,6 @@ class _Codec:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """Options of a dataclass for some of its fields."""
-
     left_out: tuple[str, ...] = ()  # fields that are omitted if they have the default, like those with this metadata
     null: Mapping[str, float] = field(default_factory=dict)  # the number that null means, by field
 
@@ -59,8 +57,6 @@ def from_plain(kind: type[T], plain: Plain) -> T:
 
 
 class _DataclassCodec:
-    """Converts the values of one dataclass."""
-
     def __init__(self, kind: Any) -> None:
         hints, options = get_type_hints(kind), _OPTIONS.get(kind, _Options())
         codecs = {item.name: _codec_for(hints[item.name]) for item in fields(kind)}
@@ -213,8 +209,6 @@ def _read_pair(plain: Plain) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _AbsentValue:
-    """The plain form of an absence."""
-
     absent: Absent
 
 

@@ -84,7 +84,7 @@ def _printed_names(device: Device) -> tuple[str, ...]:
 
 
 def _limit_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
-    """Return the report with the allowed number of devices, in their order: cards before partitions, then by polls."""
+    """Drop devices beyond the limit. Cards are kept before partitions, and often seen devices before others."""
     devices = report.devices
     if len(devices) <= bounds.MAX_DEVICES:
         return report
@@ -100,14 +100,14 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
 
 
 def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str]]:
-    """Return the keys that identify a device: UUID and address, or the index if both are unknown."""
+    """Return keys that identify a device: its UUID and its address or, if both are unknown, its index."""
     names = [canonical_uuid(device.uuid), device.bus_id]
     names = [name for name in names if name] or [f"#{device.index}"]
     return [(device.vendor, device.partition, name) for name in names if name]
 
 
 def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Report:
-    """Return the report reduced to the devices in `new_positions`, which maps their old positions to the new ones."""
+    """Return the report with only these devices. `new_positions` maps the old positions of devices to new ones."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in new_positions

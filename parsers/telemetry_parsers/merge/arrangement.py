@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """Where the readings of a device or the host are: `values` picks them from the row of all values of `reports`."""
+    """The positions of a device's readings. `values` picks them from the values of all reports (`row`)."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class ReadingPositions:
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device and where its data is: (report, position of the device) pairs, and the newest lists with it."""
+    """A listed device, its (report, position in the report) pairs, and the newest lists that contain it."""
 
     device: MergedDevice
     readings: ReadingPositions
@@ -45,7 +45,7 @@ class ArrangedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order. The arrangement is valid until a lost device must be forgotten or a report's shape changes."""
+    """The devices in order. Valid until a lost device must be forgotten, or a report's shape or the state changes."""
 
     shape: object
     pending: frozenset[str]
@@ -232,7 +232,6 @@ def absent_device(identity: Identity) -> MergedDevice:
 
 
 def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions:
-    """Return the host's readings: for each metric, the reading of the preferred report."""
     chosen: dict[ReadingKey, Choice] = {}
     for number in fresh.host:
         shape = fresh.reports[number].shape

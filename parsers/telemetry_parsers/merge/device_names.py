@@ -46,7 +46,7 @@ class DeviceNames:
         return cards if not name.instance else self._instances(cards, name.instance)
 
     def _number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the device's number of this kind. An unknown minor number is its position among the devices."""
+        """Return the device's number of this kind. An unknown minor number is replaced with the device's position."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
@@ -69,7 +69,7 @@ def _without_prefix(uuid: str | None) -> str:
 
 
 def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
-    """Return the devices. If a card is among them, omit its partitions."""
+    """Return the devices without the partitions of cards that are among them."""
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
@@ -80,7 +80,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return each device's position among the vendor's devices, ordered by render node, physical id or index."""
+    """Return each device's position within its vendor, ordered by render node, else physical id, else index."""
     keys: dict[str, list[tuple[int, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

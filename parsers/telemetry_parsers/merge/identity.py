@@ -127,7 +127,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return an unused id: a unique UUID, else the bus address or vendor:index; for partitions <parent>/<partition>."""
+    """Return an unused id: the unique UUID, else the address, else vendor:index; parent/partition for a partition."""
     device = group.device
     choices = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -155,7 +155,7 @@ def _chip_id(group: SightingGroup) -> str:
 
 
 def _label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
-    """Return the `device` label: the tool's index or, if unknown, the rank by bus address. Partitions have `0:1`."""
+    """Return the `device` label: the tool's index, else the rank by bus address. A partition's label is like `0:1`."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
@@ -167,7 +167,7 @@ def _label(group: SightingGroup, parent: Identity | None, remembered: _Remembere
 
 
 def _updated_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity, updated with fields that became known or changed. Id, device label and model stay."""
+    """Return the identity with newly known or changed fields. The id, the device label and the model stay."""
     facts = dict(device.facts)
     return replace(
         identity,

@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as reported by all polls of one source. `is_attached` sources, such as hccn-tool, do not list devices."""
+    """A device in the reports of one source. `is_attached` if the source never lists devices, such as hccn-tool."""
 
     source: str
     rank: tuple[int, str]
@@ -231,7 +231,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[SightingGroup]:
-        """Return the groups to which the sighting may belong: those at its address or else those with its UUID."""
+        """Return the groups that the sighting may belong to: those at its address or, if none, those with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -264,7 +264,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key from vendor, UUID and partition, or None if the source reports the UUID for several devices."""
+        """Return the key of vendor, UUID and partition. None if the source reports the UUID for several devices."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:

@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, the sources whose indices changed (`unmatched`), and what remains learnt."""
+    """The sightings with learnt addresses, the sources whose indices changed, and what remains learnt."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]

@@ -59,7 +59,7 @@ class PeakFinder:
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
-        """Return the peak configured for an instance's own model or else the device's part of its card's peak."""
+        """Return the configured peak of an instance's own model or, if none, the device's share of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]

@@ -104,7 +104,7 @@ class MissingMetrics:
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
-        """Return an absence for each metric that some source of the device can report, but none did."""
+        """Return an absence for each metric that a source of the device can report, but no source reported."""
         listings = tuple(
             self._fresh.number_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
         )

@@ -34,7 +34,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """All remembered devices, the lost ones, the events, and the number of forgotten devices by vendor and source."""
+    """All remembered devices, the lost ones, the events, and how many devices were forgotten."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceLists:
-    """The current device lists: their sources, the sources that list only indices, the listed devices, and the time."""
+    """The current device lists. `numbering_sources` list only indices; `seen` are the listed devices."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]

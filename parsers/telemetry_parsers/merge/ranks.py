@@ -37,7 +37,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def _physical_id(device: MergedDevice) -> int | None:
-    """Return a chip's physical id or, if not printed, its index. Return None for lost devices and other vendors."""
+    """Return the physical id of an Ascend chip, else its index. Return None for lost and other devices."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed = dict(device.facts).get("phy_id", "")

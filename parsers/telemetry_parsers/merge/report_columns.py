@@ -34,7 +34,7 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportColumns:
-    """The names of a report's valid readings, without their values. Memory ratios that are derived from them follow."""
+    """The names of a report's valid readings. The names of derived memory ratios follow."""
 
     names: Names
     plugin_metrics: Mapping[str, Metric]

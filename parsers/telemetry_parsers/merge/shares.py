@@ -25,7 +25,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """The memory and utilization of a group of processes on a device. A sum is None if one process's part is unknown."""
+    """The memory and utilization of a group of processes on a device. None if a process's part is unknown."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
@@ -39,7 +39,7 @@ class GroupUsage:
 
 
 def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
-    """Return the owners' shares. They follow utilization or, if unknown for an owner, memory; otherwise they are equal."""
+    """Return shares by utilization or, if unknown for an owner, by memory. Otherwise, all shares are equal."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _fractions([use.utilization_ratio for use in uses])

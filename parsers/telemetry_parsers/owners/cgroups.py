@@ -20,7 +20,7 @@ _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 @dataclass(frozen=True, slots=True)
 class CgroupOwner:
-    """The owner in a cgroup path, the keys by which other sources name the owner, and the container's id or name."""
+    """The owner in a cgroup path, other sources' keys for the owner, and the container's id or name."""
 
     owner: Owner | None = None
     keys: tuple[str, ...] = ()
@@ -29,8 +29,6 @@ class CgroupOwner:
 
 @dataclass(frozen=True, slots=True)
 class _MatchedPart:
-    """A part of a path that matched a pattern."""
-
     kind: str
     text: str
 
@@ -152,7 +150,7 @@ def _with_hyphens(text: str) -> str:
 
 
 def _short(container: str) -> str:
-    """Return a container's name or, if it only has an id, the short form that runtimes print."""
+    """Return a container's name. An id is shortened as container runtimes print it."""
     return container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
 
 

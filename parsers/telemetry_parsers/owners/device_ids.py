@@ -49,7 +49,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """The possible names of an allocated device and, if it is shared, the name of the allocated part (`replica`)."""
+    """The possible names of an allocated device. `replica` names the allocated part of a shared device."""
 
     names: tuple[DeviceName, ...]
     replica: str = ""

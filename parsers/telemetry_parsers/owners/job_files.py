@@ -69,7 +69,7 @@ def device_name(text: str, number_means: Way) -> DeviceName:
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield a claim for each device of the job, or one if it has no devices. Yield none for a job without an id."""
+    """Yield a claim for each device of the job, or one without a device. A job without an id has no claims."""
     job_id = _text(job, "id")
     if not job_id:
         return

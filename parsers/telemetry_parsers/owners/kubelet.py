@@ -69,7 +69,7 @@ _PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _report_on_pods, "
 
 @dataclass(frozen=True, slots=True)
 class _NodeData:
-    """What the reader found on the node besides the kubelet's answer. The keys of `uids` and `containers` are names."""
+    """What the reader adds to the kubelet's answer. `uids` and `containers` are by the names of pods and containers."""
 
     configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)

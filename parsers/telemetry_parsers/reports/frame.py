@@ -87,7 +87,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the known error in an answer, or nothing. An unsupported feature is not an error."""
+    """Return the problem of a known error in the text, or nothing. An unsupported feature is not an error."""
     report = error_report(printed, None, errors)
     # Some keys begin like an unknown error, such as `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
@@ -135,7 +135,7 @@ def _report_of(output: Output, tool: Tool) -> Report:
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Return the answers of the first reading of the lines that lists a device, else the first answers."""
+    """Read the lines in each way, and return the first answers that list a device; if none does, the first answers."""
     fallback: list[_AnswerReport] = []
     for printed in _ways_to_read(stdout, tool):
         answers = _answers(printed, output, tool)
@@ -146,7 +146,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without a launcher's prefix (the more certain reading first), then without commands."""
+    """Yield the lines as they may be meant, the likeliest first: without a launcher's prefix or typed commands."""
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from ways

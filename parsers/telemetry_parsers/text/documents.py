@@ -78,7 +78,7 @@ class Documents:
 
 
 def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documents:
-    """Return the documents in a text. Foreign lines inside them are ignored."""
+    """Return the JSON documents in a text. Lines inside them that are not JSON are ignored."""
     documents, foreign = ignore_foreign_lines(
         text,
         lambda part: _find_documents(part, starts),
@@ -122,7 +122,7 @@ def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
 
 
 def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
-    """Return the complete items of a truncated list, or of the first list in a truncated object, and their end."""
+    """Return the complete items of a truncated list (or of an object's first list), and where they end."""
     items: list[Plain] = []
     end = start
     position = _first_item(text, start)
@@ -139,7 +139,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
 
 
 def _first_item(text: str, position: int) -> int | None:
-    """Return the position of the first item of a list, or of the first list in an object; None if there is no list."""
+    """Return where a list, or the first list in an object, has its first item. None if there is no list."""
     while (match := _LIST_START.match(text, position)) is None:
         member = _MEMBER.match(text, position)
         if member is None:

@@ -26,7 +26,7 @@ _MAX_LAUNCHER_LINES = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without a common prefix. A few lines of a launcher at the start may have no prefix."""
+    """Return the lines without their common prefix. A launcher's first lines may have no prefix."""
     texts = [line.text for line in lines if line.text.strip()]
     starts = range(min(_MAX_LAUNCHER_LINES, len(texts) - _MIN_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
@@ -37,7 +37,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], without_prefix: Sequence[Line]) -> bool:
-    """Return whether the lines without their prefix are certainly a document. The prefix is then not a key."""
+    """Return whether the lines are certainly a document once the prefix is removed. Then the prefix is not a key."""
     changed = (after.text for before, after in zip(lines, without_prefix, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -120,7 +120,7 @@ def _is_note(text: str) -> bool:
 
 
 def _echoed_command(text: str, commands: Collection[str]) -> str | None:
-    """Return the command in an echoed command line; empty for a prompt without a command, None for output."""
+    """Return the typed command in a line. Return "" for a prompt without a command, and None for output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()

@@ -35,8 +35,6 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line of cells."""
-
     line: Line
     cells: tuple[Cell, ...]
 
@@ -96,8 +94,6 @@ def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
 
 @dataclass(slots=True)
 class _TableReader:
-    """Reads a table line by line."""
-
     shape: TableShape
     headed: bool = False
     in_headings: bool = False
@@ -253,14 +249,14 @@ def _split_cell(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str
 
 
 def _is_complete(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
-    """Return whether there is a value for each heading that matches the heading's pattern, if it has a pattern."""
+    """Return whether each heading has a value, which must match the heading's pattern if there is one."""
     return len(parts) == len(names) and all(
         name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
     )
 
 
 def _assign_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Return the words by heading. At most one heading may have free text, which gets the remaining words."""
+    """Return the words by heading. One heading may have free text, which gets the words that remain."""
     free_text = [position for position, name in enumerate(names) if name not in shape.words]
     has_enough_words = len(words) >= len(names) if free_text else len(words) == len(names)
     if len(free_text) > 1 or not has_enough_words or not shape.headings.issuperset(names):
