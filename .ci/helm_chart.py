@@ -81,7 +81,7 @@ def _row(path: _Path, comment: str, values: Any) -> str:
 
 
 def _default(path: _Path, values: Any) -> str:
-    """Return the default as JSON, for a pool whether it is enabled, for a section nothing because its values have rows."""
+    """Return the default as JSON. Return `on` or `off` for a pool, and nothing for the two sections of pools."""
     value = _value_at(path, values)
     if path[0] == "pools" and len(path) > 1:
         return "on" if value["enabled"] else "off"

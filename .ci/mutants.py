@@ -149,7 +149,7 @@ def _unchangeable_nodes(tree: ast.AST) -> set[int]:
 
 
 def draw(seed: int, count: int) -> list[dict[str, Any]]:
-    """Return `count` mutants; a package gets as many as its share of the lines, and each kind of change is equally likely."""
+    """Return `count` mutants, spread over packages by their number of lines. Each kind of change is equally likely."""
     chance = random.Random(seed)  # noqa: S311 – a draw that can be repeated, not a secret
     packages: dict[str, list[Path]] = defaultdict(list)
     for root in ROOTS:
@@ -321,7 +321,7 @@ def _chunks(files: list[str]) -> Iterator[list[str]]:
 
 
 def _fails(files: list[str], costs: dict[str, float]) -> bool:
-    """Return whether a test fails, or hangs: no limit that a slow machine would reach."""
+    """Return whether a test fails or hangs. The timeout is so long that a slow machine does not reach it."""
     command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--level", "quick", *files]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:

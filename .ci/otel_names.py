@@ -91,8 +91,8 @@ def _listed(attributes: Mapping[str, str]) -> str:
 def transform() -> str:
     """Return the Collector's processors: a copy of each metric under its OpenTelemetry name, with these attributes.
 
-    The copies are named by their row until their attributes are set. Each step is a block of its own: a statement of one block
-    sees what the block before has made of all metrics.
+    The copies are named by their row until their attributes are set. Each step is its own block, because the statements of a
+    block see all metrics as the previous block left them.
     """
     blocks = (("metric", _copies()), ("metric", _sums()), ("datapoint", _attributes()), ("metric", _names()))
     statements = [{"context": context, "statements": list(lines)} for context, lines in blocks]

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 LOOP = "x = 0\nfor i in range(10**7): x += i"
-# Many tests wait for processes: one worker more than the processors keeps them busy, two cost 15 s more to collect. Files are given out in the order of their names: by the number
-# of their tests, a slow file of few tests would come last.
+# Many tests wait for processes, so one worker more than there are processors keeps these busy. A second extra worker would
+# need 15 s to collect the tests. Files are distributed in the order of their names. In the order of their number of tests, a
+# slow file with few tests would come last.
 WORKERS = (os.cpu_count() or 1) + 1
 SIDE_BY_SIDE = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "20")
 

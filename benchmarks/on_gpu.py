@@ -35,7 +35,7 @@ from kits.ports import free_port
 
 _HERE = Path(__file__).resolve().parent
 _MIB = 1 << 20
-_STRETCHES = (1.0, 2.5, 7.0)
+_SECTION_SECONDS = (1.0, 2.5, 7.0)
 # Readings of `nvidia-smi -q -x`: their path, our name, and a conversion factor.
 _PARITY = (
     ("temperature/gpu_temp", "temperature_celsius", "core", 1),
@@ -240,7 +240,7 @@ def compared(gpus: Sequence[ET.Element], ours: Sequence[Mapping[str, Any]]) -> I
 
 
 def energy(work: Work) -> str:
-    """Return the energy of stretches measured by a Recorder, beside the difference of NVML's counter at their ends."""
+    """Return a table of the energy of sections: as a Recorder measured it, and as NVML's counter grew."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -252,14 +252,14 @@ def energy(work: Work) -> str:
     rows = []
     try:
         with daemon() as address:
-            for seconds in _STRETCHES:
+            for seconds in _SECTION_SECONDS:
                 with Recorder("all", url=address) as recorder:
                     time.sleep(1.2)  # the counters were read at the start of the outer section
-                    with recorder("stretch"):
+                    with recorder("section"):
                         before = counter_joules()
                         time.sleep(seconds)  # the duration of the section under test
                         joules = counter_joules() - before
-                    results = recorder.results("stretch")
+                    results = recorder.results("section")
                 recorded = results.get("energy_joules", 0.0)
                 ratio = f"{recorded / joules:.4f}" if joules else "–"
                 rows.append(
@@ -269,7 +269,7 @@ def energy(work: Work) -> str:
         raise ValueError(f"The energy counter cannot be read: {error}") from None
     finally:
         pynvml.nvmlShutdown()
-    text = tables.table(("stretch", "counter, J", "Recorder, J", "ratio", "exact"), rows)
+    text = tables.table(("section", "counter, J", "Recorder, J", "ratio", "exact"), rows)
     (work.out / "energy.txt").write_text(f"{text}\n", "utf-8")
     return text
 

@@ -1,4 +1,4 @@
-"""Measure what a Recorder costs a training loop: a thousand steps with and without a stretch each, in turns. Compare its energy with the counter's.
+"""Measure what a Recorder costs a training loop: a thousand steps with and without a section for each, in turns. Compare its energy with the counter's.
 
 python benchmarks/recorder.py [--quick]
 
@@ -30,11 +30,11 @@ def step() -> int:
     return sum(number * number for number in range(WORK))
 
 
-def loop(stretch: Callable[[], AbstractContextManager[object]]) -> float:
-    """Return the process's CPU seconds for a thousand steps, each within a context from `stretch`. Other programs do not count."""
+def loop(section: Callable[[], AbstractContextManager[object]]) -> float:
+    """Return the process's CPU seconds for a thousand steps, each within a context from `section`. Other programs do not count."""
     begun = time.process_time()
     for _ in range(STEPS):
-        with stretch():
+        with section():
             step()
     return time.process_time() - begun
 
@@ -53,8 +53,8 @@ def main() -> int:
         for _ in range(rounds):
             without = loop(nullcontext)
             with Recorder("all", url=daemon.address) as recorder:
-                with_it = loop(lambda: recorder("step"))  # The function is called within this iteration only.
-            ratios.append(with_it / without)
+                with_sections = loop(lambda: recorder("step"))  # The function is called within this iteration only.
+            ratios.append(with_sections / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()
         begun, before = counters(daemon.address)

@@ -104,11 +104,11 @@ class Course:
 
 
 class FleetNode:
-    """A node of the fleet: a course, the time shift of the shown page, and identities of its own."""
+    """A node of the fleet: a course, the number of pages that it is behind the course, and its own identities."""
 
-    def __init__(self, course: Course, number: int, moment: int) -> None:
+    def __init__(self, course: Course, number: int, pages_behind: int) -> None:
         self._course = course
-        self._moment = moment
+        self._pages_behind = pages_behind
         digits = list("0123456789")
         Random(number).shuffle(digits)
         self._digits = str.maketrans("0123456789", "".join(digits))
@@ -116,7 +116,7 @@ class FleetNode:
     def page(self, syntax: Syntax) -> bytes:
         """Return the current page, with the identities of the course replaced by those of this node."""
         pages = self._course.pages
-        page = pages[-1 - min(self._moment, len(pages) - 1)]
+        page = pages[-1 - min(self._pages_behind, len(pages) - 1)]
         body = page.body(syntax)
         for identity in page.ids:
             body = body.replace(identity.encode(), identity.translate(self._digits).encode())

@@ -24,7 +24,7 @@ def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.envir
 
 
 def numbered_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
-    """Return each visible device after its name in this program, which is an index from 0 if a variable is set."""
+    """Return name and device of each visible device. If a variable is set, the names are indices from 0."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)

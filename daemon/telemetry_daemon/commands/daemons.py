@@ -100,7 +100,7 @@ def _connection_error(address: Address, credentials: Credentials, service_user: 
 
 
 def _owner_of(local_socket: Path) -> int | None:
-    """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None: both are missing."""
+    """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None if both are missing."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # missing, or in a folder that this user may not enter
             return path.stat().st_uid
@@ -263,7 +263,6 @@ def _age(snapshot: Snapshot) -> float:
 
 
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
-    """Return whether the daemon's settings have the same effect on readings as the settings of this command."""
     own_hash = inputs_hash(arguments.config, os.environ)
     if own_hash and own_hash == headers.get(INPUTS_HASH_HEADER.lower()):
         return True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
-# The CPU load is computed from two readings, this far apart.
+# The CPU load is computed from two readings with this many seconds between them.
 _HOST_GAP_SECONDS = 0.2
 _DEFAULT_SECONDS = 20.0
 

@@ -104,9 +104,7 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         if arguments.format == "prometheus":
             raise CommandError("--format prometheus needs --from tools; a daemon serves this format at /metrics")
     if arguments.vendor is not None:
-        from telemetry_daemon.commands.options import check_vendor
-
-        check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
+        options.check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
 
 
 def _check_format(arguments: argparse.Namespace) -> None:

@@ -135,7 +135,7 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report. `on_bus` and `expected` are card counts by vendor. `settings_hash` identifies its reading settings."""
+    """A daemon's report. `on_bus` and `expected` are card counts by vendor. `settings_hash` covers settings that affect readings."""
 
     name: str
     snapshot: Snapshot
@@ -195,7 +195,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Try the addresses in order until a daemon answers or is found to be broken. Return this daemon."""
+    """Try the addresses in order. Return `daemon` with the first report, or with the reason why no daemon answers."""
     unanswered = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)

@@ -202,7 +202,7 @@ class DoctorJson:
 
 def document(examined: Examination) -> dict[str, Any]:
     """Return the document as plain data. All keys are present; unknown values are None."""
-    other, machine = examined.other, examined.machine
+    other, machine, limits = examined.other, examined.machine, examined.limits
     is_here = other is None
     whole = DoctorJson(
         schema="telemetry.doctor/1",
@@ -219,7 +219,7 @@ def document(examined: Examination) -> dict[str, Any]:
             CardJson(card.bus_id, card.vendor, card.driver or None, card.is_passed_through) for card in machine.cards
         ),
         device_nodes=tuple(map(_node, machine.nodes)),
-        limits=_limits(examined) if is_here else None,
+        limits=LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files) if is_here else None,
         folders=tuple(
             FolderJson(folder.setting, folder.path, folder.trouble or None, folder.free_bytes)
             for folder in examined.folders
@@ -259,11 +259,6 @@ def _node(node: DeviceNode) -> DeviceNodeJson:
         mode=f"{node.mode:04o}",
         refused=errno.errorcode.get(node.refusal) if node.refusal else None,
     )
-
-
-def _limits(examined: Examination) -> LimitsJson:
-    limits = examined.limits
-    return LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files)
 
 
 def _daemon(daemon: LocalDaemon) -> DaemonJson:

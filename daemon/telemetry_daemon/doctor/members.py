@@ -60,7 +60,7 @@ _HISTORY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BundleMaterial:
-    """What the members are made from: facts about the node, its configuration, and the credentials for its daemon."""
+    """The data for the members: facts about the node, its configuration, and the credentials for its daemon."""
 
     examined: Examination
     polled: PolledSources

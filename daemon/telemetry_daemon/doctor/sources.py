@@ -110,7 +110,7 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all sources, or only some, once. If one of these reports owners, also poll all others, which read the cards."""
+    """Poll all sources, or those in `only`, once. If one of them reports owners, poll all, because it needs the cards."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep(capture: Capture, report: Report | None) -> None:

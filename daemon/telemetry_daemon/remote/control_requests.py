@@ -45,14 +45,14 @@ class MaintenanceRequest:
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """The arguments of requests about one source: resume it, or read its jobs immediately."""
+    """A request about one source: resume it, or read its jobs immediately."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyRequest:
-    """For requests without arguments: return the snapshot, return the maintenance state, or end the maintenance."""
+    """A request without arguments: for the snapshot, for the maintenance state, or to end the maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapturesRequest:
-    """Request recorded captures, of the last minutes or the newest of each poll, and then live ones if `live` is true."""
+    """Request captures: those of the last minutes or the newest of each poll, then live ones if `live` is true."""
 
     minutes_before: bool
     live: bool

@@ -22,8 +22,6 @@ _TRAILER = struct.Struct("<II")
 _BLOCK_HEADER = struct.Struct("<BHH")
 _MAX_BLOCK_LENGTH = 0xFFFF
 _LENGTH_MODULUS = 1 << 32
-
-
 # A function that renders a page of metrics in this syntax, without `# EOF`.
 PageRenderer = Callable[[Snapshot, Syntax], bytes]
 

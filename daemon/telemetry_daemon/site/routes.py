@@ -133,7 +133,7 @@ class Site:
             name, render = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
         except BadQueryError as error:
             return error.response()
-        return self._metrics_response(request, _MetricsPage(name, render, _no_tail))
+        return self._metrics_response(request, _MetricsPage(name, render, lambda _: b""))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
         is_ready, reason = self._readiness_check()
@@ -234,10 +234,6 @@ class Site:
             body = self._rendered.gzipped(name, render).with_tail(b"")
             return Response(200, body, content_type, (*headers, _GZIP))
         return Response(200, (self._rendered.body(name, render),), content_type, headers)
-
-
-def _no_tail(syntax: Syntax) -> bytes:  # noqa: ARG001  # a page's tail takes the syntax
-    return b""
 
 
 def _health(request: Request) -> Response:  # noqa: ARG001  # a route takes the request

@@ -172,7 +172,7 @@ class Streams:
             self._schedule_check()
 
     def _schedule_check(self) -> None:
-        """Schedule the next check for the end of the pause or, without a new snapshot, for its expiry."""
+        """Schedule the next check at the end of the pause or, if there is no new snapshot, when the current one expires."""
         if self._next_check is not None:
             self._next_check.cancel()
         newest, due = self._newest(), self._rendered_at + MIN_PAUSE_SECONDS
