@@ -32,7 +32,11 @@ _IN_MAINTENANCE = card_table(
     "Maintenance",
     "Nodes in maintenance, and when it ends.",
     ("instance",),
-    (Column("ends in", "telemetry_maintenance_ends_in_seconds{$nodes} and telemetry_maintenance{$nodes} == 1", "s"),),
+    (
+        Column(
+            "ends in", "telemetry_maintenance_ends_in_seconds{$nodes} and telemetry_maintenance{$nodes} == 1", "dtdhms"
+        ),
+    ),
     sort=("ends in",),
 ).with_empty_text("no node")
 

@@ -99,7 +99,7 @@ MONITOR = Page(
             lines(
                 "Age of the last success",
                 "Time since each poll last succeeded, for the polls with the longest time.",
-                "s",
+                "dtdhms",
                 query(
                     # Both times are from the node's clock, so a difference from the clock of Prometheus does not matter.
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"

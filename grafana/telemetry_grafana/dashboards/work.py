@@ -56,7 +56,7 @@ _ROOFLINES = card_table(
         Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
         Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
     ),
-    sort=("of the peak",),
+    sort=("-lost to clocks", "of the peak"),
 )
 
 
