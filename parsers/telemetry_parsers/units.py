@@ -109,7 +109,7 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def spelled(unit: str, units: Units) -> str | None:
-    """Return the unit in the spelling of `units`, ignoring case, or None for another unit."""
+    """Return the unit as `units` spells it, regardless of case, or None if `units` does not have it."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)

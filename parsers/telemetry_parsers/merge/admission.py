@@ -29,7 +29,7 @@ class AdmittedReport:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
-    """Return the report, cut to the size limits. Of too many devices, those that were seen in most polls are kept."""
+    """Return the report within the size limits. If there are too many devices, those seen in most polls are kept."""
     if _is_within_limits(report):
         return AdmittedReport(report)
     problems: list[str] = []
@@ -65,7 +65,7 @@ def _is_within_limits(report: Report) -> bool:
 
 
 def _has_short_owner_names(item: Claim | Task) -> bool:
-    """Return whether an owner's names are short enough. They are not cut, since a cut name could be another owner's."""
+    """Return whether an owner's names are short enough. They are never cut: a cut name could be another owner's."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 

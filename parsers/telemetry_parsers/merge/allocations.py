@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device, the problems with claims, and the number of unresolved claims of each source."""
+    """The owners of each device, and the problems and the number of unresolved claims by source."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
@@ -94,7 +94,7 @@ def lists_processes(device: MergedDevice) -> bool:
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. A process that is reported for a card and an instance is only the instance's."""
+    """Return each device's processes. A process listed for both a card and its instance belongs to the instance."""
     parts: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:

@@ -132,7 +132,7 @@ class _ShapeCache:
     def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
-        """Return the chosen readings and where their values are in the row of all reports."""
+        """Return the positions of the chosen readings in the values of all reports (`row`)."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         row = [

@@ -279,7 +279,7 @@ def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
 
 
 def join(sightings: Sequence[Sighting]) -> JoinedSightings:
-    """Return the sightings grouped by device: by bus address, else by unique UUID. Serial numbers are not used."""
+    """Group the sightings by device: by bus address, else by unique UUID. Serial numbers are not used."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)

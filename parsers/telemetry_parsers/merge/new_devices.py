@@ -13,7 +13,7 @@ from telemetry_parsers.model import Device, Identity, Problem
 ENOUGH_WITNESSES = 2
 # A report that lists the new device: the source, the poll, and the time of the capture.
 Witness = tuple[str, str, float]
-# The witnesses of each new device, by its vendor and its UUID or address.
+# The reports that list a new device. The keys are the device's vendor and its UUID or address.
 Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 

@@ -12,10 +12,10 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# The vendor, and the name of the numbering to which an index belongs.
+# A numbering of devices: the vendor, and the numbering's name, such as that of the tool.
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
-# The listed indices of each source and index space.
+# The indices that each source lists, by source and index space.
 _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 

@@ -71,7 +71,7 @@ class OwnerEntry:
 
     @property
     def lives(self) -> bool | None:
-        """Return whether the owner has not ended, or None if this is unknown. An owner with processes has not ended."""
+        """Return whether the owner has not ended, or None if unknown. An owner with processes has not ended."""
         reported = {source_claim.claim.lives for source_claim in self.claims}
         return True if self.pids or True in reported else False if False in reported else None
 

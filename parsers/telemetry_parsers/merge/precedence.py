@@ -14,8 +14,8 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _ALL = "all"
 
-# A reading of a report: the rank of the value, of the report's form and of the report, the report's number, and the
-# reading's position. The lowest choice wins.
+# A reading that can be chosen: the ranks of its value, its report's form and its report, the number of the report, and
+# the position in the report. The lowest choice wins.
 Choice = tuple[int, int, int, int, int]
 # The position of an absence that is in no report, because no source reports the metric.
 NO_POSITION = -1
@@ -32,7 +32,7 @@ def _is_other_power_kind(report: SourceReport, position: int, device: NamedDevic
 def choose_readings(
     device: NamedDevice, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
-    """Return the best choice for each metric and label. A counter keeps its source once all sources were polled."""
+    """Return the best reading for each metric and label. A counter keeps its source once all sources were polled."""
     may_pin = device.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
     for report, position in device.group.parts:
@@ -81,14 +81,14 @@ def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. If `may_pin`, pin an unpinned counter to it first."""
+    """Return whether the counter is pinned to this source. If `may_pin`, pin a counter that has no source yet."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
 
 
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the pinned counters of these devices. If there are too many, keep only those with `current` readings."""
+    """Return the sources of these devices' counters. If there are too many, keep only those with `current` readings."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept

@@ -112,14 +112,14 @@ _UNKNOWN_VENDOR = _Family(
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether devices of this resource or DRA driver can be cards. `configured` has further resource names."""
+    """Return whether devices of this resource or DRA driver can be cards. `configured` are more resource names."""
     return _family_of(resource, configured) is not None
 
 
 def parse_device_id(
     resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Parse a device id. Return None if its form is unknown. `render_nodes` has device names and bus ids as keys."""
+    """Parse a device id. Return None for an unknown form. The keys of `render_nodes` are device names and bus ids."""
     family = _family_of(resource, configured)
     for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)

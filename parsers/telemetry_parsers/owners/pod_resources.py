@@ -49,7 +49,7 @@ def _checked(answer: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """The bytes of one answer, and the number of decoded entries of each kind."""
+    """Decodes the bytes of one answer. `counts` are the numbers of decoded entries of each kind."""
 
     data: bytes
     is_wanted: IsWanted

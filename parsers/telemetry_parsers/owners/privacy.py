@@ -34,7 +34,7 @@ _FIELD_CATEGORIES: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """How names of users, pods and jobs are exposed. Hidden owners are numbered, so they remain distinguishable."""
+    """How the names of users, pods and jobs are exposed. Hidden owners are numbered to keep them apart."""
 
     users: Exposure
     pods: Exposure

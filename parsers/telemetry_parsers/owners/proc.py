@@ -24,7 +24,7 @@ _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class DriverClient(NamedTuple):
-    """A client of a card's driver. Several open files, including files of forked processes, may belong to it."""
+    """A client of a card's driver. Several open files may belong to it, also those of forked processes."""
 
     bus_id: str
     number: str

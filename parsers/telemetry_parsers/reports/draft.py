@@ -125,7 +125,7 @@ class Draft:
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Store a printed text in its targets. `unit` is the unit in its key or heading."""
+        """Store a printed text in its targets. `unit` is the unit that its key or heading states."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)

@@ -85,7 +85,7 @@ def metric(
 
 
 def only(key: str, label: str = "") -> tuple[Target]:
-    """Return a metric's target as a tuple, which tables of keys contain."""
+    """Return a tuple with the target of one metric, for tables that map keys to tuples."""
     return (metric(key, label),)
 
 

@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents in a text, and the foreign lines inside them, which are not JSON, with their positions."""
+    """The JSON documents in a text, and the lines inside them that are not JSON (`foreign`)."""
 
     text: str
     documents: tuple[Document, ...]
@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read a text with and without foreign lines. Return the result with more progress, and the lines that were ignored."""
+    """Read a text with and without lines that are not JSON. Return the better result, and the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
