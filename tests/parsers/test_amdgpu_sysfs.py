@@ -4,10 +4,11 @@ import errno
 import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from kits.captures import own_cases
 from kits.fake_sysfs import (
     FACTS,
     LINKS,
@@ -21,7 +22,7 @@ from kits.fake_sysfs import (
     sensors,
     values,
 )
-from telemetry_parsers.model import Absent, Output
+from telemetry_parsers.model import Absent, Files, Output
 
 BUS = "0000:c1:00.0"
 
@@ -31,57 +32,15 @@ def sysfs(tmp_path: Path) -> Sysfs:
     return Sysfs(tmp_path)
 
 
-def test_an_instinct_card_tells_all_core_readings(sysfs: Sysfs) -> None:
-    sysfs.card(BUS, mi210())
-    report = sysfs.report()
-    card = report.devices[0]
-    assert (card.vendor, card.bus_id, card.model, card.uuid) == ("amd", BUS, "AMD INSTINCT MI210", "a1b2c3d4e5f60718")
-    assert dict(card.facts)["power_kind"] == "average"
-    assert values(report) == {
-        "suspended": 0.0,
-        "utilization_ratio": 0.37,
-        "memory_activity_ratio": 0.12,
-        "memory_total_bytes": 68702699520.0,
-        "memory_used_bytes": 11059200.0,
-        "power_average_watts": 92.0,
-        "power_watts": 92.0,
-        "power_cap_watts": 300.0,
-        "power_cap_default_watts": 300.0,
-        "power_cap_max_watts": 300.0,
-        "power_cap_min_watts": 0.0,
-        "temperature_celsius edge": 41.0,
-        "temperature_celsius junction": 44.0,
-        "temperature_celsius memory": 52.0,
-        "temperature_critical_celsius edge": 100.0,
-        "temperature_critical_celsius memory": Absent.NOT_SUPPORTED,
-        "temperature_shutdown_celsius edge": 105.0,
-        "clock_hertz graphics": 800e6,
-        "clock_max_hertz graphics": 1700e6,
-        "clock_hertz memory": 1600e6,
-        "clock_max_hertz memory": 1600e6,
-    }
-    assert report.problems == report.unknown_fields == ()
-
-
-def test_slow_and_rare_files_belong_to_the_same_card(sysfs: Sysfs) -> None:
-    sysfs.card(BUS, mi210())
-    sysfs.module("amdgpu", "6.10.5")
-    links, facts = sysfs.report(1), sysfs.report(3)
-    assert values(links) == {
-        "ecc_enabled": 1.0,
-        "pcie_replays_total": 4.0,
-        "pcie_link_generation": 4.0,
-        "pcie_link_generation_max": 4.0,
-        "pcie_link_width": 16.0,
-        "pcie_link_width_max": 16.0,
-        "ecc_corrected_total umc": 3.0,
-        "ecc_uncorrected_total umc": 0.0,
-        "ecc_corrected_total gfx": 0.0,
-        "ecc_uncorrected_total gfx": 1.0,
-    }
-    card = facts.devices[0]
-    assert (card.bus_id, card.serial, card.driver) == (BUS, "692251000123", "6.10.5")
-    assert dict(card.facts) == {"chip_id": "0x740f", "firmware": "113-D67301-063", "numa_node": "1"}
+def test_each_file_of_a_capture_is_requested() -> None:
+    requests = {poll.name: poll.request for poll in PARSER.polls}
+    captures = [capture for case in own_cases(PARSER.name) for capture in case.captures(PARSER)]
+    for capture in captures:
+        request = requests[capture.poll]
+        assert isinstance(request, Files)
+        patterns = (*request.globs, *request.binary, *request.links)
+        files = [output.name for output in capture.outputs if output.name.startswith("/sys/")]
+        assert [file for file in files if not any(PurePosixPath(file).match(pattern) for pattern in patterns)] == []
 
 
 def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
