@@ -54,8 +54,3 @@ def test_each_port_is_ours_or_that_of_a_program_that_is_named() -> None:
         for number, port in strangers(file.read_text("utf-8"), DEFAULT_PORT)
     ]
     assert found == []
-
-
-def test_the_changelog_and_the_upgrade_notes_name_the_port() -> None:
-    for page in ("CHANGELOG.md", "docs/install.md"):
-        assert str(DEFAULT_PORT) in (ROOT / page).read_text("utf-8")

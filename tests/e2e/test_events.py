@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -62,27 +61,6 @@ def test_curl_follows(daemon: Daemon) -> None:
         assert [next(named) for _ in range(2)] == [b"event: state\n", b"event: readings\n"]
         assert next(named) in (b"event: readings\n", b"event: device\n")
         curl.kill()
-
-
-@pytest.mark.parametrize("asked", ["header", "query"])
-def test_returning_client_gets_missed_history(daemon: Daemon, asked: str) -> None:
-    def past(seen: str) -> list[dict]:
-        headers = {"Last-Event-ID": seen} if asked == "header" else {}
-        path = f"{PATH}?last_event_id={seen}" if asked == "query" else PATH
-        with Follower(daemon.address, path, headers) as follower:
-            events = follower.events()
-            assert [next(events).name for _ in range(2)] == ["state", "readings"]
-            return [event.data for event in takewhile(lambda event: event.name == "history", events)]
-
-    # The id is that of another daemon, so the whole history is sent.
-    daemon.until(lambda: len(past("0123abc.77")) == 17)
-    *devices, events = past("0123abc.77")
-    assert [device["id"] for device in devices] == [device["id"] for device in daemon.document()["devices"]]
-    assert all(len(device["series"]["power_watts"]["last"]) == device["slots"] >= 1 for device in devices)
-    assert events["events"] == []
-    with Follower(daemon.address) as follower:
-        seen = follower.next("readings").id
-    assert all(history["slots"] <= 1 for history in past(seen))
 
 
 def test_unchanged_reload_disturbs_no_client(daemon: Daemon) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from kits import captures
-from kits.captures import own_case, registered_parsers
+from kits.captures import registered_parsers
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import merge
@@ -45,22 +45,6 @@ def test_an_output_of_amd_smi_without_partitions_is_about_those_with_the_same_nu
         assert found == [(0, None, None), (1, "1", 0), (2, None, None), (3, "1", 2)]
         powers = {item.device: item.value for item in report.readings if item.metric == "power_watts"}
         assert powers == {0: 200.0, 1: 201.0, 2: 202.0, 3: 203.0}
-
-
-def test_all_tiers_of_nvml_make_one_document() -> None:
-    parser = PARSERS["nvml"]
-    report = combine_reports([parser.parse(capture) for capture in own_case("nvml", "a100-mig").captures(parser)])
-    assert [(device.partition, device.parent) for device in report.devices] == [(None, None), ("0", 0), ("2", 0)]
-    found = {(item.device, item.metric) for item in report.readings if isinstance(item.value, float)}
-    assert {(1, "memory_used_bytes"), (1, "compute_units"), (1, "processes"), (0, "link_up")} <= found
-
-
-def test_several_files_of_npu_smi_are_joined_by_card_and_chip() -> None:
-    """Card 3 holds the dies with the physical ids 6 and 7; `-t` counts by card."""
-    combined = combine_reports([report_on(text) for text in (text_of("table-a3-dies"), text_of("m-a3"), USAGES)])
-    assert [(device.index, device.bus_id) for device in combined.devices] == [(6, "0000:92:00.0"), (7, "0000:94:00.0")]
-    assert aicpu(combined) == [0.04, 0.09]
-    assert [dict(device.facts)["logic_id"] for device in combined.devices] == ["0", "1"]
 
 
 def test_answers_of_several_shapes_may_follow_one_another_without_their_commands() -> None:

@@ -172,19 +172,6 @@ def test_what_only_gives_a_file_another_name_is_no_further_file_of_the_hour() ->
     assert len(it.at(3000)) == 6
 
 
-def test_the_first_loss_of_another_card_is_in_a_file_while_one_flaps_and_devices_are_invented() -> None:
-    """Each minute one card of GPU-1 is lost, and devices that were never there long; then a card of another kind."""
-    it = Recorder()
-    for minute in range(60):
-        it.at(60 * minute, lost(1, 50.0), *(lost(100 + number, 30.0) for number in range(minute, minute + 9)))
-        if minute in (20, 50):
-            it.at(60 * minute + 30, lost(minute, 86_400.0))
-    losses = [name for name, _ in it.written]
-    assert len(set(losses)) <= 8
-    for minute in (20, 50):
-        assert any(named("lost", 60 * minute - 60) <= name <= named("lost", 60 * minute + 30) for name in losses)
-
-
 def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
     it = Recorder()
     it.trouble = "No space left on device"

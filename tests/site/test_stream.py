@@ -30,8 +30,8 @@ class Node:
     def _newest(self):
         return self.newest()
 
-    def follow(self, **headers):
-        response = self.streams.follow(Request("GET", "/api/v1/events", headers=headers))
+    def follow(self, query="", **headers):
+        response = self.streams.follow(Request("GET", "/api/v1/events", query, headers))
         follower = response.pieces
         follower.begin(lambda: None, lambda: self.dropped.append(follower))
         return follower
@@ -203,10 +203,12 @@ def test_a_client_that_reconnects_gets_what_it_missed(last_seen, slots):
     seen = node.history.open_slot()
     node.close_slot()
     node.close_slot()
-    sent = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
-    assert [name for name, _ in sent] == ["state", "readings", "history", "history"]
-    assert sent[2][1]["series"]["power_watts"]["last"] == [112.5] * slots
-    assert sent[3][1]["events"] == []
+    event_id = last_seen.format(seen)
+    for follower in (node.follow(**{"last-event-id": event_id}), node.follow(f"last_event_id={event_id}")):
+        sent = events(follower)
+        assert [name for name, _ in sent] == ["state", "readings", "history", "history"]
+        assert sent[2][1]["series"]["power_watts"]["last"] == [112.5] * slots
+        assert sent[3][1]["events"] == []
 
 
 def test_a_client_that_still_reads_the_past_gets_only_the_newest_numbers_after_it():
