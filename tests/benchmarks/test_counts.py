@@ -80,7 +80,7 @@ def test_work_grows_with_the_readings_and_no_faster(
         pytest.param(lambda _, snapshot: with_other_first_device(snapshot), 14, id="a device is another"),
     ],
 )
-def test_a_page_costs_what_has_changed(
+def test_page_costs_what_has_changed(
     change: Callable[[MadeUpNode, Snapshot], Snapshot], max_for_a_reading: float
 ) -> None:
     """One text for each number that changed; only other names or labels rebuild the lines."""
@@ -97,7 +97,7 @@ def with_other_first_device(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, devices=(replace(first, serial="another"), *rest))
 
 
-def test_polls_and_scrapes_leave_nothing_behind() -> None:
+def test_polls_and_pages_hold_no_memory() -> None:
     """Hundreds of polls and pages later there are as many memory blocks as before."""
     node, renderer = settled(Load(2)), Renderer()
 

@@ -43,7 +43,7 @@ def test_each_file_of_a_capture_is_requested() -> None:
         assert [file for file in files if not any(PurePosixPath(file).match(pattern) for pattern in patterns)] == []
 
 
-def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
+def test_suspended_card_is_listed_but_not_read(sysfs: Sysfs) -> None:
     asleep = sysfs.card("0000:03:00.0", radeon())
     sysfs.card(BUS, mi210())
     names = {output.name for output in sysfs.capture().outputs}
@@ -60,7 +60,7 @@ def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
     assert sysfs.report(1).devices[0].bus_id == "0000:03:00.0"
 
 
-def test_a_list_of_processes_without_any_is_a_number_and_no_list_is_none(sysfs: Sysfs) -> None:
+def test_empty_process_list_counts_0_and_a_missing_one_counts_nothing(sysfs: Sysfs) -> None:
     sysfs.card(BUS, mi210())
     sysfs.node(2, "5521", **gpu_node(0xC100, 777))
     assert values(sysfs.report(2)) == {}
@@ -74,7 +74,7 @@ def test_a_list_of_processes_without_any_is_a_number_and_no_list_is_none(sysfs: 
     assert [(process.pid, process.memory_used_bytes) for process in report.processes] == [(4243, 4096.0)]
 
 
-def test_the_main_power_is_a_files_rather_than_the_blobs(sysfs: Sysfs) -> None:
+def test_main_power_comes_from_a_file_before_gpu_metrics(sysfs: Sysfs) -> None:
     sysfs.card(BUS, {**mi300x(blob(1, 3, 120, {22: ("H", 92)}))})
     report = sysfs.report()
     found = values(report)
@@ -91,7 +91,7 @@ def test_the_main_power_is_a_files_rather_than_the_blobs(sysfs: Sysfs) -> None:
         ({"power1_average": "92000000", "power1_input": ""}, 92.0, "average"),
     ],
 )
-def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
+def test_main_power_is_instant_if_both_kinds_are_reported(
     sysfs: Sysfs, files: dict[str, str], watts: float, kind: str
 ) -> None:
     sysfs.card(BUS, {"vendor": "0x1002", **sensors(power1_cap="300000000", **files)})
@@ -102,12 +102,12 @@ def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
     assert {metrics[name] for name in files} <= set(values(report))
 
 
-def test_no_power_under_a_limit_is_a_real_zero(sysfs: Sysfs) -> None:
+def test_power_of_0_below_a_limit_is_a_reading(sysfs: Sysfs) -> None:
     sysfs.card(BUS, {**mi210(), **sensors(power1_average="0")})
     assert values(sysfs.report())["power_watts"] == 0.0
 
 
-def test_cards_of_other_drivers_are_not_touched(sysfs: Sysfs) -> None:
+def test_cards_of_other_drivers_are_not_read(sysfs: Sysfs) -> None:
     sysfs.card("0000:01:00.0", {"vendor": "0x10de", "gpu_busy_percent": "5"}, driver="nvidia")
     capture = sysfs.capture()
     assert capture.outputs == ()
@@ -127,7 +127,7 @@ def test_cards_of_other_drivers_are_not_touched(sysfs: Sysfs) -> None:
         (errno.ENOENT, Absent.NOT_REPORTED),
     ],
 )
-def test_a_file_that_cannot_be_read_is_absent_with_its_reason(sysfs: Sysfs, status: int, absent: Absent) -> None:
+def test_unreadable_file_is_absent_with_its_reason(sysfs: Sysfs, status: int, absent: Absent) -> None:
     sysfs.card(BUS, mi210())
     capture = sysfs.capture()
     outputs = tuple(
@@ -142,19 +142,19 @@ def test_a_file_that_cannot_be_read_is_absent_with_its_reason(sysfs: Sysfs, stat
 
 
 @pytest.mark.parametrize("text", ["", "\n"])
-def test_an_empty_sensor_is_absent(sysfs: Sysfs, text: str) -> None:
+def test_empty_sensor_is_absent(sysfs: Sysfs, text: str) -> None:
     sysfs.card(BUS, {**mi210(), **sensors(temp1_input=text)})
     assert values(sysfs.report())["temperature_celsius edge"] is Absent.NOT_REPORTED
 
 
-def test_nonsense_is_loud(sysfs: Sysfs) -> None:
+def test_nonsense_is_a_problem(sysfs: Sysfs) -> None:
     sysfs.card(BUS, {**mi210(), "gpu_busy_percent": "many"})
     report = sysfs.report()
     assert values(report)["utilization_ratio"] is Absent.NOT_UNDERSTOOD
     assert [problem.where for problem in report.problems] == [f"{BUS} utilization_ratio"]
 
 
-def test_a_card_that_vanishes_between_two_reads_tells_what_was_read_before(sysfs: Sysfs) -> None:
+def test_card_that_vanishes_while_it_is_read_keeps_earlier_readings(sysfs: Sysfs) -> None:
     sysfs.card(BUS, mi210())
     capture = sysfs.capture()
     gone = tuple(
@@ -166,7 +166,7 @@ def test_a_card_that_vanishes_between_two_reads_tells_what_was_read_before(sysfs
     assert values(report)["utilization_ratio"] == 0.37
 
 
-def test_a_folder_that_may_not_be_read_is_a_matter_of_rights(sysfs: Sysfs) -> None:
+def test_forbidden_folder_fails_with_no_permission(sysfs: Sysfs) -> None:
     capture = replace(
         sysfs.capture(), outputs=(Output("/sys/bus/pci/drivers/amdgpu/*:*:*.*/vendor", status=errno.EACCES),)
     )
@@ -174,14 +174,14 @@ def test_a_folder_that_may_not_be_read_is_a_matter_of_rights(sysfs: Sysfs) -> No
     assert (report.outcome, report.reason) == ("failed", "no_permission")
 
 
-def test_files_that_block_are_not_asked_for() -> None:
+def test_slow_file_is_not_requested() -> None:
     requests = [poll.request for poll in PARSER.polls]
     patterns = [name for request in requests for name in (*request.globs, *request.binary, *request.links)]
     assert not [name for name in patterns if "pcie_bw" in name]
     assert LINKS.lists_devices is FACTS.lists_devices is False
 
 
-def test_of_a_sleeping_card_only_what_does_not_wake_it_is_read(sysfs: Sysfs) -> None:
+def test_reads_of_a_suspended_card_do_not_wake_it(sysfs: Sysfs) -> None:
     files = {**mi210(), **radeon(), "pp_dpm_vclk": "0: 400Mhz *", "gpu_metrics": blob(1, 3, 120, {})}
     sysfs.card(BUS, files)
     sysfs.node(1, "5521", **gpu_node(0xC100, 777))
@@ -193,13 +193,13 @@ def test_of_a_sleeping_card_only_what_does_not_wake_it_is_read(sysfs: Sysfs) -> 
     assert [values(sysfs.report(number)) for number in range(4)] == [{"suspended": 1.0}, {}, {}, {}]
 
 
-def test_what_is_no_plain_file_is_not_even_opened(sysfs: Sysfs) -> None:
+def test_named_pipe_is_not_opened(sysfs: Sysfs) -> None:
     folder = sysfs.card(BUS, {"vendor": "0x1002", "mem_busy_percent": "3"})
     os.mkfifo(folder / "gpu_busy_percent")  # opening it for reading would wait for a writer
     assert values(sysfs.report()) == {"utilization_ratio": Absent.NOT_SUPPORTED, "memory_activity_ratio": 0.03}
 
 
-def test_a_card_that_goes_is_not_listed_any_more(sysfs: Sysfs) -> None:
+def test_removed_card_is_no_longer_listed(sysfs: Sysfs) -> None:
     sysfs.card("0000:33:00.0", mi210())
     sysfs.card(BUS, mi210())
     shutil.rmtree(sysfs.root / "sys/devices/pci0000:00/0000:33:00.0")
@@ -207,7 +207,7 @@ def test_a_card_that_goes_is_not_listed_any_more(sysfs: Sysfs) -> None:
     assert [device.bus_id for device in sysfs.report().devices] == [BUS]
 
 
-def test_a_container_that_may_see_one_node_of_kfd_only_lists_the_cards_that_it_sees(sysfs: Sysfs) -> None:
+def test_container_lists_cards_whose_kfd_node_is_hidden(sysfs: Sysfs) -> None:
     sysfs.card(BUS, mi210())
     sysfs.card("0000:33:00.0", mi210())
     sysfs.node(2, "5521", **gpu_node(0xC100, 777))

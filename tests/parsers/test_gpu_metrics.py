@@ -14,11 +14,11 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.gpu_metrics import LAYOUTS, UnknownBlobError, content_of, read_blob
 
 Version = tuple[int, int]
-Places = Mapping[int, tuple[str, int]]
+ValuesByOffset = Mapping[int, tuple[str, int]]
 
 # What stands where, by the offsets of AMD's structs, and not by our tables.
-CARD: Places = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
-UNALIGNED: Places = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip
+CARD: ValuesByOffset = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
+UNALIGNED: ValuesByOffset = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip
 SIZES = {
     (1, 0): 80, (1, 1): 96, (1, 2): 104, (1, 3): 120, (1, 4): 288, (1, 5): 360, (1, 6): 1664, (1, 7): 2208, (1, 8): 3872,
     (2, 0): 120, (2, 1): 120, (2, 2): 128, (2, 3): 152, (2, 4): 168, (3, 0): 264,
@@ -32,7 +32,7 @@ INSTINCT = {
     (1, 8): (24, 296, 312, 320, 336),
 }
 # Where versions with partitions tell their number, the first one, the size of each and its video engines.
-PARTED = {(1, 6): (306, 312, 168, 96), (1, 7): (338, 344, 232, 96), (1, 8): (338, 344, 440, 112)}
+PARTITIONED = {(1, 6): (306, 312, 168, 96), (1, 7): (338, 344, 232, 96), (1, 8): (338, 344, 440, 112)}
 
 
 def named(version: Version) -> str:
@@ -50,7 +50,7 @@ def test_every_version_with_a_table_is_tested() -> None:
 
 
 @pytest.mark.parametrize(("version", "places"), [((1, 0), UNALIGNED), *(((1, n), CARD) for n in (1, 2, 3))], ids=str)
-def test_cards_before_the_mi300(version: Version, places: Places) -> None:
+def test_cards_before_the_mi300(version: Version, places: ValuesByOffset) -> None:
     found = values_of(blob(*version, SIZES[version], places))
     assert found["temperature_celsius edge"] == 41.0
     assert found["temperature_celsius junction"] == 44.0
@@ -88,9 +88,9 @@ def test_the_busiest_engine_of_a_kind(version: Version, engines: Mapping[str, in
     assert {name: found[f"engine_utilization_ratio {name}"] for name in engines} == dict.fromkeys(engines, 0.64)
 
 
-@pytest.mark.parametrize("version", sorted(PARTED), ids=named)
-def test_what_each_partition_does(version: Version) -> None:
-    count, first, size, video = PARTED[version]
+@pytest.mark.parametrize("version", sorted(PARTITIONED), ids=named)
+def test_partitions_have_their_own_utilization(version: Version) -> None:
+    count, first, size, video = PARTITIONED[version]
     second = first + size
     places = {
         12: ("H", 50), count: ("H", 2), first: ("I", 10), second: ("I", 90), second + 4: ("I", 80), second + video: ("H", 4),
@@ -107,12 +107,12 @@ def test_what_each_partition_does(version: Version) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 9, 0xFFFF])
-def test_a_number_of_partitions_that_cannot_be_gives_none(count: int) -> None:
+def test_impossible_number_of_partitions_is_ignored(count: int) -> None:
     content = blob(1, 6, 1664, {306: ("H", count), 312: ("I", 10), 480: ("I", 20)})
     assert {item.partition for item in read_blob(content)} == {0}
 
 
-def test_the_engines_of_a_card_that_is_not_parted_are_the_cards() -> None:
+def test_engines_of_the_only_partition_belong_to_the_card() -> None:
     found = values_of(
         blob(1, 6, 1664, {12: ("H", 50), 306: ("H", 1), 312: ("I", 10), 312 + 32: ("H", 8), 312 + 96: ("H", 4)})
     )
@@ -155,11 +155,11 @@ def test_newer_processors() -> None:
 
 
 @pytest.mark.parametrize("version", [(1, 3), (1, 7)], ids=named)
-def test_an_energy_counter_that_never_counted_is_none(version: Version) -> None:
+def test_energy_counter_of_0_is_not_supported(version: Version) -> None:
     assert values_of(blob(*version, SIZES[version], {24: ("Q", 0)}))["energy_joules_total"] is Absent.NOT_SUPPORTED
 
 
-def test_why_the_clocks_are_held_down() -> None:
+def test_throttle_status_has_its_reasons() -> None:
     for status, reasons in [
         (0, set()),
         (1, {"power_limit"}),
@@ -179,9 +179,9 @@ def attribute(identity: int, kind: int, code: str, *numbers: int) -> bytes:
     return struct.pack("<Q", encoding) + struct.pack(f"<{len(numbers)}{code}", *numbers)
 
 
-def attributes(*told_of: bytes) -> bytes:
-    body = b"".join(told_of)
-    return struct.pack("<HBBi", 8 + len(body), 1, 9, len(told_of)) + body
+def attributes(*encoded: bytes) -> bytes:
+    body = b"".join(encoded)
+    return struct.pack("<HBBi", 8 + len(body), 1, 9, len(encoded)) + body
 
 
 def test_a_list_of_attributes() -> None:
@@ -213,18 +213,18 @@ def test_a_list_of_attributes() -> None:
         (attributes(attribute(0, 2, "H", 51))[:-1], "ends inside an attribute"),
     ],
 )
-def test_what_is_unknown_is_named(content: bytes, words: str) -> None:
+def test_unknown_blob_is_refused_with_its_reason(content: bytes, words: str) -> None:
     with pytest.raises(UnknownBlobError, match=words):
         read_blob(content)
 
 
-def test_a_blob_that_knows_nothing_gives_no_number() -> None:
+def test_blob_without_values_has_no_number() -> None:
     for version in sorted(SIZES):
         assert {item.value for item in read_blob(blob(*version, SIZES[version], {}))} <= {Absent.NOT_SUPPORTED}
 
 
 @given(st.binary(min_size=1, max_size=64), st.sampled_from(sorted(SIZES)))
-def test_whatever_the_bytes_are_each_metric_is_told_once(content: bytes, version: Version) -> None:
+def test_any_blob_has_each_metric_at_most_once(content: bytes, version: Version) -> None:
     size = SIZES[version]
     body = (content * size)[: size - 4]
     found = read_blob(struct.pack("<HBB", size, *version) + body)
@@ -232,13 +232,13 @@ def test_whatever_the_bytes_are_each_metric_is_told_once(content: bytes, version
 
 
 @given(st.binary(max_size=400), st.integers(0, 20))
-def test_whatever_the_attributes_are_it_tells_or_says_why_not(content: bytes, count: int) -> None:
+def test_any_list_of_attributes_is_read_or_refused(content: bytes, count: int) -> None:
     with suppress(UnknownBlobError):  # a refusal is a good answer
         assert all(item.metric for item in read_blob(struct.pack("<HBBi", len(content) + 8, 1, 9, count) + content))
 
 
 @pytest.mark.parametrize("data", [None, {}, {"base64": 7}, {"base64": "?"}, {"base64": "é"}, {"base64": "AA\n=="}])
-def test_content_that_is_not_base64_is_refused(data: object) -> None:
+def test_content_other_than_base64_is_refused(data: object) -> None:
     with pytest.raises(UnknownBlobError, match="bytes"):
         content_of(data)
 
@@ -262,7 +262,7 @@ def sysfs(tmp_path: Path) -> Sysfs:
         ({"fan1_input": "660"}, None),
     ],
 )
-def test_a_fan_is_told_as_a_share_of_its_maximum(sysfs: Sysfs, files: dict[str, str], ratio: float | None) -> None:
+def test_fan_ratio_is_a_share_of_the_maximum(sysfs: Sysfs, files: dict[str, str], ratio: float | None) -> None:
     sysfs.card(BUS, {"vendor": "0x1002", "gpu_busy_percent": "0", **sensors(**files)})
     assert values(sysfs.report()).get("fan_ratio") == ratio
 

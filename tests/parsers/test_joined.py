@@ -64,7 +64,7 @@ def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip(
     assert [device.serial for device in many.devices] == [None, None, "033EFS10N1000123"]
 
 
-def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
+def test_answer_for_a_card_applies_to_each_of_its_chips() -> None:
     answers = {
         "readings": report_on(text_of("table-310p-duo")),
         "common": asked("common", "2944", text_of("common-310p").replace(": 1\n", ": 2944\n", 1)),

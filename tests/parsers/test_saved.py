@@ -86,7 +86,7 @@ def test_an_output_is_read_the_same_however_it_was_saved(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", sorted(TABLES))
-def test_of_several_runs_in_one_text_the_last_is_read(source: str) -> None:
+def test_last_of_several_runs_in_a_text_is_read(source: str) -> None:
     for case in TABLES[source]:
         text = text_of(source, case)
         found = report_on(source, text.replace("0000:", "0001:") + text)
@@ -94,7 +94,7 @@ def test_of_several_runs_in_one_text_the_last_is_read(source: str) -> None:
         assert "2 runs" in found.problems[0].text
 
 
-def test_a_warning_anywhere_in_an_output_of_amd_smi_is_a_problem_and_costs_nothing() -> None:
+def test_warning_within_amd_smi_output_is_a_problem_and_loses_no_reading() -> None:
     for case in ("metric-text", "static-text-mi300a", "metric-text-ecc-blocks", "metric-json-7"):
         lines = text_of("amd-smi", case).splitlines(keepends=True)
         whole = report_on("amd-smi", "".join(lines))
@@ -129,7 +129,7 @@ def test_a_card_that_mthreads_gmi_lists_twice_is_one_card() -> None:
     assert len([problem for problem in report.problems if "second time" in problem.text]) == 2
 
 
-def test_what_all_lines_begin_with_is_taken_off() -> None:
+def test_common_prefix_of_all_lines_is_removed() -> None:
     for text, bare in [
         ("node7 out: a: 1\nnode7 out:   b: 2\nnode7 out:\nnode7 out: c\n", ["a: 1", "  b: 2", "", "c"]),
         ("3: [\n3:  {\n3: }\n", ["[", " {", "}"]),
@@ -163,7 +163,7 @@ def read(report: Report) -> object:
     return [(reading.device, reading.metric, reading.label, reading.value) for reading in report.readings]
 
 
-def assert_read_in_spite_of(prefix: str, parser: Parser, case: Case) -> None:
+def assert_prefix_changes_no_reading(prefix: str, parser: Parser, case: Case) -> None:
     for capture in case.captures(parser):
         report = parser.parse(capture)
         if isinstance(capture.request, Command) and report.readings and "\n" in capture.outputs[0].text.strip():
@@ -184,11 +184,11 @@ PREFIXES = [
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
+def test_prefix_changes_no_reading_of_any_layout(prefix: str) -> None:
     parsers = registered_parsers()
     for case in LAYOUTS:
         if case.tool in parsers:
-            assert_read_in_spite_of(prefix, parsers[case.tool], case)
+            assert_prefix_changes_no_reading(prefix, parsers[case.tool], case)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -201,7 +201,7 @@ def test_every_layout_is_read_in_spite_of_a_prefix(prefix: str) -> None:
         ("| 64MiB / 32768MiB     | 0%        Exclusive P.|", ""),
     ],
 )
-def test_a_damaged_card_behind_a_prefix_is_read_as_without_it(prefix: str, old: str, new: str) -> None:
+def test_prefix_changes_no_report_of_a_damaged_card(prefix: str, old: str, new: str) -> None:
     text = text_of("ixsmi", "table-two-dies-busy")
     assert text.count(old) == 1
     damaged = text.replace(old, new)
@@ -210,7 +210,7 @@ def test_a_damaged_card_behind_a_prefix_is_read_as_without_it(prefix: str, old: 
     assert summary(report_on("ixsmi", "".join(prefix + line for line in damaged.splitlines(True)))) == summary(report)
 
 
-def test_the_name_of_a_card_behind_a_frame_is_no_prefix() -> None:
+def test_card_name_below_a_rule_is_not_a_prefix() -> None:
     """A section of rocm-smi that was cut behind two equal lines."""
     power = "Average Graphics Package Power (W)"
     rows = [f"GPU[{card}]\t\t: {power}: {watts}\n" for card, watts in ((2, 3.0), (1, 4.0), (0, 5.0), (0, 5.0))]
@@ -266,19 +266,19 @@ def test_a_text_is_split_at_its_commands() -> None:
 @pytest.mark.parametrize(
     "command", ["# lspci -n", "user@node:~$ lspci", "[root@node ~]# lspci", "(env) [user work]$ lspci"]
 )
-def test_what_other_tools_print_is_left_out(command: str) -> None:
+def test_output_of_other_tools_is_ignored(command: str) -> None:
     found = runs(lines(f"tool info\na\n{command}\nforeign\n"), "tool")
     assert [line.text for run in found for line in run.lines] == ["a"]
 
 
 @pytest.mark.parametrize("prompt", ["user@node:~$", "[root@node ~]#", "(env) [user work]$", "root@node:/home# "])
-def test_a_prompt_at_the_end_is_no_output(prompt: str) -> None:
+def test_prompt_at_the_end_is_ignored(prompt: str) -> None:
     (run,) = runs(lines(f"a\nb\n{prompt}\n"), "tool")
     assert [line.text for line in run.lines] == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["a [b] c", "| x [y]# |", "50%", "#", "price in $", "key : value $"])
-def test_what_only_looks_like_a_prompt_is_output(text: str) -> None:
+def test_text_that_resembles_a_prompt_is_output(text: str) -> None:
     (run,) = runs(lines(f"{text}\n"), "tool")
     assert [line.text for line in run.lines] == [text]
 
@@ -298,13 +298,13 @@ def test_a_flag_at_the_end_has_no_value() -> None:
     assert run.value_of("-i") == ""
 
 
-def test_what_is_left_without_echoes_keeps_its_lines_numbers() -> None:
+def test_removed_echoes_leave_the_line_numbers() -> None:
     text = "root@node:~# tool info\na\n$ tool -x\nConnection to node closed.\nb\n"
     assert without_echoes(text, ("tool",)) == "\na\n\n\nb\n"
 
 
 @pytest.mark.parametrize("end", ["root@node:~# ", "$ ", "[root@node ~]# exit\nlogout\n", "\n\n➜  ~ "])
-def test_what_ends_in_a_prompt_ends_in_a_whole_line(end: str) -> None:
+def test_text_before_a_prompt_ends_in_a_whole_line(end: str) -> None:
     assert without_echoes(f"a\nb\n{end}", ("tool",)) == "a\nb\n"
 
 

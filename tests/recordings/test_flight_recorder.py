@@ -104,34 +104,34 @@ LOST, OTHER_LOST = lost(1), lost(2)
 HOT, CRASH = Alarm("throttled_by_heat", "GPU-1"), Alarm("xid_31", "GPU-1", Severity.MINOR)
 
 
-def test_a_burst_is_written_once_it_has_settled_with_what_came_meanwhile() -> None:
-    it = Recorder()
-    it.ring.add(CaptureLine("smi", "fast", it.now, b"before\n"))
-    assert it.at(0, XID) == []
-    it.ring.add(CaptureLine("smi", "fast", it.now, b"after\n"))
-    assert it.at(4.5, *[OTHER_LOST] * 999) == []
-    it.at(30)
-    assert it.written == [(NAME, 2)]
+def test_burst_is_written_with_captures_of_its_settling_time() -> None:
+    bench = Recorder()
+    bench.ring.add(CaptureLine("smi", "fast", bench.now, b"before\n"))
+    assert bench.at(0, XID) == []
+    bench.ring.add(CaptureLine("smi", "fast", bench.now, b"after\n"))
+    assert bench.at(4.5, *[OTHER_LOST] * 999) == []
+    bench.at(30)
+    assert bench.written == [(NAME, 2)]
 
 
-def test_what_follows_within_a_minute_is_put_into_the_file_once() -> None:
-    it = Recorder()
-    it.at(0, XID)
-    it.at(20)
-    it.ring.add(CaptureLine("smi", "fast", it.now, b"lost\n"))
-    assert it.at(20, *[LOST] * 10) == [NAME]
-    assert it.at(59.5) == [NAME]
+def test_alarms_within_a_minute_rewrite_the_file_once() -> None:
+    bench = Recorder()
+    bench.at(0, XID)
+    bench.at(20)
+    bench.ring.add(CaptureLine("smi", "fast", bench.now, b"lost\n"))
+    assert bench.at(20, *[LOST] * 10) == [NAME]
+    assert bench.at(59.5) == [NAME]
     for seconds in range(60, 160, 20):
-        it.at(seconds, LOST)
-    assert it.written == [(NAME, 0), (NAME, 1)]
+        bench.at(seconds, LOST)
+    assert bench.written == [(NAME, 0), (NAME, 1)]
 
 
-def test_what_is_written_again_has_the_two_minutes_before_the_first_alarm() -> None:
-    it = Recorder()
+def test_rewritten_file_keeps_two_minutes_before_the_first_alarm() -> None:
+    bench = Recorder()
     for second in range(200):
-        it.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
-        it.ring.add(CaptureLine("smi", "fast", it.now, b"line\n"))
-    (_, first), (_, rewritten) = it.written
+        bench.at(second, *[XID] * (second == 130), *[LOST] * (second == 150))
+        bench.ring.add(CaptureLine("smi", "fast", bench.now, b"line\n"))
+    (_, first), (_, rewritten) = bench.written
     assert first >= 120
     assert rewritten >= 180
 
@@ -152,89 +152,89 @@ def test_what_is_written_again_has_the_two_minutes_before_the_first_alarm() -> N
         ([(0, CRASH), (10, CRASH), (20, HOT), (30, HOT)], [named("xid_31"), *[named("throttled_by_heat", 20)] * 2]),
     ],
 )
-def test_what_is_worse_is_in_the_name_of_a_file(alarms: list[tuple[float, Alarm]], files: list[str]) -> None:
-    it = Recorder()
-    for seconds, *come in alarms:
-        it.at(seconds, *come)
-    assert it.at(300) == files
+def test_file_is_named_after_its_worst_alarm(alarms: list[tuple[float, Alarm]], files: list[str]) -> None:
+    bench = Recorder()
+    for seconds, *new_alarms in alarms:
+        bench.at(seconds, *new_alarms)
+    assert bench.at(300) == files
 
 
-def test_what_only_gives_a_file_another_name_is_no_further_file_of_the_hour() -> None:
-    it = Recorder()
+def test_renamed_file_counts_once_in_its_hour() -> None:
+    bench = Recorder()
     for turn in range(10):
-        it.at(
+        bench.at(
             200 * turn,
             *(
                 Alarm(cause, f"GPU-{turn}", severity, f"tool {turn % 2}")
                 for cause, severity in zip(("xid_31", "uncorrected_errors", "xid_79"), Severity, strict=True)
             ),
         )
-    assert len(it.at(3000)) == 6
+    assert len(bench.at(3000)) == 6
 
 
-def test_a_file_that_could_not_be_written_is_none_of_the_hour() -> None:
-    it = Recorder()
-    it.trouble = "No space left on device"
+def test_unwritten_file_does_not_count_in_its_hour() -> None:
+    bench = Recorder()
+    bench.trouble = "No space left on device"
     for turn in range(8):
-        it.at(200 * turn, lost(turn))
-    it.at(1650)
-    it.trouble = ""
+        bench.at(200 * turn, lost(turn))
+    bench.at(1650)
+    bench.trouble = ""
     for turn in range(8):
-        it.at(1700 + 200 * turn, lost(turn))
-    assert len(it.at(3500)) == 6
+        bench.at(1700 + 200 * turn, lost(turn))
+    assert len(bench.at(3500)) == 6
 
 
-def test_a_file_that_is_written_at_the_second_attempt_is_one_of_the_hour() -> None:
-    it = Recorder()
+def test_file_written_at_the_second_attempt_counts_in_its_hour() -> None:
+    bench = Recorder()
     for turn in range(8):
-        it.trouble = "No space left on device"
-        it.at(200 * turn, lost(turn))
-        it.at(200 * turn + 30, lost(turn))
-        it.trouble = ""
-        it.at(200 * turn + 100)
-    assert len(it.written) == 6
+        bench.trouble = "No space left on device"
+        bench.at(200 * turn, lost(turn))
+        bench.at(200 * turn + 30, lost(turn))
+        bench.trouble = ""
+        bench.at(200 * turn + 100)
+    assert len(bench.written) == 6
 
 
-def test_a_file_counts_although_no_thread_could_write_it_again() -> None:
-    it = Recorder()
-    it.at(0, XID)
-    it.at(10)
-    it.timers.threads = 0
-    it.at(20, OTHER_LOST)
-    it.timers.threads = 1000
+def test_file_counts_if_no_thread_could_rewrite_it() -> None:
+    bench = Recorder()
+    bench.at(0, XID)
+    bench.at(10)
+    bench.timers.threads = 0
+    bench.at(20, OTHER_LOST)
+    bench.timers.threads = 1000
     for number in range(8):
-        it.at(200 * (number + 1), lost(number))
-    assert len(it.at(2000)) == 6
+        bench.at(200 * (number + 1), lost(number))
+    assert len(bench.at(2000)) == 6
 
 
-def test_who_never_stops_is_written_after_a_while_and_takes_few_threads() -> None:
-    it = Recorder()
+def test_endless_burst_is_written_after_a_while_with_few_threads() -> None:
+    bench = Recorder()
     for tenth in range(195):
-        it.at(tenth / 10, *[XID] * 10)
-    assert it.written == []
-    it.at(20.0)
-    assert it.written == [(NAME, 0)]
-    assert len(it.timers.set) <= 5
+        bench.at(tenth / 10, *[XID] * 10)
+    assert bench.written == []
+    bench.at(20.0)
+    assert bench.written == [(NAME, 0)]
+    assert len(bench.timers.set) <= 5
 
 
 @pytest.mark.parametrize(("threads", "written"), [(0, []), (1, [NAME]), (2, [NAME])])
 def test_without_threads_a_file_is_given_up_or_written_at_once(threads: int, written: list[str], caplog) -> None:
-    it = Recorder()
-    it.timers.threads = threads
+    bench = Recorder()
+    bench.timers.threads = threads
     for second in range(4):
-        it.at(second, XID, OTHER_LOST)
-    assert it.at(30) == written
+        bench.at(second, XID, OTHER_LOST)
+    assert bench.at(30) == written
     assert len(caplog.records) == (threads < 2)
-    it.timers.threads = 10
-    it.at(200, XID)
-    assert it.at(300) == [*written, named("xid_79", 200)]
+    bench.timers.threads = 10
+    bench.at(200, XID)
+    assert bench.at(300) == [*written, named("xid_79", 200)]
 
 
-def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:
+def test_end_waits_for_another_write_until_its_limit() -> None:
     """The writer of the first file is at work when the daemon ends, and does not come back."""
-    it, stuck = Recorder(), threading.Event()
+    bench, stuck = Recorder(), threading.Event()
     slow = FlightRecorder(
-        it.ring, FlightFilePolicy(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock()
+        bench.ring, FlightFilePolicy(time.monotonic), lambda *_: "" if stuck.wait(20) else "late", Clock()
     )
     slow.on_alarm(XID)
     with slow._write_lock:  # noqa: SLF001  # as a thread that writes holds it
@@ -244,14 +244,14 @@ def test_what_another_file_takes_is_no_longer_waited_for_than_is_said() -> None:
     assert not stuck.is_set()
 
 
-def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> None:
-    it = Recorder()
-    it.at(0, XID)
-    it.recorder.end(6.0)
-    it.recorder.end(6.0)
-    it.at(10, LOST)
-    it.at(20)
-    assert (it.written, it.limits) == ([(NAME, 0)], [6.0])
+def test_end_writes_the_pending_file_and_nothing_later() -> None:
+    bench = Recorder()
+    bench.at(0, XID)
+    bench.recorder.end(6.0)
+    bench.recorder.end(6.0)
+    bench.at(10, LOST)
+    bench.at(20)
+    assert (bench.written, bench.limits) == ([(NAME, 0)], [6.0])
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_what_is_due_when_it_ends_is_written_at_once_and_nothing_after_it() -> N
         (-1e6, False, 6),  # the clock was set back before each start: files of the future count, too
     ],
 )
-def test_switched_off_it_writes_what_is_due_and_of_a_maintenance_little(
+def test_disabling_writes_pending_files_within_the_limit_of_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float, is_on: bool, files: int
 ) -> None:
     folder = flights.folder_in(str(tmp_path))
