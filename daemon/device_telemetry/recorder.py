@@ -16,7 +16,7 @@ from device_telemetry.node_types import Device, Node, TelemetryError, UnknownNam
 from device_telemetry.reading import node_updates
 from device_telemetry.sections import Sample, Section, add_period
 from device_telemetry.visible import numbered_devices
-from telemetry_daemon.terminal.suggestions import nearest_or_all
+from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
 
 _PATIENCE_SECONDS = 30.0
 # The longest wait for the energy counters: a daemon reads them again when a section ends.
@@ -114,7 +114,7 @@ class Recorder(ContextDecorator):
         with self._condition:
             section = self._sections.get(name)
             if section is None:
-                suggestion = nearest_or_all(name, filter(None, self._sections))
+                suggestion = did_you_mean_or_all(name, filter(None, self._sections))
                 hint = suggestion if self._sections else ": call start() first, or use `with`"
                 raise UnknownNameError(f"no section {name!r} has begun{hint}")
             self._wait_for(section.ended or time.monotonic())
@@ -210,8 +210,8 @@ class Recorder(ContextDecorator):
         selected, names = {str(name) for name in self._selected}, {device.id: _names(device) for device in node.devices}
         unknown = sorted(selected.difference(*names.values()))
         if unknown and self._last_sample is None:
-            suggestion = nearest_or_all(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
-            raise UnknownNameError(f"this node has no device named {unknown[0]!r}{suggestion}")
+            hint = did_you_mean_or_all(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
+            raise UnknownNameError(f"this node has no device named {unknown[0]!r}{hint}")
         return [(name, device) for name, device in named if selected & names[device.id]]
 
 

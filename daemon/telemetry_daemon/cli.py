@@ -58,9 +58,9 @@ class _Parser(argparse.ArgumentParser):
         """Report a usage error in one line, with suggestions for a mistyped choice, and exit."""
         invalid = _CHOICE.search(message)
         if invalid is not None:
-            from telemetry_daemon.terminal.suggestions import nearest_or_all
+            from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
 
-            hint = nearest_or_all(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
+            hint = did_you_mean_or_all(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
             message = message.replace(invalid[0], f"no such choice: '{invalid[1]}'{hint}")
         message = f"{message}; see '{self.prog} --help'"
         if self.report_error is not None:
@@ -70,10 +70,10 @@ class _Parser(argparse.ArgumentParser):
 
     def refuse(self, arguments: Sequence[str]) -> NoReturn:
         """Report unknown arguments and exit."""
-        from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
+        from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 
         name = arguments[0].partition("=")[0]
-        suggestions = nearest(name, self._option_string_actions) if name.startswith("-") else ()
+        suggestions = similar_names(name, self._option_string_actions) if name.startswith("-") else ()
         self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(suggestions)}")
 
     def format_help(self) -> str:
@@ -94,7 +94,7 @@ def build_parser(command: str | None) -> _Parser:
             prog="telemetry",
             description="Reads every accelerator of a node and exposes metrics.",
             epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
-            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=streams.columns() - 2),
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=streams.terminal_width() - 2),
             usage="telemetry COMMAND [OPTION …]",
             allow_abbrev=False,
         )
@@ -107,7 +107,7 @@ def build_parser(command: str | None) -> _Parser:
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,
-        formatter_class=partial(argparse.HelpFormatter, width=streams.columns() - 2),
+        formatter_class=partial(argparse.HelpFormatter, width=streams.terminal_width() - 2),
         allow_abbrev=False,
     )
     module = command_module(command)
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
-    streams.prepare()
+    streams.prepare_streams()
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()

@@ -15,7 +15,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.commands.rendering import colour_mode
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.terminal.streams import columns
+from telemetry_daemon.terminal.streams import terminal_width
 from telemetry_exporters.text import clean, first_names
 from telemetry_profile import profile_document
 from telemetry_profile.facts.trace_facts import shifted
@@ -162,7 +162,7 @@ def _render(profile: Profile, arguments: argparse.Namespace) -> str:
     summary = _summarize(profile, arguments)
     if arguments.format == "json":
         return profile_document.render(summary)
-    return screen(summary, min(max(_MIN_WIDTH, columns()), _MAX_WIDTH), colour_mode())
+    return screen(summary, min(max(_MIN_WIDTH, terminal_width()), _MAX_WIDTH), colour_mode())
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:

@@ -86,7 +86,7 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
-    """Return the snapshot with clean texts and valid readings. Omitted readings are problems of their sources. Lost devices keep only events."""
+    """Return the snapshot with clean texts and only valid readings. Omitted readings are reported as problems of their sources."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
@@ -236,7 +236,6 @@ def _is_valid(sample: Sample, metric: Metric | None) -> bool:
 
 
 def _with_problems(snapshot: Snapshot, problems: _Problems) -> Snapshot:
-    """Return the snapshot with the problems added to its sources."""
     sources = tuple(
         replace(source, problems=(*source.problems, *problems[source.source])) if source.source in problems else source
         for source in snapshot.sources

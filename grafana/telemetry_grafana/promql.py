@@ -36,16 +36,16 @@ _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
 # Labels that panel queries build from other labels to name a series.
 _NAME_LABELS = frozenset({"card", "node"})
-_GROUPED_BY = (_DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS).union(
-    (metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values()
-)
+_GROUPING_LABELS = (
+    _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS
+).union((metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values())
 
 # Labels for which the catalogue has all values. Vendors may use further values of other labels.
-_CLOSED = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
+_CLOSED_LABELS = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")
-_OURS = re.compile(
+_OUR_METRIC = re.compile(
     r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|(pod|model_name|job_id):|(up|ALERTS|ALERTS_FOR_STATE)\Z"
 )
 _SELECTOR_OR_STRING = re.compile(r"(?P<selector>\{[^}]*\})|\"(?:[^\"\\]|\\.)*\"")
@@ -67,11 +67,11 @@ def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingPro
     selectors = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
     for match in _SELECTOR.finditer(selectors):
         name = match[1]
-        if _OURS.match(name):
+        if _OUR_METRIC.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
     for grouping in _GROUPINGS.finditer(query):
         for label in filter(None, (part.strip() for part in grouping[2].split(","))):
-            if label not in _GROUPED_BY:
+            if label not in _GROUPING_LABELS:
                 raise QueryError(f"unknown label {label!r} in: {query}")
     return query
 
@@ -119,7 +119,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 def _check_words(name: str, label: str, text: str) -> None:
     """Raise QueryError if the catalogue has all values of this label and the value is not among them."""
     metric = BY_NAME.get(name)
-    if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
+    if metric is None or label not in _CLOSED_LABELS or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return
     unknown = [word for word in text.split("|") if word and word not in metric.words]
     if unknown:

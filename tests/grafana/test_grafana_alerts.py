@@ -13,7 +13,7 @@ from kits.captures import ROOT
 from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana import outputs
 from telemetry_grafana.outputs import ALERTS, handbook
-from telemetry_grafana.rules.alerts_monitor import FOR_EVERY_CARD, MAINTENANCE
+from telemetry_grafana.rules.alerts_monitor import MAINTENANCE, PER_CARD_POLLS
 from telemetry_grafana.rules.recording import GROUPS
 from telemetry_grafana.rules.rule import MAINTENANCE_END, SETTING
 from telemetry_parsers.model import Command
@@ -156,4 +156,4 @@ def test_polls_of_every_card_have_time_for_each() -> None:
         for poll in parser.polls
         if isinstance(poll.request, Command) and poll.request.per is not None
     }
-    assert found == {(name, poll) for name, polls in FOR_EVERY_CARD.items() for poll in polls.split("|")}
+    assert found == {(name, poll) for name, polls in PER_CARD_POLLS.items() for poll in polls.split("|")}

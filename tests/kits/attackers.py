@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from telemetry_daemon.web.messages import Request, status_page
-from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
+from telemetry_daemon.web.server.conversation import ClientLeft, HttpConversation, Refusal
 
 CLIENTS = Path(__file__).parents[1] / "web" / "hostile_clients.py"
 CLIENTS_OF_A_PROCESS = 750
@@ -32,7 +32,7 @@ def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Itera
 
 def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
     """Return how often a conversation answers these bytes, and whether it ended by itself. Each answer must be HTTP."""
-    conversation = Conversation()
+    conversation = HttpConversation()
     answered = 0
     with contextlib.suppress(ClientLeft):  # the end of a conversation
         for piece in [*(piece for piece in pieces if piece), b""]:

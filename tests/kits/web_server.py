@@ -18,7 +18,7 @@ import bcrypt
 
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.open_connections import Deadlines, Phase
-from telemetry_daemon.web.server.web_server import Statistics, WebServer
+from telemetry_daemon.web.server.web_server import ServerStatistics, WebServer
 
 PATIENCE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1:0"
@@ -66,8 +66,8 @@ class RunningServer:
 
         self.call(pass_it())
 
-    def statistics(self) -> Statistics:
-        async def now() -> Statistics:
+    def statistics(self) -> ServerStatistics:
+        async def now() -> ServerStatistics:
             return self.server.statistics()
 
         return self.call(now())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kits.planted_identities import PLANTS
 from kits.planted_secrets import BEGINNINGS, PlantedSecret, planted_secrets, token
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.masking.secrets import Known, WholeWords, _searched, secrets
+from telemetry_daemon.masking.secrets import KnownIdentities, WholeWords, _search, secrets
 from telemetry_daemon.masking.tokens import TOKENS
 
 AROUND = ("{}", "token {} was refused", "--key={}", "a,{},b", '"{}"', "X={} y", "https://host/?q={}&r=1")
@@ -76,7 +76,7 @@ WORDS = (
 )  # fmt: skip
 TEXTS = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=5).map(" ".join) | st.text(max_size=90)
 KNOWN = st.builds(
-    Known,
+    KnownIdentities,
     ids=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
     names=st.lists(st.sampled_from(WORDS), max_size=2).map(WholeWords),
     processes=st.lists(st.tuples(st.just("4242"), st.sampled_from(("train.py", "tiger"))), max_size=1).map(tuple),
@@ -88,7 +88,7 @@ TREATMENTS = st.sampled_from((None, "each", "names", "odd", "whole", "address"))
 @given(TEXTS, st.lists(KNOWN, min_size=1, max_size=3), TREATMENTS)
 def test_the_short_way_finds_what_the_long_one_finds(text, all_known, announced) -> None:
     for identities in all_known:
-        found = sorted(_searched(text, identities, announced).found, key=lambda secret: secret.start)
+        found = sorted(_search(text, identities, announced).found, key=lambda secret: secret.start)
         assert secrets(text, identities, announced) == found
 
 

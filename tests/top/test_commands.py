@@ -10,7 +10,7 @@ import pytest
 
 from kits import snapshots as kit
 from kits.waiting import PATIENCE_SECONDS
-from telemetry_daemon.top.commands import FeedWithProcesses, Processes
+from telemetry_daemon.top.commands import FeedWithProcesses, ProcessReader
 from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Process
@@ -49,7 +49,7 @@ class OneNode(Feed):
 
 def test_process_has_command_line_and_cpu_time(child):
     pid, started = child
-    processes = Processes()
+    processes = ProcessReader()
     first = processes.read({pid: started})[pid]
     assert first.command_line.endswith("while True: pass secret")
     assert 0.0 <= processes.read({pid: started})[pid].cpu_ratio < 2.0
@@ -57,8 +57,8 @@ def test_process_has_command_line_and_cpu_time(child):
 
 def test_reused_pid_is_not_shown(child):
     pid, started = child
-    assert Processes().read({pid: started - 60.0}) == {}
-    assert Processes().read({2**22 + 1: started}) == {}
+    assert ProcessReader().read({pid: started - 60.0}) == {}
+    assert ProcessReader().read({2**22 + 1: started}) == {}
 
 
 @pytest.mark.parametrize("is_reported", [True, False])
@@ -66,7 +66,7 @@ def test_processes_are_read_only_in_sight(child, is_reported):
     pid, started = child
     woken, read = threading.Event(), []
 
-    class Recording(Processes):
+    class Recording(ProcessReader):
         def read(self, started):
             read.append(dict(started))
             return super().read(started)

@@ -29,7 +29,7 @@ from telemetry_daemon.web import clients
 from telemetry_daemon.web.access import access_control
 from telemetry_daemon.web.access.access_control import AccessControl, load_config
 from telemetry_daemon.web.addresses import WebConfigError
-from telemetry_daemon.web.clients import MAX_CLIENTS, Buckets, Caller, RateLimits, TokenBucket
+from telemetry_daemon.web.clients import MAX_CLIENTS, Caller, ClientBuckets, RateLimits, TokenBucket
 from telemetry_daemon.web.messages import Request, Response
 from web.scraper import Scraper
 
@@ -87,7 +87,7 @@ def test_requests_without_a_login_do_not_use_up_the_limit_of_a_user_at_the_same_
 
 
 def test_clients_beyond_the_bound_are_forgotten_the_longest_unheard_first() -> None:
-    buckets = Buckets(3600.0, 1)
+    buckets = ClientBuckets(3600.0, 1)
     assert buckets.for_client("first").allow(1.0)
     assert buckets.for_client("second").allow(1.0)
     for number in range(MAX_CLIENTS - 1):

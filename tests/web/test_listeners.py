@@ -267,7 +267,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_end() -> None:
     with running_server(lambda _: Response(200, (b"x" * 50_000_000,))) as running, contextlib.ExitStack() as clients:
         for _ in range(5):
             clients.enter_context(connect(running.port)).sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        until(lambda: running.connections(Phase.ANSWERING) == 5, "answers under way")
+        until(lambda: running.connections(Phase.RESPONDING) == 5, "answers under way")
         running.call(running.server.close())
         assert running.connections() == 0
 

@@ -19,7 +19,7 @@ from telemetry_daemon.web.access.access_control import AccessControl, load_confi
 from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.connection import Connection
-from telemetry_daemon.web.server.open_connections import WRITE_BYTES, Deadlines, OpenConnections, Phase, Shared
+from telemetry_daemon.web.server.open_connections import WRITE_BYTES, Deadlines, OpenConnections, Phase, SharedState
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0
@@ -69,7 +69,7 @@ def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
     page = b"x" * 50_000_000
     with running_server(lambda _: Response(200, (page,))) as running, connect(running.port) as client:
         client.sendall(REQUEST)
-        until(lambda: running.connections(Phase.ANSWERING) == 1, "the answer begins")
+        until(lambda: running.connections(Phase.RESPONDING) == 1, "the answer begins")
         running.pass_time(31.0)
         until(lambda: running.connections() == 0, "the client is dropped")
         assert len(read_to_end(client)) < len(page)
@@ -117,7 +117,7 @@ async def connected(
     """A connection without a server, its transport, and its client's end."""
     loop = asyncio.get_running_loop()
     ours, client = socket.socketpair()
-    shared = Shared(handler, access, OpenConnections(), Deadlines())
+    shared = SharedState(handler, access, OpenConnections(), Deadlines())
     with client:
         client.settimeout(0)
         transport, connection = await loop.connect_accepted_socket(lambda: Connection(shared), ours)
@@ -255,17 +255,17 @@ class FakeConnection:
         raise AssertionError("unexpected call")
 
 
-ANSWERING, WAITING, UNFINISHED = Phase.ANSWERING, Phase.WAITING, Phase.UNFINISHED
+RESPONDING, WAITING, UNFINISHED = Phase.RESPONDING, Phase.WAITING, Phase.UNFINISHED
 
 
 @pytest.mark.parametrize(
     ("most", "phases", "aborted"),
     [
         pytest.param(
-            4, [ANSWERING, WAITING, WAITING, Phase.LEAVING, UNFINISHED], [0, 0, 0, 1, 0], id="one that leaves"
+            4, [RESPONDING, WAITING, WAITING, Phase.CLOSING, UNFINISHED], [0, 0, 0, 1, 0], id="one that leaves"
         ),
-        pytest.param(4, [ANSWERING, WAITING, WAITING, ANSWERING, UNFINISHED], [0, 1, 0, 0, 0], id="one that waits"),
-        pytest.param(6, [WAITING, *[ANSWERING] * 5], [0, 1, 1, 0, 0, 0], id="responses that are not read"),
+        pytest.param(4, [RESPONDING, WAITING, WAITING, RESPONDING, UNFINISHED], [0, 1, 0, 0, 0], id="one that waits"),
+        pytest.param(6, [WAITING, *[RESPONDING] * 5], [0, 1, 1, 0, 0, 0], id="responses that are not read"),
         pytest.param(10, [UNFINISHED] * 20, [1] * 15 + [0] * 5, id="the unfinished have half of the places"),
     ],
 )
@@ -278,7 +278,7 @@ def test_of_too_many_connections_the_oldest_of_those_that_do_least_is_dropped(
         limited.move(connection, UNFINISHED, phase)
     assert [connection.aborted for connection in connections] == aborted
     assert len(limited) == len(phases) - sum(aborted)
-    assert not OpenConnections().evict_one()
+    assert not OpenConnections().evict_oldest()
 
 
 def test_a_client_with_too_many_connections_costs_others_nothing() -> None:

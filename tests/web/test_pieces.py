@@ -98,7 +98,7 @@ def test_others_are_answered_meanwhile_and_who_does_not_read_is_dropped():
 
 
 def follows(server):
-    until(lambda: server.statistics().connections[Phase.FOLLOWING] == 1, "a client that follows")
+    until(lambda: server.statistics().connections[Phase.STREAMING] == 1, "a client that follows")
 
 
 def test_who_follows_may_wait_longer_than_any_deadline_and_leave_at_any_time():

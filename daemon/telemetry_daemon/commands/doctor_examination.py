@@ -131,7 +131,7 @@ def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMateri
 def _head(time: float, mask: Mask) -> str:
     return (
         f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(time)}\n"
-        f"{mask.values} values that may identify this node, its cards or its users are replaced consistently by stand-ins.\n"
+        f"{mask.value_count} values that may identify this node, its cards or its users are replaced consistently by stand-ins.\n"
         "The files of the flight recorder have other stand-ins, because they were masked when they were written.\n"
         "Check the bundle before you send it. docs/troubleshooting.md describes what is masked and what cannot be masked."
     )

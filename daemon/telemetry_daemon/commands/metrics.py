@@ -70,13 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _matching_metrics(words: Sequence[str]) -> str:
     """Return the lines of the metrics with all these words. Raise CommandError if no metric matches."""
-    from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings
+    from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like
     from telemetry_parsers.metrics import CATALOGUE
 
     lines = metrics_doc.metrics_list().splitlines(keepends=True)
     matches = [line for line in lines if all(word.lower() in line.lower() for word in words)]
     if not matches:
-        suggestions = [hint for word in words for hint in near_beginnings(word, (metric.key for metric in CATALOGUE))]
+        suggestions = [hint for word in words for hint in patterns_like(word, (metric.key for metric in CATALOGUE))]
         raise CommandError(
             f"no metric has the words '{' '.join(words)}'{did_you_mean(suggestions)}", status=exits.NOTHING_FOUND
         )

@@ -258,8 +258,8 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
     """Return an error that suggests the nearest choice. If none is near, it has the fallback text or all choices."""
-    from telemetry_daemon.terminal.suggestions import nearest
+    from telemetry_daemon.terminal.suggestions import similar_names
 
-    suggestions = nearest(name, names := sorted(choices))
+    suggestions = similar_names(name, names := sorted(choices))
     hint = f"did you mean '{suggestions[0]}'?" if suggestions else fallback or f"the {kind}s are {', '.join(names)}"
     return CommandError(f"unknown {kind} '{clean(name)}'; {hint}")

@@ -256,6 +256,6 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
     masked = (
         "nothing is masked: the recording contains identities of this node"
         if mask is None
-        else f"{mask.values} identities were replaced; check the recording before you send it"
+        else f"{mask.value_count} identities were replaced; check the recording before you send it"
     )
     return f"recorded {recorder.captures} captures of {recorder.sources} sources {origin_and_time}{target}: {masked}"

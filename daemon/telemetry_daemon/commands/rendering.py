@@ -50,7 +50,7 @@ def render_table(
     from telemetry_exporters.terminal import table as tables
 
     # Lines are wrapped only on a terminal.
-    columns = width or (streams.columns() if sys.stdout.isatty() else 0)
+    columns = width or (streams.terminal_width() if sys.stdout.isatty() else 0)
     extra = {metric.key: metric for metric in result.metrics}
     selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines)
     return tables.table(result.snapshot, columns, colour_mode(), detail, extra, selection)

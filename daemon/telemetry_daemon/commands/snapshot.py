@@ -281,7 +281,7 @@ def _formatted(result: Result, ids: frozenset[str], arguments: argparse.Namespac
 def _check_patterns(patterns: Sequence[str], result: Result) -> None:
     if not patterns:
         return
-    from telemetry_daemon.terminal.suggestions import did_you_mean, near_beginnings, nearest
+    from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like, similar_names
     from telemetry_exporters.terminal.details import matches
     from telemetry_parsers.metrics import CATALOGUE
 
@@ -289,7 +289,7 @@ def _check_patterns(patterns: Sequence[str], result: Result) -> None:
     for pattern in patterns:
         if not any(matches(metric, (pattern,)) for metric in metrics):
             keys, word = [metric.key for metric in metrics], pattern.strip("*")
-            suggestions = nearest(word, keys) or near_beginnings(word, keys)
+            suggestions = similar_names(word, keys) or patterns_like(word, keys)
             raise CommandError(
                 f"unknown metric '{clean(pattern)}'{did_you_mean(suggestions) or '; `telemetry metrics` lists them'}"
             )

@@ -67,9 +67,9 @@ def _feed(arguments: argparse.Namespace) -> Feed:
     addresses = daemons.addresses(arguments.nodes, arguments.file)
     credentials = daemons.read_credentials(arguments)
     if len(addresses) > 1:
-        from telemetry_daemon.top.many import ManyNodes
+        from telemetry_daemon.top.many import ManyNodesFeed
 
-        return ManyNodes(addresses, credentials)
+        return ManyNodesFeed(addresses, credentials)
     if addresses:
         return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
     address = daemons.daemon_at_socket(arguments)
@@ -99,9 +99,9 @@ def _follow(title: str, name: str, address: Address, credentials: Credentials) -
 
 
 def _with_commands(feed: Feed) -> Feed:
-    from telemetry_daemon.top.commands import FeedWithProcesses, Processes
+    from telemetry_daemon.top.commands import FeedWithProcesses, ProcessReader
 
-    return FeedWithProcesses(feed, Processes())
+    return FeedWithProcesses(feed, ProcessReader())
 
 
 def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str) -> Feed:

@@ -21,7 +21,7 @@ from telemetry_daemon.config.inputs import (
 from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_daemon.config.table import PLACEHOLDERS, SettingRow, placeholder_path, settings_rows, toml_key
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.terminal.suggestions import did_you_mean, nearest
+from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 from telemetry_parsers.dataclass import dataclass, replace
 
 # Variables with the prefix that are not settings.
@@ -145,7 +145,7 @@ def _unknown_variables(inputs: ConfigInputs) -> list[str]:
     for variable in sorted(inputs.variables()):
         if _is_reserved(variable) or _setting_of(variable) is not None:
             continue
-        suggestions = nearest(variable.removeprefix(VARIABLE_PREFIX), names)
+        suggestions = similar_names(variable.removeprefix(VARIABLE_PREFIX), names)
         remedy = did_you_mean(names[name] for name in suggestions) or "; unset it for this program"
         lines.append(f"environment variable {variable}: no such setting{remedy}")
     return lines

@@ -15,7 +15,7 @@ from telemetry_daemon.config.inputs import ConfigError, ConfigInputs, Document, 
 from telemetry_daemon.config.rules import SettingMetadata, quoted
 from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
 from telemetry_daemon.config.table import joined_words, placeholder_path, settings_rows, toml_key
-from telemetry_daemon.terminal.suggestions import did_you_mean, nearest, nearest_or_all
+from telemetry_daemon.terminal.suggestions import did_you_mean, did_you_mean_or_all, similar_names
 from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.vendors import VENDOR_WORDS
@@ -137,7 +137,9 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
         for name in _names(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines.append(f"{_location(path, document)}: {toml_key(path)}: {message}{nearest_or_all(name, keys)}")
+                lines.append(
+                    f"{_location(path, document)}: {toml_key(path)}: {message}{did_you_mean_or_all(name, keys)}"
+                )
     return lines
 
 
@@ -205,8 +207,8 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
     *section, name = path
     siblings = _siblings(path)
     same_name = [row.dotted for row in settings_rows() if row.path[-1] == name]
-    suggestions = [toml_key((*section, sibling)) for sibling in nearest(name, siblings)]
-    hint = did_you_mean(suggestions or same_name) or nearest_or_all(name, siblings)
+    suggestions = [toml_key((*section, sibling)) for sibling in similar_names(name, siblings)]
+    hint = did_you_mean(suggestions or same_name) or did_you_mean_or_all(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 
@@ -218,7 +220,7 @@ def _siblings(path: KeyPath) -> list[str]:
 
 def _invalid_word(path: KeyPath, item: Mapping[str, Any]) -> str:
     words = next(row.words for row in settings_rows() if row.path == placeholder_path(path))
-    hint = did_you_mean(nearest(str(item["input"]), words))
+    hint = did_you_mean(similar_names(str(item["input"]), words))
     return f"must be one of {joined_words(words)}, not {quoted(item['input'])}{hint}"
 
 

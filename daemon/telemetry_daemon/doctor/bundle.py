@@ -85,18 +85,18 @@ class Bundle:
             self.add_missing(name, "it is empty")
             return
         ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
-        count = self._mask.places
+        count = self._mask.replacement_count
         masked = (mask or self._mask.masked_text)(text[:limit] + ending).rstrip("\n") + "\n"
-        self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.places - count))
+        self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.replacement_count - count))
 
     def add_document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
         """Add a JSON document."""
         if not plain:
             self.add_missing(name, "it is empty")
             return
-        count = self._mask.places
+        count = self._mask.replacement_count
         content = dumps(self._mask.masked_plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
-        self.add(Member(name, title, content, self._mask.places - count))
+        self.add(Member(name, title, content, self._mask.replacement_count - count))
 
     def add(self, member: Member) -> None:
         """Add a member that is already masked, unless it is too large."""

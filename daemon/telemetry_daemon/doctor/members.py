@@ -90,7 +90,7 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
     """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
-    count = mask.places
+    count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     past: list[bytes] = []
     try:
@@ -100,7 +100,7 @@ def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
     earlier_text = f", and {len(past)} earlier captures of the daemon" if past else ""
     packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
     what = f"the current output of tools, files and libraries{earlier_text}"
-    return Member("recording.jsonl.gz", what, packed, mask.places - count)
+    return Member("recording.jsonl.gz", what, packed, mask.replacement_count - count)
 
 
 def _past_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:

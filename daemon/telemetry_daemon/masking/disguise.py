@@ -26,7 +26,7 @@ _MAX_ATTEMPTS = 64
 _StandIn = Callable[[str, int], str]
 
 
-class Disguise:
+class StandIns:
     """Derives a stand-in for each value from a secret key."""
 
     def __init__(self, key: bytes) -> None:
@@ -35,11 +35,11 @@ class Disguise:
         self._taken: set[str] = set()
 
     @property
-    def values(self) -> int:
+    def value_count(self) -> int:
         """Return the number of values with a stand-in."""
         return len(self._stand_ins)
 
-    def of_id(self, value: str) -> str:
+    def for_id(self, value: str) -> str:
         """Return the stand-in for an identity or name. Case, punctuation and prefix do not change the stand-in."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
@@ -51,11 +51,11 @@ class Disguise:
         replacements = iter("0" * zeros + stand_in)
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
-    def of_whole_number(self, value: str) -> str:
+    def for_whole_number(self, value: str) -> str:
         """Return the stand-in for a decimal identity that other sources print in hexadecimal."""
         return str(int(self._by_character(f"{int(value):x}", _nibble), 16))
 
-    def of_address(self, value: str) -> str:
+    def for_address(self, value: str) -> str:
         """Return the stand-in for an IP address, which is an address of the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._by_character(value.lower(), _nibble)
@@ -64,17 +64,17 @@ class Disguise:
     def _by_character(self, value: str, stand_in: _StandIn) -> str:
         return self._stand_in(value, lambda value, stream: "".join(map(stand_in, value, stream)))
 
-    def _stand_in(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
+    def _stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
         if value not in self._stand_ins:
-            self._stand_ins[value] = self._unused_stand_in(value, replaced)
+            self._stand_ins[value] = self._unused_stand_in(value, derive)
             self._taken.add(self._stand_ins[value])
         return self._stand_ins[value]
 
-    def _unused_stand_in(self, value: str, replaced: Callable[[str, bytes], str]) -> str:
+    def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
         """Return a stand-in that differs from all earlier values and stand-ins, if one is found."""
         used = []
         for attempt in range(_MAX_ATTEMPTS):
-            stand_in = replaced(value, self._stream(value, attempt))
+            stand_in = derive(value, self._stream(value, attempt))
             if stand_in != value:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in

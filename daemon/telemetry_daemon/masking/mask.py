@@ -12,13 +12,13 @@ from pathlib import Path
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking import words
-from telemetry_daemon.masking.disguise import Disguise
-from telemetry_daemon.masking.secrets import Kind, Known, WholeWords, secrets
+from telemetry_daemon.masking.disguise import StandIns
+from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, secrets
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
 # Shorter identities are masked only after their key. For example, `7` is not replaced in a whole text.
-_MIN_LEARNT = 6
+_MIN_ID_LENGTH = 6
 _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
 _WORD_OF_A_MODEL = re.compile(r"[0-9A-Za-z]+")
@@ -38,24 +38,24 @@ class Mask:
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._lock = threading.Lock()
-        self._disguise = Disguise(key)
-        self._known = Known(names=WholeWords(name for name in names if words.may_be_name(name)))
-        self._places = 0
-        self._stand_ins: Mapping[Kind, Callable[[str], str]] = {
-            "whole": self._disguise.of_id,
-            "whole_number": self._disguise.of_whole_number,
-            "address": self._disguise.of_address,
+        self._stand_ins = StandIns(key)
+        self._known = KnownIdentities(names=WholeWords(name for name in names if words.may_be_name(name)))
+        self._replacement_count = 0
+        self._stand_in_by_kind: Mapping[Kind, Callable[[str], str]] = {
+            "whole": self._stand_ins.for_id,
+            "whole_number": self._stand_ins.for_whole_number,
+            "address": self._stand_ins.for_address,
         }
 
     @property
-    def values(self) -> int:
+    def value_count(self) -> int:
         """Return the number of different values that were replaced."""
-        return self._disguise.values
+        return self._stand_ins.value_count
 
     @property
-    def places(self) -> int:
+    def replacement_count(self) -> int:
         """Return the number of replaced occurrences."""
-        return self._places
+        return self._replacement_count
 
     def learn(self, report: Report) -> None:
         """Add the identities in a report, so that they are masked in all later texts."""
@@ -92,14 +92,14 @@ class Mask:
             failure=None if failure is None else replace(failure, text=self._text(failure.text)),
         )
 
-    def _learn(self, report: Report) -> Known:
-        """Add the report's identities to those so far. Replace the processes, readings and models by those of this report."""
+    def _learn(self, report: Report) -> KnownIdentities:
+        """Return the known identities including those of the report. Processes, readings and models are only the report's."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        self._known.ids.add(text for text in identities if len(text) >= _MIN_LEARNT and is_identifying(text))
+        self._known.ids.add(text for text in identities if len(text) >= _MIN_ID_LENGTH and is_identifying(text))
         return replace(
             self._known,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
-            harmless=frozenset((*_measured(report), *_versions(report))),
+            harmless=frozenset((*_measured_numbers(report), *_versions(report))),
             models=frozenset(_model_words(report)),
         )
 
@@ -122,41 +122,41 @@ class Mask:
         return tuple(masked) if len(masked) == len(line) else self._texts(line)
 
     def _output(self, output: Output, calls: Collection[str]) -> Output:
-        announced = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
+        treatment = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
         return replace(
             output,
             name=output.name if output.name in calls else self._text(output.name),
             target=self._text(output.target),
-            text=self._text(output.text, announced),
+            text=self._text(output.text, treatment),
             stderr=self._text(output.stderr),
             data=self._plain(output.data, None),
         )
 
-    def _plain(self, plain: Plain, announced: Treatment | None) -> Plain:
+    def _plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(plain, dict):
             # The name of a job is not the name of a person; see the shapes of jobs.
-            inherited = announced if announced == "names" and plain.get("kind") != "job" else None
+            inherited = treatment if treatment == "names" and plain.get("kind") != "job" else None
             return {
                 self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
                 for key, value in plain.items()
             }
         if isinstance(plain, list):
-            return [self._plain(item, announced) for item in plain]
+            return [self._plain(item, treatment) for item in plain]
         if isinstance(plain, str):
-            return self._text(plain, announced)
-        if announced == "each" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
-            return int(self._disguise.of_whole_number(str(plain)))
+            return self._text(plain, treatment)
+        if treatment == "each" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
+            return int(self._stand_ins.for_whole_number(str(plain)))
         return plain
 
-    def _text(self, text: str, announced: Treatment | None = None) -> str:
-        return "".join(self._parts(text, announced))
+    def _text(self, text: str, treatment: Treatment | None = None) -> str:
+        return "".join(self._parts(text, treatment))
 
-    def _parts(self, text: str, announced: Treatment | None) -> Iterator[str]:
+    def _parts(self, text: str, treatment: Treatment | None) -> Iterator[str]:
         end = 0
-        for secret in secrets(text, self._known, announced):
+        for secret in secrets(text, self._known, treatment):
             yield text[end : secret.start]
-            self._places += 1
-            yield self._stand_ins[secret.kind](text[secret.start : secret.end])
+            self._replacement_count += 1
+            yield self._stand_in_by_kind[secret.kind](text[secret.start : secret.end])
             end = secret.end
         yield text[end:]
 
@@ -180,7 +180,7 @@ def _model_words(report: Report) -> Iterator[str]:
         yield from _WORD_OF_A_MODEL.findall(device.model or "")
 
 
-def _measured(report: Report) -> Iterator[str]:
+def _measured_numbers(report: Report) -> Iterator[str]:
     values = [reading.value for reading in report.readings]
     values += [process.memory_used_bytes for process in report.processes if process.memory_used_bytes is not None]
     return (str(int(value)) for value in values if isinstance(value, float) and value.is_integer())

@@ -1,4 +1,4 @@
-"""Finds identities in a text: first known ones, then values after a key, values of a typical shape, and unusual words."""
+"""Finds identities in a text: known identities, values after a key, values of a typical shape, and unusual words."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Kind = Literal["whole", "whole_number", "address"]
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results are cached for texts up to this length, because each capture repeats the same keys and words.
-_SHORT = 80
+_MAX_CACHED_LENGTH = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
-_ROUND_A_CELL = " \t\"'"
+_AROUND_A_CELL = " \t\"'"
 # A longer line is not part of a table.
 _MAX_LINE_LENGTH = 20_000
 _MAX_HEADING_LENGTH = 60
@@ -31,7 +31,7 @@ _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
 # Logs write a line end or tab as two characters, after which a new word begins.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
-_NO_END = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+_WORD_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
@@ -72,7 +72,7 @@ class WholeWords:
     def _end(self, head: str, text: str, start: int) -> int:
         for length in self._lengths[head]:
             end = start + length
-            is_whole = end <= len(text) and text[end : end + 1].lower() not in _NO_END
+            is_whole = end <= len(text) and text[end : end + 1].lower() not in _WORD_CHARACTERS
             if is_whole and text[start:end].lower() in self._by_head[head]:
                 return end
         return 0
@@ -88,7 +88,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownIdentities:
     """Known identities and names, processes with PIDs, harmless numbers, and words of model names."""
 
     ids: WholeWords = field(default_factory=WholeWords)
@@ -103,40 +103,40 @@ class Known:
         return any(found) or any(name in text for _, name in self.processes)
 
 
-def secrets(text: str, identities: Known, key_treatment: Treatment | None = None) -> list[Secret]:
+def secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
     """Return the secrets of a text in order, without overlaps. `key_treatment` is the treatment of the text's key."""
-    if len(text) <= _SHORT and _is_nothing(text, key_treatment) and not identities.may_be_in(text):
+    if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.may_be_in(text):
         return []
-    return sorted(_searched(text, identities, key_treatment).found, key=lambda secret: secret.start)
+    return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_nothing(text: str, key_treatment: Treatment | None) -> bool:
+def _looks_harmless(text: str, key_treatment: Treatment | None) -> bool:
     """Return whether nothing in the text looks like an identity. Known identities are not considered."""
-    search = _searched(text, Known(), key_treatment)
-    return not search.found and not search.has_judged
+    search = _search(text, KnownIdentities(), key_treatment)
+    return not search.found and not search.has_examined
 
 
-def _searched(text: str, identities: Known, key_treatment: Treatment | None) -> _Search:
+def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | None) -> _Search:
     search = _Search(text)
-    search.judge((start, end, "whole") for start, end in identities.ids.find(text))
+    search.examine((start, end, "whole") for start, end in identities.ids.find(text))
     names = identities.names.find(text)
-    search.judge((start, end, "whole") for start, end in names if text[start:end] not in identities.models)
+    search.examine((start, end, "whole") for start, end in names if text[start:end] not in identities.models)
     for shape in FIRST_SHAPES:
-        search.judge(_of_shape(text, shape, identities.harmless))
+        search.examine(_spans_of_shape(text, shape, identities.harmless))
     if key_treatment == "each" and is_identifying(text):
-        search.judge([(0, len(text), key_treatment)])
-    search.judge(
+        search.examine([(0, len(text), key_treatment)])
+    search.examine(
         (start, end, treatment) for start, end, treatment in _below_headings(text) if is_identifying(text[start:end])
     )
     lower = text.lower()
     for shape in SHAPES:
         if shape.may_be_in(lower):
-            search.judge(_of_shape(text, shape, identities.harmless))
-    search.judge(_of_processes(text, identities.processes))
+            search.examine(_spans_of_shape(text, shape, identities.harmless))
+    search.examine(_process_name_spans(text, identities.processes))
     if key_treatment == "names":
-        search.judge([(0, len(text), key_treatment)])
-    search.keep((start, end, "whole") for start, end in words.identities(text, identities.harmless))
+        search.examine([(0, len(text), key_treatment)])
+    search.add_unexamined((start, end, "whole") for start, end in words.odd_spans(text, identities.harmless))
     return search
 
 
@@ -145,27 +145,27 @@ class _Search:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._judged = bytearray(len(text))
+        self._examined = bytearray(len(text))
         self.found: list[Secret] = []
 
     @property
-    def has_judged(self) -> bool:
+    def has_examined(self) -> bool:
         """Return whether any part of the text was examined."""
-        return any(self._judged)
+        return any(self._examined)
 
-    def judge(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
+    def examine(self, spans: Iterable[tuple[int, int, Treatment]]) -> None:
         """Add the secrets in spans that were not examined before, and mark the spans as examined."""
-        for start, end, treatment in places:
-            if treatment in _WORD_BY_WORD or not any(self._judged[start:end]):
-                self.keep(self._spans_to_mask(start, end, treatment))
-                self._judged[start:end] = b"\1" * (end - start)
+        for start, end, treatment in spans:
+            if treatment in _WORD_BY_WORD or not any(self._examined[start:end]):
+                self.add_unexamined(self._spans_to_mask(start, end, treatment))
+                self._examined[start:end] = b"\1" * (end - start)
 
-    def keep(self, parts: Iterable[tuple[int, int, Kind]]) -> None:
-        """Add the parts that were not examined before as secrets."""
-        for start, end, kind in parts:
-            if not any(self._judged[start:end]):
+    def add_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
+        """Add the spans that were not examined before as secrets."""
+        for start, end, kind in spans:
+            if not any(self._examined[start:end]):
                 self.found.append(Secret(start, end, kind))
-                self._judged[start:end] = b"\1" * (end - start)
+                self._examined[start:end] = b"\1" * (end - start)
 
     def _spans_to_mask(self, start: int, end: int, treatment: Treatment) -> Iterator[tuple[int, int, Kind]]:
         text = self._text[start:end]
@@ -174,18 +174,18 @@ class _Search:
         if treatment == "each":
             yield from ((*match.span(), "whole") for match in _WORD.finditer(self._text, start, end))
         if treatment in _WORD_BY_WORD:
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.identities(text, frozenset()))
+            yield from ((start + begin, start + stop, "whole") for begin, stop in words.odd_spans(text, frozenset()))
         if treatment == "names":
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.names(text))
+            yield from ((start + begin, start + stop, "whole") for begin, stop in words.name_spans(text))
 
 
-def _of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
+def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
     for match in shape.pattern.finditer(text):
         if shape.accepts(match) and match["value"] not in harmless:
             yield *match.span("value"), shape.treatment
 
 
-def _of_processes(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
+def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the positions of process names after a key or in a line with their PID."""
     for pid, name in processes:
         start = text.find(name)
@@ -246,7 +246,7 @@ def _heading(line: str) -> _Heading | None:
             continue
         cells = line.split(separator)
         by_column = {
-            column: treatment_of_key(cell.strip(_ROUND_A_CELL))
+            column: treatment_of_key(cell.strip(_AROUND_A_CELL))
             for column, cell in enumerate(cells)
             if len(cell) < _MAX_HEADING_LENGTH
         }
@@ -265,7 +265,7 @@ def _cells(line: str, start: int, heading: _Heading) -> Iterator[tuple[int, int,
     if len(cells) != heading.cells:
         return
     for column, cell in enumerate(cells):
-        if column in heading.treatments and (value := cell.strip(_ROUND_A_CELL)):
+        if column in heading.treatments and (value := cell.strip(_AROUND_A_CELL)):
             begin = start + cell.index(value)
             yield begin, begin + len(value), heading.treatments[column]
         start += len(cell) + 1

@@ -10,7 +10,7 @@ from typing import Literal
 
 from telemetry_daemon.masking.disguise import without_zeros
 from telemetry_daemon.masking.tokens import TOKENS
-from telemetry_daemon.masking.words import KNOWN, looks_like_identity
+from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
@@ -90,7 +90,7 @@ def is_identifying(value: str) -> bool:
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
-    return any(not (set(word) <= set("x0") or word in KNOWN) and not word.isspace() for word in words)
+    return any(not (set(word) <= set("x0") or word in HARMLESS_WORDS) and not word.isspace() for word in words)
 
 
 def is_address(text: str) -> bool:
@@ -112,12 +112,12 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _long(match: re.Match[str]) -> bool:
+def _is_long_number(match: re.Match[str]) -> bool:
     value = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(value) >= 8 and not set(value) <= set("x0")
 
 
-def _numbered(match: re.Match[str]) -> bool:
+def _is_numbered_id(match: re.Match[str]) -> bool:
     return len(match["value"]) >= 5 and any(sign in "123456789" for sign in match["value"])
 
 
@@ -129,10 +129,10 @@ def _is_not_version(match: re.Match[str]) -> bool:
     before = match.string[max(0, match.start() - 40) : match.start()]
     if match.string[match.end() : match.end() + 1] in (":", "/"):
         return True
-    return _TO_VERSION.search(before) is None or is_private(value)
+    return _VERSION_BEFORE.search(before) is None or is_private(value)
 
 
-def _many_digits(match: re.Match[str]) -> bool:
+def _has_many_digits(match: re.Match[str]) -> bool:
     """Return whether a hexadecimal number has more than 32 bits and, unlike masks, at least three different digits."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
@@ -145,26 +145,26 @@ def _is_base64(match: re.Match[str]) -> bool:
     )
 
 
-def _begins_a_uuid(match: re.Match[str]) -> bool:
+def _is_uuid_beginning(match: re.Match[str]) -> bool:
     """Return whether a text is the beginning of a UUID rather than two numbers with a hyphen."""
     head = match["value"].partition("-")[0]
-    return (head.isupper() and head.isalpha()) or (_telling_id(match) and not head.isdigit() and not head.isalpha())
+    return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
 
 
-def _telling_id(match: re.Match[str]) -> bool:
+def _is_specific(match: re.Match[str]) -> bool:
     return any(sign in "123456789abcdefABCDEF" for sign in match["value"])
 
 
-def _measured(match: re.Match[str]) -> bool:
+def _is_measured_value(match: re.Match[str]) -> bool:
     """Return whether a long number follows a key for a measured value, such as `bytes`."""
-    return _TO_MEASURE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
+    return _MEASURE_BEFORE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
-_TO_MEASURE = re.compile(
+_MEASURE_BEFORE = re.compile(
     rf"(?:{_MEASURES})[\w ]{{0,20}}(?:\((?:[^()\n]|\([^()\n]{{0,12}}\)){{1,24}}\))?[\"']?[ \t]{{0,40}}[:=]?[ \t]{{0,40}}[\"']?\Z",
     re.IGNORECASE,
 )
-_TO_VERSION = re.compile(
+_VERSION_BEFORE = re.compile(
     r"(?<![a-z])(?:[\w-]{0,20}(?:version|driver|firmware|release|bios|library|runtime|smi)|ver|rev|fw)\)?[\"']?"
     r"[ \t:=|]{0,20}[\"']?v?\Z",
     re.IGNORECASE,
@@ -196,11 +196,11 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
     (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_identifying(match["value"])),
-    (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _numbered),
-    (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _long),
+    (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _is_numbered_id),
+    (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _is_long_number),
     # Values with a recognizable shape, without a key.
-    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _telling_id),
-    (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _begins_a_uuid),
+    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _is_specific),
+    (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _is_uuid_beginning),
     # Containers and pods, prefixed by a runtime: `cri-containerd-ID.scope`.
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
@@ -210,17 +210,17 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
-    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _telling_id),
+    (r"(?<![\w])s(?P<value>[0-9A-HJKMNP-TV-Z]{13})(?![\w])", "whole", _is_specific),
     (r"(?<![\w])[fƒ](?P<value>[1-9A-HJ-NP-Za-km-z]{5,12})(?![\w])", "whole", lambda match: looks_like_identity(f"f{match['value']}")),
     (r"(?<![0-9a-zA-Z])shell-[0-9]{1,9}-(?P<value>[^/.\s]{1,60})\.service", "odd"),
-    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _telling_id),
-    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _telling_id),
-    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _telling_id),
-    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _telling_id),
+    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _is_specific),
+    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _is_specific),
+    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _is_specific),
+    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _is_specific),
     (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", lambda match: is_address(match["value"])),
     (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _is_not_version),
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
-    (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),
+    (rf"(?P<value>0[xX]{_HEX}+)", "whole", _has_many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
     # Values that look similar but are not identities: part numbers, versions with build information, measured values.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
@@ -233,7 +233,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w])(?P<value>V[0-9]{3}R[0-9]{3}C[0-9]{2}(?:SPC[0-9]{3})?(?:B[0-9]{3})?|[0-9]{3,6}base\w{1,12}|pci:v[0-9A-F]{8}d\w{8,48})(?![\w-])", "keep"),
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
-    (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _measured),
+    (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _is_measured_value),
     # In JSON and XML documents within a text: a list of names, a name in an object, an attribute.
     (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
     (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
@@ -267,7 +267,7 @@ FIRST_SHAPES = _rows(
         for prefix, characters, least in TOKENS
     ),
     (r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?P<value>[\\\sA-Za-z0-9+/=]{16,8000})", "each"),
-    (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _telling_id),
+    (rf"(?<![0-9a-zA-Z])MIG-(?P<value>GPU-{_UUID})/[0-9]{{1,2}}/[0-9]{{1,2}}(?![\w/])", "whole", _is_specific),
 )
 
 _KEYS: tuple[tuple[str, Treatment], ...] = (

@@ -27,15 +27,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _listed(name: str) -> frozenset[str]:
+def _words_in_file(name: str) -> frozenset[str]:
     return _words(Path(__file__).with_name(name).read_text("utf-8"))
 
 
 # Words in paths, programs, environments and tools that identify no person.
-KNOWN = _listed("harmless_words.txt").union(_METRIC_WORDS, _VENDOR_WORDS)
+HARMLESS_WORDS = _words_in_file("harmless_words.txt").union(_METRIC_WORDS, _VENDOR_WORDS)
 # Other words that tools print. A host with such a name is not masked, because a stand-in could change a value.
-TOOL_WORDS = KNOWN.union(
-    _listed("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
+TOOL_WORDS = HARMLESS_WORDS.union(
+    _words_in_file("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
 )
 # Words that are a host name if a number follows, such as `node17` or `dgx-a100-03`.
 HOST_WORDS = _words(
@@ -70,7 +70,7 @@ _WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
 _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
 _MAX_INDEX_LENGTH = 4
-_MIN_NAME_LEARNT = 3
+_MIN_KNOWN_NAME_LENGTH = 3
 # The indices of partitions on a node.
 _INDICES = frozenset(("", *map(str, range(64))))
 _MIN_SERIAL = 8
@@ -78,10 +78,10 @@ _MAX_PARTS = 3
 _MAX_DIGITS = 9
 _MAX_DIGITS_OF_A_MODEL = 5
 _MAX_MODEL_LENGTH = 9
-_MIN_NAME = 5
+_MIN_PART_LENGTH = 5
 
 
-def names(text: str) -> Iterator[Span]:
+def name_spans(text: str) -> Iterator[Span]:
     """Yield the positions of words in a path, an address or a command line that are not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
@@ -92,21 +92,21 @@ def is_harmless(word: str) -> bool:
     """Return whether a word identifies no person or host, such as a listed word, a short number or a letter."""
     if word.isdigit():
         return len(word) <= _MAX_INDEX_LENGTH
-    if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
+    if len(word) == 1 or word.lower() in HARMLESS_WORDS or not word.lower().strip("x"):
         return word.isascii()
     stem = word.lower().rstrip("0123456789")
-    return stem in KNOWN and stem not in HOST_WORDS and len(word) - len(stem) <= _MAX_INDEX_LENGTH
+    return stem in HARMLESS_WORDS and stem not in HOST_WORDS and len(word) - len(stem) <= _MAX_INDEX_LENGTH
 
 
 def may_be_name(word: str) -> bool:
     """Return whether a word may be masked as a name, unlike numbers, `gpu`, `card0`, `max` or `GpuClock`."""
-    if len(word) < _MIN_NAME_LEARNT or _NUMBER.match(word):
+    if len(word) < _MIN_KNOWN_NAME_LENGTH or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
     tool_parts = [part for part in parts if _is_tool_part(part)]
     if tool_parts and "_" in word:  # a key of a tool, such as `temperature_vrsoc`
         return False
-    return not tool_parts or any(len(part) >= _MIN_NAME_LEARNT for part in parts if part not in tool_parts)
+    return not tool_parts or any(len(part) >= _MIN_KNOWN_NAME_LENGTH for part in parts if part not in tool_parts)
 
 
 def _is_tool_part(part: str) -> bool:
@@ -123,7 +123,7 @@ def _is_tool_word(word: str) -> bool:
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
-def identities(text: str, harmless: frozenset[str]) -> Iterator[Span]:
+def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
     """Yield the positions of words in a tool's output that look like an identity and are not harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -131,15 +131,15 @@ def identities(text: str, harmless: frozenset[str]) -> Iterator[Span]:
             continue
         if token in harmless:
             continue
-        for start, end in _odd_parts(token):
+        for start, end in _identity_parts(token):
             yield match.start() + start, match.start() + end
 
 
-def _odd_parts(token: str) -> Iterator[Span]:
+def _identity_parts(token: str) -> Iterator[Span]:
     if _HOST.match(token) or _is_domain(token):
         labels = (match for match in _LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
         yield from (match.span() for match in labels if not _is_harmless_label(match[0], token))
-    elif "-" in token and _is_coded(token):
+    elif "-" in token and _is_generated_name(token):
         yield 0, len(token)
     else:
         yield from (match.span() for match in _NAME.finditer(token) if looks_like_identity(match[0]))
@@ -152,10 +152,10 @@ def _is_harmless_label(label: str, token: str) -> bool:
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
 
 
-def _is_coded(token: str) -> bool:
+def _is_generated_name(token: str) -> bool:
     """Return whether a name with dashes has numbers and an unknown word, such as `train-llm-7d9f8`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
-    return any(sign.isdigit() for sign in token) and any(word.lower() not in KNOWN for word in words)
+    return any(sign.isdigit() for sign in token) and any(word.lower() not in HARMLESS_WORDS for word in words)
 
 
 def _is_domain(token: str) -> bool:
@@ -177,4 +177,4 @@ def looks_like_identity(word: str) -> bool:
         return True
     if len(parts) > _MAX_PARTS:
         return len(word) >= _MIN_SERIAL or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL - 1)
-    return len(parts) == _MAX_PARTS and len(word) > _MAX_MODEL_LENGTH and max(map(len, parts)) < _MIN_NAME
+    return len(parts) == _MAX_PARTS and len(word) > _MAX_MODEL_LENGTH and max(map(len, parts)) < _MIN_PART_LENGTH

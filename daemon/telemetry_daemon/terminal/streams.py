@@ -16,7 +16,7 @@ _MAX_NAMES_LENGTH = 60
 _USUAL_COLUMNS = 80
 
 
-def prepare() -> None:
+def prepare_streams() -> None:
     """Reopen closed streams, and let standard output replace characters that its encoding does not support."""
     for name, descriptor, flags, mode in _STREAMS:
         if getattr(sys, name) is None:
@@ -46,7 +46,7 @@ def say(text: str, program: str = "telemetry") -> None:
     sys.stderr.write(f"{program}: {clean(text)}\n")
 
 
-def columns() -> int:
+def terminal_width() -> int:
     """Return the width from $COLUMNS or of the terminal, by default 80. Importing shutil for this would take 5 ms."""
     variable = os.environ.get("COLUMNS", "")
     if variable.isascii() and variable.isdecimal() and int(variable) > 0:

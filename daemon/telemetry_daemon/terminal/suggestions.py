@@ -12,7 +12,7 @@ _MIN_BEGINNING = 3
 _MAX_NAMES = 20
 
 
-def nearest(name: str, names: Iterable[str]) -> list[str]:
+def similar_names(name: str, names: Iterable[str]) -> list[str]:
     """Return up to two similar names. If `name` is another tool of a vendor, return the source with the same readings."""
     valid, tool = frozenset(names), name.lower().replace("_", "-")
     sources = [
@@ -23,7 +23,7 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
     return similar or longer[:2]
 
 
-def near_beginnings(name: str, keys: Iterable[str]) -> list[str]:
+def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
     """Return the pattern `BEGINNING*` if the name is similar to the beginning of a word in these keys."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _similar(name, beginnings, 1)]
@@ -42,9 +42,9 @@ def did_you_mean(names: Iterable[str]) -> str:
     return f"; did you mean {question}?" if question else ""
 
 
-def nearest_or_all(name: str, names: Iterable[str]) -> str:
+def did_you_mean_or_all(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean X?` with similar names. If none is similar, list all names, unless there are too many."""
     ordered = sorted(set(names))
     if len(ordered) > _MAX_NAMES or not ordered:
-        return did_you_mean(nearest(name, ordered))
-    return did_you_mean(nearest(name, ordered)) or f"; known: {', '.join(ordered)}"
+        return did_you_mean(similar_names(name, ordered))
+    return did_you_mean(similar_names(name, ordered)) or f"; known: {', '.join(ordered)}"

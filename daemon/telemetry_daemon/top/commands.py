@@ -18,7 +18,7 @@ _START_TOLERANCE_SECONDS = 2.0
 _UTIME, _STIME, _START = 12, 13, 20
 
 
-class Processes:
+class ProcessReader:
     """Reads processes. The CPU usage is an average since the previous read or, in the first read, since the process began."""
 
     def __init__(self, proc: str = "/proc") -> None:
@@ -55,7 +55,7 @@ class Processes:
 class FeedWithProcesses(Feed):
     """Adds command lines and CPU usage to a feed of this node, for processes whose start time is reported."""
 
-    def __init__(self, feed: Feed, processes: Processes) -> None:
+    def __init__(self, feed: Feed, processes: ProcessReader) -> None:
         self.title = feed.title
         self._feed = feed
         self._processes = processes

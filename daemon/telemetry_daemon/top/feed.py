@@ -57,7 +57,7 @@ class Feed(Protocol):
         ...
 
 
-class Latest:
+class LatestState:
     """The newest state of a node, written by reading threads and read by the screen."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
@@ -67,7 +67,7 @@ class Latest:
         self._received_at: float | None = None
         self._requested_at: float | None = None
 
-    def put(self, snapshot: Snapshot) -> None:
+    def put_snapshot(self, snapshot: Snapshot) -> None:
         """Store a new snapshot."""
         with self._lock:
             self._received_at = self._clock()
@@ -78,14 +78,14 @@ class Latest:
         with self._lock:
             self._state = replace(self._state, past=past)
 
-    def fail(self, trouble: str) -> None:
+    def put_trouble(self, trouble: str) -> None:
         """Store why reading failed. The last snapshot is kept."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
     @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Show a problem of the node if the request in this `with` block takes long."""
+    def showing_delay(self) -> Iterator[None]:
+        """Show that the node does not answer if the request in this `with` block takes long."""
         self._requested_at = self._clock()
         try:
             yield

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, read_as, to_history, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import MAX_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
+from telemetry_daemon.top.feed import MAX_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, LatestState
 from telemetry_exporters.documents.stream_json import ReadingsJson, StateJson
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
@@ -38,7 +38,7 @@ class Follower(Feed):
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
-        self.latest = Latest(name, time.monotonic)
+        self.latest = LatestState(name, time.monotonic)
         self._address = address
         self._credentials = credentials
         self._is_over = False
@@ -76,7 +76,7 @@ class Follower(Feed):
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
                 self._snapshot = _with_device_from(self._snapshot, self._complete, self._visible_id(self._snapshot))
-                self.latest.put(self._snapshot)
+                self.latest.put_snapshot(self._snapshot)
 
     def close(self) -> None:
         """Stop without waiting for the threads, which end with the process."""
@@ -119,7 +119,7 @@ class Follower(Feed):
                 if self._focus.view is View.CARD:  # this card is requested each second with all sensors
                     newest = _with_device_from(newest, before, self._visible_id(before))
                 self._snapshot = newest
-                self.latest.put(newest)
+                self.latest.put_snapshot(newest)
         self._wake()
 
     def _poll(self) -> None:
@@ -138,10 +138,10 @@ class Follower(Feed):
             yield
         except NodeError as error:
             self._fetched = NEVER  # so that the next request is for a complete snapshot
-            self.latest.fail(str(error))
+            self.latest.put_trouble(str(error))
             self._wake()
         except DocumentError as error:
-            self.latest.fail(f"{NOT_UNDERSTOOD}: {error}")
+            self.latest.put_trouble(f"{NOT_UNDERSTOOD}: {error}")
             self._wake()
 
     def _request_due(self, client: Client) -> None:
@@ -154,7 +154,7 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
-            with self.latest.waiting():  # the screen shows within two seconds if the daemon hangs
+            with self.latest.showing_delay():  # the screen shows within two seconds if the daemon hangs
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
@@ -181,25 +181,25 @@ class Follower(Feed):
         past = self._past
         since = "" if past is None else f"?since={past.start + past.slots * past.slot_seconds:.3f}"
         try:
-            with self.latest.waiting():
+            with self.latest.showing_delay():
                 answer = client.get(f"{HISTORY}{since}")
         except NodeError as error:
             self._has_past = error.status != _NOT_FOUND  # an older daemon has no history
             if self._has_past:
                 raise
             return
-        self._past = joined(past, to_history(parse_document(answer.body)))
+        self._past = join_histories(past, to_history(parse_document(answer.body)))
         self.latest.put_past(self._past)
 
     def _snapshot_at(self, client: Client, target: str) -> Snapshot:
-        with self.latest.waiting():
+        with self.latest.showing_delay():
             answer = client.get(target)
         return to_snapshot(parse_document(answer.body))
 
     def _set_snapshot(self, snapshot: Snapshot) -> None:
         with self._lock:
             self._snapshot = self._complete = snapshot
-            self.latest.put(snapshot)
+            self.latest.put_snapshot(snapshot)
         self._wake()
 
 
@@ -229,7 +229,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with the numbers of a stream row, which has only the highest one of a metric's sensors."""
+    """Return the device with the numbers of a stream row. For a metric with several sensors, it has only the highest."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
@@ -245,7 +245,7 @@ def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: 
 _NOT_REPORTED = "not reported"
 
 
-def joined(before: Past | None, after: Past) -> Past:
+def join_histories(before: Past | None, after: Past) -> Past:
     """Join two histories, and keep the newest SLOTS slots. If there is a gap between them, return only the later one."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
@@ -256,7 +256,7 @@ def joined(before: Past | None, after: Past) -> Past:
     first_of_after = max(0, first_kept - offset)
     ids = dict.fromkeys((*after.devices, *before.devices))
     devices = {
-        key: _joined_device(_part(before, key, first_kept, offset), _part(after, key, first_of_after, after.slots))
+        key: _join_device(_slice(before, key, first_kept, offset), _slice(after, key, first_of_after, after.slots))
         for key in ids
     }
     events = [event for event in before.events if event not in after.events]
@@ -269,16 +269,16 @@ def joined(before: Past | None, after: Past) -> Past:
     )
 
 
-_Part = tuple[int, Mapping[str, Series]]
+_Slice = tuple[int, Mapping[str, Series]]
 
 
-def _part(past: Past, device: str, first: int, end: int) -> _Part:
-    """Return how many slots there are from `first` to before `end`, and the device's series in them."""
+def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
+    """Return the number of slots from `first` up to but not including `end`, and the device's series in these slots."""
     series = past.devices.get(device, {})
-    return max(0, end - first), {key: _sliced(all_slots, first, max(first, end)) for key, all_slots in series.items()}
+    return max(0, end - first), {key: _series_slice(slots, first, max(first, end)) for key, slots in series.items()}
 
 
-def _sliced(series: Series, first: int, end: int) -> Series:
+def _series_slice(series: Series, first: int, end: int) -> Series:
     gaps = (
         Gap(max(gap.first, first) - first, min(gap.first + gap.slots, end) - max(gap.first, first), gap.reason)
         for gap in series.gaps
@@ -286,13 +286,12 @@ def _sliced(series: Series, first: int, end: int) -> Series:
     return Series(series.last[first:end], series.highest[first:end], tuple(gap for gap in gaps if gap.slots > 0))
 
 
-def _joined_device(*parts: _Part) -> Mapping[str, Series]:
-    """Return the series of each metric, joined from the parts."""
+def _join_device(*parts: _Slice) -> Mapping[str, Series]:
     present = {metric for _, series in parts for metric in series}
-    return {key: _concatenated([(slots, series.get(key)) for slots, series in parts]) for key in KEPT if key in present}
+    return {key: _concatenate([(slots, series.get(key)) for slots, series in parts]) for key in KEPT if key in present}
 
 
-def _concatenated(parts: Sequence[tuple[int, Series | None]]) -> Series:
+def _concatenate(parts: Sequence[tuple[int, Series | None]]) -> Series:
     last, highest, gaps = array("f"), array("f"), list[Gap]()
     for slots, series in parts:
         begin = len(last)
@@ -300,11 +299,10 @@ def _concatenated(parts: Sequence[tuple[int, Series | None]]) -> Series:
         highest += series.highest if series is not None else array("f", [math.nan]) * slots
         part_gaps = series.gaps if series is not None else (Gap(0, slots, _NOT_REPORTED),) if slots else ()
         gaps += [replace(gap, first=gap.first + begin) for gap in part_gaps]
-    return Series(last, highest, tuple(_merged(gaps)))
+    return Series(last, highest, tuple(_merge_adjacent(gaps)))
 
 
-def _merged(gaps: Sequence[Gap]) -> Iterator[Gap]:
-    """Yield the gaps, and merge adjacent ones with the same reason."""
+def _merge_adjacent(gaps: Sequence[Gap]) -> Iterator[Gap]:
     open_gap: Gap | None = None
     for gap in gaps:
         if open_gap is not None and (open_gap.first + open_gap.slots, open_gap.reason) == (gap.first, gap.reason):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from telemetry_daemon.remote.foreign_documents import DocumentError, parse_document, to_snapshot
 from telemetry_daemon.remote.http_client import Address, Client, Credentials, NodeError
-from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, Latest
+from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Feed, Focus, LatestState
 from telemetry_daemon.top.follow import SNAPSHOT, Follower
 from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
@@ -23,25 +23,25 @@ REQUESTS_PER_SECOND = 32.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _ScheduledRequest:
     due: float
     name: str
     was_silent: bool = False
 
 
-class ManyNodes(Feed):
-    """Requests the snapshot of each node periodically, and follows the node that the screen shows."""
+class ManyNodesFeed(Feed):
+    """Requests the snapshot of each node periodically, and follows the stream of the node that the screen shows."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
         self.title = "polled over the network"
         self._addresses = {address.name: address for address in addresses}
         self._credentials = credentials
-        self._latest = {name: Latest(name, time.monotonic) for name in self._addresses}
+        self._latest = {name: LatestState(name, time.monotonic) for name in self._addresses}
         self._clients = {
             name: Client(address, credentials, PATIENCE_SECONDS) for name, address in self._addresses.items()
         }
         self._interval = max(INTERVAL_SECONDS, len(addresses) / REQUESTS_PER_SECOND)
-        self._turns = [_Turn(time.monotonic(), name) for name in self._addresses]
+        self._schedule = [_ScheduledRequest(time.monotonic(), name) for name in self._addresses]
         self._changed = threading.Condition()
         self._silent_requests = 0
         self._followed: Follower | None = None
@@ -84,25 +84,25 @@ class ManyNodes(Feed):
             self._followed.close()
 
     def _run(self) -> None:
-        while (turn := self._next_turn()) is not None:
-            is_silent = not self._request(turn.name)
+        while (request := self._next_request()) is not None:
+            is_silent = not self._request(request.name)
             self._wake()
             pause = max(self._interval, _SILENT_NODE_SECONDS) if is_silent else self._interval
             with self._changed:
-                self._silent_requests -= turn.was_silent
-                self._turns.append(_Turn(time.monotonic() + pause, turn.name, is_silent))
+                self._silent_requests -= request.was_silent
+                self._schedule.append(_ScheduledRequest(time.monotonic() + pause, request.name, is_silent))
                 self._changed.notify()
 
-    def _next_turn(self) -> _Turn | None:
+    def _next_request(self) -> _ScheduledRequest | None:
         """Wait until a request to a node is due and return it. Return None if the feed is closed."""
         with self._changed:
             while not self._is_over:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS
-                candidates = [turn for turn in self._turns if may_wait or not turn.was_silent]
-                first = min(candidates, key=lambda turn: turn.due, default=None)
+                candidates = [request for request in self._schedule if may_wait or not request.was_silent]
+                first = min(candidates, key=lambda request: request.due, default=None)
                 wait_seconds = None if first is None else first.due - time.monotonic()
                 if first is not None and wait_seconds is not None and wait_seconds <= 0:
-                    self._turns.remove(first)
+                    self._schedule.remove(first)
                     self._silent_requests += first.was_silent
                     return first
                 self._changed.wait(wait_seconds)
@@ -112,13 +112,13 @@ class ManyNodes(Feed):
         """Request the node's snapshot. Return whether the node answered."""
         latest = self._latest[name]
         try:
-            with latest.waiting():
+            with latest.showing_delay():
                 answer = self._clients[name].get(SNAPSHOT)
-            latest.put(to_snapshot(parse_document(answer.body)))
+            latest.put_snapshot(to_snapshot(parse_document(answer.body)))
         except NodeError as error:
-            latest.fail(str(error))
+            latest.put_trouble(str(error))
         except DocumentError as error:
-            latest.fail(f"{NOT_UNDERSTOOD}: {error}")
+            latest.put_trouble(f"{NOT_UNDERSTOOD}: {error}")
         else:
             return True
         return False

@@ -222,7 +222,6 @@ def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
-    """Return whether the locale of the terminal is UTF-8."""
     # In the locale C, Python itself enables UTF-8 (PEP 538), although the terminal may not support it.
     is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"

@@ -52,28 +52,28 @@ class TokenBucket:
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
         self._burst = float(burst)
-        self._spent = 0.0
+        self._missing_tokens = 0.0
         self._counted_at = 0.0
 
-    def spent(self, now: float) -> float:
+    def missing_tokens(self, now: float) -> float:
         """Return the number of missing tokens."""
-        self._spent = max(0.0, self._spent - (now - self._counted_at) / self._interval)
+        self._missing_tokens = max(0.0, self._missing_tokens - (now - self._counted_at) / self._interval)
         self._counted_at = now
-        return self._spent
+        return self._missing_tokens
 
     def allow(self, now: float) -> bool:
         """Take a token, and return True. Return False if the bucket has less than one token."""
-        if self.spent(now) > self._burst - 1.0:
+        if self.missing_tokens(now) > self._burst - 1.0:
             return False
         self.take(now)
         return True
 
     def take(self, now: float) -> None:
         """Take a token, or the fraction of a token that is left."""
-        self._spent = min(self._burst, self.spent(now) + 1.0)
+        self._missing_tokens = min(self._burst, self.missing_tokens(now) + 1.0)
 
 
-class Buckets:
+class ClientBuckets:
     """A token bucket per client. Beyond `MAX_CLIENTS`, the least recently used bucket is dropped."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
@@ -95,13 +95,13 @@ class RateLimits:
 
     def __init__(self) -> None:
         self._settings = (0.0, 0)
-        self._buckets: Buckets | None = None
+        self._buckets: ClientBuckets | None = None
 
     def configure(self, interval_seconds: float, burst: int) -> None:
         """Set the limits. An interval of 0 means no limit. If the limits are unchanged, the counts remain."""
         if (interval_seconds, burst) != self._settings:
             self._settings = interval_seconds, burst
-            self._buckets = Buckets(interval_seconds, burst) if interval_seconds else None
+            self._buckets = ClientBuckets(interval_seconds, burst) if interval_seconds else None
 
     def allow(self, client: Hashable, now: float) -> bool:
         """Count a request, and return whether it is within the limit."""

@@ -24,7 +24,7 @@ class Request:
     client: str = ""
 
 
-class Pieces(Protocol):
+class BodyPieces(Protocol):
     """The later part of a body, which is produced while it is sent."""
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class Response:
     body: tuple[bytes, ...]
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
-    pieces: Pieces | None = None
+    pieces: BodyPieces | None = None
 
     @property
     def phrase(self) -> str:
@@ -96,6 +96,6 @@ class Channel:
         """Convert bytes of a response for the socket."""
         return data
 
-    def farewell(self) -> bytes:
+    def closing_bytes(self) -> bytes:
         """Return the last bytes to send before the connection is closed."""
         return b""

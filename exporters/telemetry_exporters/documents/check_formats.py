@@ -82,7 +82,7 @@ def nagios(checkup: Checkup) -> str:
 
 
 def nhc(checkup: Checkup) -> str:
-    """Return a line with the status of each check, as Node Health Check logs it."""
+    """Return one line for each check with its status, as Node Health Check logs it."""
     return "".join(f"{_one_line(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 

@@ -1,4 +1,4 @@
-"""Finds conditions in a device's readings. Each `Evidence` returns the words of a condition, or an empty list without it."""
+"""Finds conditions in a device's readings. Each `Evidence` returns the words of a condition, or none if it does not apply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temp
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# By metric: the labels with the positions of their values.
+# Maps a metric to its labels, and each label to the position of its value.
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 
@@ -182,7 +182,7 @@ def lasting_events(view: DeviceView) -> list[str]:
 
 
 def late_events(view: DeviceView) -> list[str]:
-    """Return the codes of all other open Xids and of a GPU that NVML lost, while their alert fires."""
+    """Return the codes of other open Xids and of a GPU that NVML lost, while the alert for them fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))

@@ -37,7 +37,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem with devices or a source, with its remedy. `age` is that of the last reading of unread devices."""
+    """A problem with devices or a source, with its remedy. For unread devices, `age` is the age of their last reading."""
 
     what: str
     why: str
@@ -153,7 +153,7 @@ def source_condition(source: SourceStatus) -> Finding:
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Return the number of devices by model, without partitions: `8 × H100, 2 × MTT S4000 unread`."""
+    """Return the number of cards by model, `unread` without current readings: `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -233,7 +233,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the whole devices that were not read because their sources fail, grouped by age."""
+    """Yield the troubles of cards (not partitions) whose sources fail: one for each age of the last reading."""
     by_age: dict[str, list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
@@ -246,7 +246,7 @@ def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
 
 
 def _names(devices: list[MergedDevice]) -> str:
-    """Return one device with model and id, or several devices only with their labels."""
+    """Return the name of a single device with model and id, or the labels of several devices."""
     if len(devices) > 1:
         return device_list(devices)
     (device,) = devices

@@ -30,7 +30,7 @@ class SampleColumns:
 
 @dataclass(frozen=True, slots=True)
 class _CachedSource:
-    """The samples of a source, with the state that they show."""
+    """The cached samples of a source, and the state for which they are valid."""
 
     status: SourceStatus
     polls_up: tuple[bool, ...]
@@ -70,7 +70,7 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _has_state(source: SourceStatus) -> bool:
-    """Return whether the state of a source is known: it was polled, or it is in a state in which it is never polled."""
+    """Return whether the source was polled, or is in a state in which sources are never polled."""
     return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
 
 

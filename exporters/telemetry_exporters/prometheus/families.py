@@ -20,7 +20,7 @@ _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# By `up`: the values of `info` and `up`, or of `unread`, which precede a device's readings.
+# Maps a device's `up` to the values that precede its readings: those of `info` and `up`, or that of `unread`.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -37,7 +37,7 @@ NO_OWNERS = OwnerSeries()
 
 @dataclass(frozen=True, slots=True)
 class SeriesNames:
-    """The parts of a snapshot that determine its series: devices, the keys of all readings, names of daemon samples."""
+    """The parts of a snapshot that determine its series: devices, keys of readings, and names of the daemon's samples."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
@@ -133,7 +133,7 @@ def first_positions(shown: Snapshot, names: SeriesNames) -> tuple[list[int], int
 
 
 def presence_count(device: MergedDevice) -> int:
-    """Return the number of values before the device's readings: 2 for info and up, 1 for unread."""
+    """Return the number of values that precede the device's readings: 2 (info and up) or 1 (unread)."""
     return len(_PRESENCE[device.up])
 
 

@@ -89,7 +89,7 @@ class PageTemplate:
         self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEAD_WRITERS.items()}
 
     def _with_heads(self, families: Iterable[Family], head: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
-        """Yield the first line of each family with the family's head, after its position in the pieces."""
+        """Yield (position, text) for the first line of each family. The text is the line preceded by the family's head."""
         position = 0
         for family in families:
             yield position, f"\n{head(family.metric)}{self._pieces[position][1:]}"
@@ -121,7 +121,6 @@ class PageTemplate:
 
 
 def _picker(positions: Sequence[int]) -> Callable[[tuple[Value, ...]], tuple[Any, ...]]:
-    """Return a function that returns the values at these positions."""
     # itemgetter returns a tuple only for two positions or more.
     return itemgetter(*positions) if len(positions) > 1 else partial(_pick_few, positions)
 
@@ -131,7 +130,6 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 
 
 def _are_finite(values: tuple[Any, ...]) -> bool:
-    """Return whether all values are finite numbers."""
     try:
         # A finite sum proves it. But the sum of finite numbers can be infinite, too.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))

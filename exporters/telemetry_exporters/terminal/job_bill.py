@@ -24,7 +24,7 @@ _GROUPING_KEY = {"left_out": True}
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# By grouping: the names of its columns, and a function that returns their texts for a record.
+# Maps a grouping to its column names and to a function that returns their values for a record.
 GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),
@@ -85,7 +85,7 @@ class JobsJson:
 
 @dataclass(slots=True)
 class GroupSums:
-    """The sums of a group. `names` are the texts of the grouping's columns."""
+    """The sums of a group. `names` are the values of the grouping's columns."""
 
     names: tuple[str, ...]
     owners: set[tuple[str, str]] = field(default_factory=set)

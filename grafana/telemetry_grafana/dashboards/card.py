@@ -220,7 +220,7 @@ CARD = Page(
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
                 "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. Values that "
                 "the card does not report are not shown.",
-                Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
+                Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),
                 Figure(
@@ -233,7 +233,7 @@ CARD = Page(
                 Figure("Clock", 'max(accelerator_clock_hertz{$cards,domain=~"graphics|sm"})', "hertz"),
                 Figure("Processes", "max(accelerator_processes{$cards})"),
                 shared.ENERGY,
-                Figure("Links down", "sum(accelerator_link_up{$cards} == bool 0)", steps=shared.BAD),
+                Figure("Links down", "sum(accelerator_link_up{$cards} == bool 0)", steps=shared.RED_IF_ANY),
             ).with_size(width=21, height=4),
             card_table(
                 "Identity",

@@ -18,13 +18,13 @@ from telemetry_grafana.dashboards.panels import (
 )
 from telemetry_grafana.dashboards.query import by_card, by_model, query, top_nodes, with_node_label
 
-_NODE = "cluster, job, instance, vendor"
+_NODE_LABELS = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
-_OF_LIMIT = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
+_POWER_SHARE = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
 _MAX_WITHOUT_LIMIT = 10
 _BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
 # A small share of memory is used by the driver itself.
-_HELD = (
+_HELD_MEMORY = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
     f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
 )
@@ -67,7 +67,7 @@ FLEET = Page(
                 "The temperature of a card is its hottest sensor other than memory and board.",
                 "celsius",
                 "topk(10, accelerator:temperature_celsius{$cards})",
-                shared.HOT,
+                shared.HEAT_STEPS,
             ),
             ranking(
                 "Most throttled",
@@ -81,8 +81,8 @@ FLEET = Page(
                 "Idle with memory held",
                 "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
                 "bytes",
-                f"topk(10, {_HELD}) or label_replace("
-                f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
+                f"topk(10, {_HELD_MEMORY}) or label_replace("
+                f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD_MEMORY}),"
                 ' "instance", "none", "", "")',
                 rising(1),
             ),
@@ -112,10 +112,10 @@ FLEET = Page(
                 "Power drawn as a share of the limits: the nodes that came closest. n/a: nodes whose cards report "
                 "no limit; those with the highest power are shown.",
                 "percentunit",
-                top_nodes(_OF_LIMIT),
+                top_nodes(_POWER_SHARE),
                 query(
                     with_node_label(
-                        f"0 / 0 * topk({_MAX_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
+                        f"0 / 0 * topk({_MAX_WITHOUT_LIMIT}, {_NODE_POWER} @ end() unless on ({_NODE_LABELS}) {_POWER_SHARE} @ end())"
                     ),
                     "{{node}}: no limit reported",
                 ),
@@ -153,7 +153,7 @@ FLEET = Page(
                 "short",
                 query(f"count({_BUSY} >= {_IDLE})", "at work"),
                 query(f"count({_BUSY} < {_IDLE})", "idle"),
-                query(f"count({_HELD})", "idle with memory held"),
+                query(f"count({_HELD_MEMORY})", "idle with memory held"),
             ),
             lines(
                 "Utilization, memory, power",

@@ -10,7 +10,7 @@ from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
 
-_CARD = f"on ({CARD})"
+_ON_CARD = f"on ({CARD})"
 # The share of a card that belongs to an owner. The shares of a card add up to 1.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
@@ -19,19 +19,19 @@ _POWER = "accelerator_power_watts{$cards}"
 _ALL_ENERGY = "accelerator_energy_estimated_joules_total{$cards}"
 _ENERGY = "accelerator_allocation_energy_joules_total{$cards}"
 _SECONDS = "accelerator_allocation_seconds_total{$cards}"
-_BUSY = "accelerator_allocation_busy_seconds_total{$cards}"
+_BUSY_SECONDS = "accelerator_allocation_busy_seconds_total{$cards}"
 _MEMORY = "accelerator_allocation_memory_used_bytes{$cards}"
-_LOW = 7
-_OF_CARD = ("instance", "vendor", "device", "owner", "user")
-_GROUP = "user, pod_namespace, account"
-_OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
-_JOB = "job_id, user"
+_LOW_HEIGHT = 7
+_CARD_LABELS = ("instance", "vendor", "device", "owner", "user")
+_GROUP_LABELS = "user, pod_namespace, account"
+_ALLOCATION = "max without (basis) (accelerator_allocation_ratio{$cards})"
+_JOB_LABELS = "job_id, user"
 _JOB_OF_STEPS = "cluster, job_id"
-_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
+_JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
 def _times_share(metric: str) -> str:
-    return f"{_SHARE} * {_CARD} group_left () {metric}{{$cards}}"
+    return f"{_SHARE} * {_ON_CARD} group_left () {metric}{{$cards}}"
 
 
 def _increase(counter: str, labels: str) -> str:
@@ -46,11 +46,11 @@ def _if_complete(text: str, labels: str, over: str = "") -> str:
 
 def _mean_utilization(labels: str) -> str:
     """Return the mean utilization of each group's cards, weighted by the owners' shares of the cards."""
-    shares = f"{_SHARE} and {_CARD} accelerator_utilization_ratio"
+    shares = f"{_SHARE} and {_ON_CARD} accelerator_utilization_ratio"
     return f"sum by ({labels}) ({_times_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
 
-_NOW = card_table(
+_CURRENT_OWNERS = card_table(
     "Who has cards",
     "Every owner with its current cards. Shared cards count by their shares. n/a: not reported.",
     _OWNER,
@@ -74,7 +74,7 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
         labels,
         (
             Column("card hours", f"{_increase(_SECONDS, by)} / 3600", "suffix: h", decimals=1),
-            Column("busy", f"{_increase(_BUSY, by)} / {_increase(_SECONDS, by)}", "percentunit"),
+            Column("busy", f"{_increase(_BUSY_SECONDS, by)} / {_increase(_SECONDS, by)}", "percentunit"),
             Column("energy", f"{_increase(_ENERGY, by)} / 3600", "watth"),
             Column(
                 "peak mem",
@@ -83,7 +83,7 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
             ),
         ),
         sort=("-card hours",),
-    ).with_size(12, _LOW)
+    ).with_size(12, _LOW_HEIGHT)
 
 
 def _owner_series(title: str, subject: str, unit: str, text: str) -> Panel:
@@ -93,7 +93,7 @@ def _owner_series(title: str, subject: str, unit: str, text: str) -> Panel:
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
     """Return a table of half the width. `empty_text` is shown if it has no rows."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
-    return card_table(title, description, labels, columns, sort).with_size(12, _LOW).with_empty_text(empty_text)
+    return card_table(title, description, labels, columns, sort).with_size(12, _LOW_HEIGHT).with_empty_text(empty_text)
 
 
 def _token_table(title: str, subject: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
@@ -106,14 +106,14 @@ def _token_table(title: str, subject: str, labels: Sequence[str], columns: Mappi
         labels,
         [Column(heading, text, units.get(heading, "short"), decimals=2) for heading, text in columns.items()],
         sort=(f"-{headings[-2]}",),
-    ).with_size(8, _LOW)
+    ).with_size(8, _LOW_HEIGHT)
 
 
 def _in_clusters(series: str) -> str:
     return f'{series}{{cluster=~"$$cluster"}}'
 
 
-_OF_MODEL = "cluster, model_name"
+_MODEL_LABELS = "cluster, model_name"
 _TOKENS_OF_JOB = f"sum by ({_JOB_OF_STEPS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 
 JOBS = Page(
@@ -134,7 +134,7 @@ JOBS = Page(
             number(
                 "Free cards",
                 "Cards that are up and unallocated.",
-                f"count((accelerator_up{{$cards}} == 1) unless {_CARD} {PARTITIONS} unless {_CARD} accelerator_allocation_ratio)"
+                f"count((accelerator_up{{$cards}} == 1) unless {_ON_CARD} {PARTITIONS} unless {_ON_CARD} accelerator_allocation_ratio)"
                 " or 0 * count(accelerator_up{$cards})",
             ),
             numbers(
@@ -158,20 +158,20 @@ JOBS = Page(
                     "watth",
                 ),
             ),
-            _NOW,
+            _CURRENT_OWNERS,
         ),
         "Over time": (
             _owner_series(
                 "Allocated cards",
                 "Cards by user, namespace and account; the sum is all allocated cards.",
                 "short",
-                f"sum by ({_GROUP}) ({_SHARE})",
+                f"sum by ({_GROUP_LABELS}) ({_SHARE})",
             ),
             _owner_series(
                 "Power",
                 "Power of the cards of each owner; shared cards count by shares.",
                 "watt",
-                f"sum by ({_GROUP}) ({_times_share('accelerator_power_watts')})",
+                f"sum by ({_GROUP_LABELS}) ({_times_share('accelerator_power_watts')})",
             ),
         ),
         "Use and cost": (
@@ -185,10 +185,10 @@ JOBS = Page(
                 "no card",
                 "Idle owners",
                 "Cards that computed nothing for half an hour, with their owners.",
-                _OF_CARD,
+                _CARD_LABELS,
                 Column(
                     "share",
-                    f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
+                    f"{_ALLOCATION} and {_ON_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
                     "percentunit",
                 ),
             ),
@@ -197,10 +197,10 @@ JOBS = Page(
                 "Slowest card of each job",
                 "Jobs with whole cards: the utilization of their slowest card over five minutes, and the median of their cards.",
                 ("job_id", "user"),
-                Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
-                Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
-                Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
-                Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
+                Column("cards", f"count by ({_JOB_LABELS}) ({_JOB_UTILIZATION})"),
+                Column("nodes", f"count by ({_JOB_LABELS}) (count by ({_JOB_LABELS}, instance) ({_JOB_UTILIZATION}))"),
+                Column("slowest", f"min by ({_JOB_LABELS}) ({_JOB_UTILIZATION})", "percentunit"),
+                Column("median", f"quantile by ({_JOB_LABELS}) (0.5, {_JOB_UTILIZATION})", "percentunit"),
             ),
         ),
     },
@@ -211,8 +211,8 @@ JOBS = Page(
                 "Output tokens that inference servers (vLLM, SGLang, TGI) count in pods with cards, and the energy of a token.",
                 ("model_name",),
                 {
-                    "tokens/s": f"sum by ({_OF_MODEL}) ({_in_clusters(tokens.TOKENS)})",
-                    "power": f"sum by ({_OF_MODEL}) ({_in_clusters(tokens.WATTS)})",
+                    "tokens/s": f"sum by ({_MODEL_LABELS}) ({_in_clusters(tokens.TOKENS)})",
+                    "power": f"sum by ({_MODEL_LABELS}) ({_in_clusters(tokens.WATTS)})",
                     "J/token": _in_clusters(tokens.MODEL_JOULES),
                     "tokens/s/W": _in_clusters(tokens.MODEL_TOKENS_PER_WATT),
                 },
@@ -244,10 +244,10 @@ JOBS = Page(
                 "no card, if processes are reported",
                 "Foreign processes",
                 "Cards on which processes that do not belong to the owner use memory.",
-                _OF_CARD,
+                _CARD_LABELS,
                 Column(
                     "memory",
-                    f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
+                    f"({_ALLOCATION} > bool -1) * {_ON_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
                     "bytes",
                 ),
             ),

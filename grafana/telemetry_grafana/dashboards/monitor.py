@@ -24,28 +24,28 @@ from telemetry_grafana.promql import NODE
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
-_NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
+_ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
 # Encodes a source's state as a number, by which sources are sorted. Sources with nothing to read come last.
-_STATE = " or ".join(
+_STATE_NUMBER = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
-    for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _NOT_THERE.split("|"))
+    for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
 )
 # From 0 (never ok) to 1 (always ok), for sorting. Sources with nothing to read get 2, because they are normal.
-_WELL_OR_NOT_THERE = " + ".join(
+_OK_SHARE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
-    for states in (f"ok|{_NOT_THERE}", _NOT_THERE)
+    for states in (f"ok|{_ABSENT_STATES}", _ABSENT_STATES)
 )
-_KNOWN = (
+_KNOWN_SOURCES = (
     "max by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
 )
-_MISSING = (
-    f"clamp_min({_KNOWN} - on (cluster, job, instance, vendor)"
-    f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
+_MISSING_SOURCES = (
+    f"clamp_min({_KNOWN_SOURCES} - on (cluster, job, instance, vendor)"
+    f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN_SOURCES}), 0)"
 )
 _SOURCE = f"{NODE}, source"
-_OURS = " and on (cluster, job, instance) telemetry_build_info"
+_OF_DAEMONS = " and on (cluster, job, instance) telemetry_build_info"
 _MAX_ROWS = 20
-_POLL = "{{instance}} {{source}} {{poll}}"
+_POLL_LEGEND = "{{instance}} {{source}} {{poll}}"
 
 MONITOR = Page(
     uid="telemetry-monitor",
@@ -62,17 +62,19 @@ MONITOR = Page(
                 "Not understood: output that could not be parsed. Unknown fields: output without a metric. Refused: devices above the "
                 "limit of a source, from a faulty tool or plugin. Plugins: installed, but could not be loaded. "
                 "Configurations: the last reload failed, and the daemon continues with the previous configuration.",
-                Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=shared.BAD),
-                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=shared.WARNING),
-                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=shared.WARNING),
-                Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=shared.BAD),
+                Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=shared.RED_IF_ANY),
+                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=shared.YELLOW_IF_ANY),
+                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=shared.YELLOW_IF_ANY),
+                Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=shared.RED_IF_ANY),
                 Figure(
                     "Plugins",
                     "sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})",
-                    steps=shared.BAD,
+                    steps=shared.RED_IF_ANY,
                 ),
                 Figure(
-                    "Configurations", "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)", steps=shared.BAD
+                    "Configurations",
+                    "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)",
+                    steps=shared.RED_IF_ANY,
                 ),
             ).with_size(width=15, height=4),
         ),
@@ -83,8 +85,7 @@ MONITOR = Page(
                     f"The state of each tool or library: the {_MAX_ROWS} that were not ok for the longest time, then healthy and missing sources.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
-                        f"max without (state) (({_STATE}) and on ({_SOURCE})"
-                        f" bottomk({_MAX_ROWS}, {_WELL_OR_NOT_THERE}))",
+                        f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
                         "{{instance}} {{source}}",
                     ),
                 ).with_size(height=11)
@@ -93,7 +94,7 @@ MONITOR = Page(
                 "Duration of polls",
                 "The slowest polls. A poll that takes longer and longer often precedes a hanging driver.",
                 "s",
-                top_series("telemetry_source_duration_seconds{$nodes}", _POLL, f"{_SOURCE}, poll"),
+                top_series("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE}, poll"),
                 axis=FREE,
             ),
             lines(
@@ -105,7 +106,7 @@ MONITOR = Page(
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
                     " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
                     " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
-                    _POLL,
+                    _POLL_LEGEND,
                 ),
                 axis=FREE,
             ),
@@ -145,20 +146,20 @@ MONITOR = Page(
                 "CPU of the daemon",
                 "Share of a core, without its children: the daemons that take most.",
                 "percentunit",
-                top_rates("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OURS),
+                top_rates("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OF_DAEMONS),
                 axis=FREE,
             ),
             lines(
                 "Memory of the daemon",
                 "Resident memory, without its children: the daemons that take most.",
                 "bytes",
-                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OURS),
+                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OF_DAEMONS),
             ),
             lines(
                 "Duration of scrapes",
                 "As Prometheus measures it: the slowest.",
                 "s",
-                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OURS),
+                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OF_DAEMONS),
                 axis=FREE,
             ),
         ),
@@ -193,7 +194,7 @@ MONITOR = Page(
                         "expected", "sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"
                     ),
                     Column("on the bus", "sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
-                    Column("missing", _MISSING, steps=shared.BAD),
+                    Column("missing", _MISSING_SOURCES, steps=shared.RED_IF_ANY),
                 ),
                 sort=("-missing", "instance"),
             ).with_size(),

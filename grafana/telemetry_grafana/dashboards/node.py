@@ -17,7 +17,7 @@ _MEMORY_CLOCK = 'accelerator_clock_hertz{$cards,domain="memory"}'
 
 
 def _card_sum(key: str) -> str:
-    return f"sum {shared.ROW} (accelerator_{key}{{$cards}})"
+    return f"sum {shared.BY_CARD} (accelerator_{key}{{$cards}})"
 
 
 def _partition_value(metric: str) -> str:
@@ -26,7 +26,7 @@ def _partition_value(metric: str) -> str:
 
 def _by_partition(text: str) -> str:
     """Add the label `card`, the number of the partition's card, to the series of each partition."""
-    return f'label_replace(max {shared.ROW} ({text}), "card", "$$1", "device", "([^:]*):.*")'
+    return f'label_replace(max {shared.BY_CARD} ({text}), "card", "$$1", "device", "([^:]*):.*")'
 
 
 _ERRORS = card_table(
@@ -35,15 +35,17 @@ _ERRORS = card_table(
     "that are down now, events since the daemon started, and how many kinds of events are open; n/a: not reported, or no event.",
     shared.CARD_LABELS,
     (
-        Column("uncorrected", _card_sum("ecc_uncorrected_total"), steps=shared.BAD),
-        Column("corrected", _card_sum("ecc_corrected_total"), steps=shared.WARNING),
-        Column("pages out", _card_sum("retired_pages"), steps=shared.WARNING),
-        Column("rows out", _card_sum("remapped_rows"), steps=shared.WARNING),
+        Column("uncorrected", _card_sum("ecc_uncorrected_total"), steps=shared.RED_IF_ANY),
+        Column("corrected", _card_sum("ecc_corrected_total"), steps=shared.YELLOW_IF_ANY),
+        Column("pages out", _card_sum("retired_pages"), steps=shared.YELLOW_IF_ANY),
+        Column("rows out", _card_sum("remapped_rows"), steps=shared.YELLOW_IF_ANY),
         Column("replays", shared.current_value("accelerator_pcie_replays_total")),
-        Column("link errors", _card_sum("link_crc_errors_total"), steps=shared.WARNING),
-        Column("links down", f"sum {shared.ROW} (accelerator_link_up{{$cards}} == bool 0)", steps=shared.BAD),
-        Column("events", _card_sum("events_total"), steps=shared.WARNING),
-        Column("open", _card_sum("event_open"), steps=shared.WARNING),
+        Column("link errors", _card_sum("link_crc_errors_total"), steps=shared.YELLOW_IF_ANY),
+        Column(
+            "links down", f"sum {shared.BY_CARD} (accelerator_link_up{{$cards}} == bool 0)", steps=shared.RED_IF_ANY
+        ),
+        Column("events", _card_sum("events_total"), steps=shared.YELLOW_IF_ANY),
+        Column("open", _card_sum("event_open"), steps=shared.YELLOW_IF_ANY),
     ),
     sort=("-uncorrected", "-events", "instance", "device"),
 )
@@ -78,7 +80,7 @@ NODE = Page(
                 "Heat, power, host",
                 f"{shared.THROTTLED_TEXT} Energy: of the cards in the time shown. Host: the busiest and the last started of the chosen nodes.",
                 shared.THROTTLED,
-                Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HOT),
+                Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 shared.POWER,
                 shared.ENERGY,
                 Figure("Host CPU", "max(telemetry_host_cpu_utilization_ratio{$nodes})", "percentunit"),

@@ -286,13 +286,11 @@ def _overrides(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
 
 
 def _value_mapping(words: Words) -> dashboard.ValueMapping:
-    """Return a mapping of values to their texts and colours."""
     results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
     return dashboard.ValueMap(options=results)
 
 
 def _missing_mapping(color: str = _PLAIN) -> dashboard.ValueMapping:
-    """Return a mapping of missing numbers to a text."""
     result = dashboard.ValueMappingResult(_NOT_REPORTED, color)
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)

@@ -32,7 +32,7 @@ _CARD_KEY, _NODE_KEY = f"{NODE}, vendor, device", f"{NODE}, vendor"
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
 # Matches VENDOR MODEL if the model's name already begins with the vendor's. The group is the model's name.
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
-_MATCHED = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
+_GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
 _MAX_SERIES = 8
 # A card in a ranking. Grafana cuts long names at the end, so the node comes last. Grafana counts characters and ignores their
@@ -56,7 +56,7 @@ def query(text: str, legend: str = "", form: Form = "range") -> Query:
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return an expression for series with the label `name`, the name of a card or node, with the vendor on mixed nodes."""
+    """Return an expression that adds the label `name`: the name of a card or node, which includes the vendor on mixed nodes."""
     # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
@@ -85,7 +85,7 @@ def by_model(text: str, suffix: str = "") -> Query:
     """Return a query for a series of each model. The legend is vendor and model, without repeating the vendor's name."""
     with_name = f'label_join({text}, "name", " ", "vendor", "model")'
     return query(
-        f'label_replace({with_name}, "name", "{_MATCHED}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
+        f'label_replace({with_name}, "name", "{_GROUPS}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
     )
 
 
@@ -95,13 +95,13 @@ def by_card(text: str) -> Query:
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (text, legend). Card numbers precede the legend. One more query shows "n/a" where it applies."""
+    """Return a query for each (text, legend), with the card number in the legend, and a query for models without the series."""
     queries = [query(text, f"{{{{device}}}} {legend}".rstrip()) for text, legend in series]
     return (*queries, not_reported(*_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (text, legend). Card names precede the legend. One more query shows "n/a" where it applies."""
+    """Return a query for each (text, legend), with the card name in the legend, and a query for models without the series."""
     return (*(node_query(text, legend) for text, legend in series), not_reported(*_selectors(series)))
 
 

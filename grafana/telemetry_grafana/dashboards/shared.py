@@ -18,11 +18,11 @@ from telemetry_grafana.dashboards.panels import (
 )
 from telemetry_grafana.promql import CARD, DEVICE, NODE, PARTITIONS
 
-ROW = f"by ({DEVICE})"
+BY_CARD = f"by ({DEVICE})"
 CARD_LABELS = ("instance", "vendor", "device", "model")
-HOT: Steps = rising(80, 95)
+HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
-_NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
+_HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # Whether the clocks are throttled. Throttling by heat or the power brake is a problem, by the power limit it is not.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
@@ -57,10 +57,10 @@ _FAILING = " or ".join(
     )
 )
 STATE = (
-    f"max {ROW} (accelerator_up{{$cards}} == 0) or 0.25 * group {ROW} ({_FAILING})"
-    f" or 0.5 * group {ROW} (accelerator:temperature_margin_celsius{{$cards}} < 0)"
-    f" or 0.75 * group {ROW} (accelerator_throttled{{$cards,{THROTTLING}}} == 1)"
-    f" or max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
+    f"max {BY_CARD} (accelerator_up{{$cards}} == 0) or 0.25 * group {BY_CARD} ({_FAILING})"
+    f" or 0.5 * group {BY_CARD} (accelerator:temperature_margin_celsius{{$cards}} < 0)"
+    f" or 0.75 * group {BY_CARD} (accelerator_throttled{{$cards,{THROTTLING}}} == 1)"
+    f" or max {BY_CARD} (accelerator_up{{$cards}}) or (max {BY_CARD} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
     f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_REMOVED_PARTITIONS})"
 )
 
@@ -71,8 +71,8 @@ def throttle_state(condition: str = "") -> str:
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
 
-BAD = ((None, GREEN), (1, RED))
-WARNING = rising(1)
+RED_IF_ANY = ((None, GREEN), (1, RED))
+YELLOW_IF_ANY = rising(1)
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 
 
@@ -87,14 +87,14 @@ LOST = number(
     "Lost",
     "Cards that a working source does not list any more; their partitions do not count.",
     f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
-    steps=BAD,
+    steps=RED_IF_ANY,
 )
 FAILING = number(
     "Failing",
     "Cards with uncorrected memory errors, memory that needs to be replaced, a bad health state, or a driver that "
     "asks for a reset.",
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
-    steps=BAD,
+    steps=RED_IF_ANY,
 )
 # Some vendors do not report these numbers. The panel that they share leaves out missing numbers.
 THROTTLED = Figure(
@@ -103,7 +103,7 @@ THROTTLED = Figure(
         f"max by ({CARD}) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
         f"accelerator_throttled{{$cards,{THROTTLING}}}",
     ),
-    steps=WARNING,
+    steps=YELLOW_IF_ANY,
 )
 THROTTLED_TEXT = (
     "Throttled: cards whose clocks are reduced by heat or by the power brake. The power limit alone does not count: it is normal at "
@@ -114,13 +114,13 @@ NODES_DOWN = number(
     "Targets of Prometheus that had a telemetry daemon within the last day and do not respond.",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
-    steps=BAD,
+    steps=RED_IF_ANY,
 )
 FAILING_SOURCES = number(
     "Bad sources",
     "Installed tools and libraries that fail. Readings that only they report are missing.",
     "sum(telemetry_source_up{$nodes} == bool 0)",
-    steps=BAD,
+    steps=RED_IF_ANY,
 )
 POWER = Figure("Power", "sum(accelerator_power_watts{$cards})", "watt")
 ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_total{$cards}[$__range])) / 3600", "watth")
@@ -143,7 +143,7 @@ _SEVERITY = (
 
 def current_value(metric: str) -> str:
     """Return an expression for the current value of a metric of each card, as the tables need it."""
-    return f"max {ROW} ({metric}{{$cards}})"
+    return f"max {BY_CARD} ({metric}{{$cards}})"
 
 
 # Cards with a problem come first.
@@ -154,8 +154,8 @@ ALL_CARDS = card_table(
     CARD_LABELS,
     (
         Column("state", STATE, words=STATES),
-        Column("temperature", current_value("accelerator:temperature_celsius"), "celsius", HOT),
-        Column("headroom", current_value("accelerator:temperature_margin_celsius"), "celsius", _NEAR),
+        Column("temperature", current_value("accelerator:temperature_celsius"), "celsius", HEAT_STEPS),
+        Column("headroom", current_value("accelerator:temperature_margin_celsius"), "celsius", _HEADROOM_STEPS),
         Column("power", current_value("accelerator_power_watts"), "suffix: W"),
         Column("limit", current_value("accelerator_power_cap_watts"), "suffix: W"),
         Column("utilization", current_value("accelerator_utilization_ratio"), "percentunit"),

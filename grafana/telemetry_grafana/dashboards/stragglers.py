@@ -40,9 +40,9 @@ _SCORES = card_table(
     "red. The furthest come first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
-        Column("furthest", f"max {shared.ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
+        Column("furthest", f"max {shared.BY_CARD} ({_FURTHEST})", steps=_SCORE, decimals=1),
         *(
-            Column(title, f"max {shared.ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
+            Column(title, f"max {shared.BY_CARD} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
             for title, name, _ in _COMPARED
         ),
     ),

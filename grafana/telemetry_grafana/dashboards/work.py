@@ -32,13 +32,12 @@ _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (ac
 _JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
 _TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
 _PARTS = "telemetry_steps_seconds_total{$nodes}"
-_ROW = shared.ROW.replace("(", "(dtype, ")
+_ROW = shared.BY_CARD.replace("(", "(dtype, ")
 # Idle cards are excluded, because their low clocks are not a loss.
 _LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
 def _top_jobs(text: str) -> Query:
-    """Return a query for the jobs with the highest values in the time range."""
     return query(f"({text}) and topk({_FEW}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
 
 
@@ -131,7 +130,7 @@ WORK = Page(
                 "Share of the peak",
                 "Each card by its estimated share of the quoted peak.",
                 "percentunit",
-                by_card(f"max {shared.ROW} ({SHARE}{{$cards}})"),
+                by_card(f"max {shared.BY_CARD} ({SHARE}{{$cards}})"),
             ),
             ranking(
                 "Below their peers",

@@ -24,12 +24,12 @@ _HUNG = (
 )
 
 
-_T = "accelerator:temperature_celsius"
-_MARGIN = "accelerator:temperature_margin_celsius"
-_DEGREES = "accelerator_temperature_celsius"
+_TEMPERATURE = "accelerator:temperature_celsius"
+_TEMPERATURE_MARGIN = "accelerator:temperature_margin_celsius"
+_SENSOR_TEMPERATURE = "accelerator_temperature_celsius"
 _OTHERS, _BOARD = prefix_pattern(OTHER_SENSORS), prefix_pattern(BOARD_SENSORS)
 _CRITICAL_LIMITS = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
-_WORK = "accelerator:utilization_ratio:rate5m"
+_UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _POWER = "accelerator:power_watts:rate5m"
 
 
@@ -51,21 +51,21 @@ def _throttled_by(reasons: str) -> str:
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 # Cards are compared with cards of the same owner on the node. Cards without a known owner are compared with each other.
-_LIKE = f"{MODEL_IN_NODE}, owner_kind, owner"
-_LESS_WORK = f"(quantile by ({_LIKE}) (0.5, {OWNED_WORK}) - on ({_LIKE}) group_right () {OWNED_WORK})"
-_HELD = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
-_OTHER_WORK = f"abs({_HELD} - on ({_LIKE}) group_left () quantile by ({_LIKE}) (0.5, {_HELD})) > $same_work_memory"
-_EACH_HOUR = f" and on ({CARD}) ".join(
+_PEER_LABELS = f"{MODEL_IN_NODE}, owner_kind, owner"
+_WORK_GAP = f"(quantile by ({_PEER_LABELS}) (0.5, {OWNED_WORK}) - on ({_PEER_LABELS}) group_right () {OWNED_WORK})"
+_HELD_MEMORY = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
+_DIFFERENT_WORK = f"abs({_HELD_MEMORY} - on ({_PEER_LABELS}) group_left () quantile by ({_PEER_LABELS}) (0.5, {_HELD_MEMORY})) > $same_work_memory"
+_THROTTLED_EACH_HOUR = f" and on ({CARD}) ".join(
     f"avg_over_time({THROTTLED}[1h]{offset}) >= $often_throttled_share" for offset in ("", " offset 1h", " offset 2h")
 )
 _IS_HOT = (
-    f"{_T} and {_MARGIN} < $limit_margin_celsius or"
-    f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|$inner_sensors"}} > $hot_celsius'
-    f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
+    f"{_TEMPERATURE} and {_TEMPERATURE_MARGIN} < $limit_margin_celsius or"
+    f' max without (sensor) ({_SENSOR_TEMPERATURE}{{sensor!~"{_OTHERS}|$inner_sensors"}} > $hot_celsius'
+    f' or {_SENSOR_TEMPERATURE}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_TEMPERATURE_MARGIN}'
 )
-_VENDORS = f"{NODE}, vendor"
+_NODE_AND_VENDOR = f"{NODE}, vendor"
 # Each card is counted once, even if two agents report it.
-_HOT_CARDS = f"count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_IS_HOT}))"
+_HOT_CARDS = f"count by ({_NODE_AND_VENDOR}) (group by ({_NODE_AND_VENDOR}, id) ({_IS_HOT}))"
 
 HEAT_AND_SPEED = AlertGroup(
     "telemetry-heat-and-speed",
@@ -83,8 +83,8 @@ HEAT_AND_SPEED = AlertGroup(
         critical(
             name="AcceleratorsHot",
             condition=(
-                f"{_HOT_CARDS} >= $straggler_peers and on ({_VENDORS})"
-                f" {_HOT_CARDS} >= $hot_share * count by ({_VENDORS}) (group by ({_VENDORS}, id) ({_T}))"
+                f"{_HOT_CARDS} >= $straggler_peers and on ({_NODE_AND_VENDOR})"
+                f" {_HOT_CARDS} >= $hot_share * count by ({_NODE_AND_VENDOR}) (group by ({_NODE_AND_VENDOR}, id) ({_TEMPERATURE}))"
             ),
             hold="4m",
             summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
@@ -95,10 +95,10 @@ HEAT_AND_SPEED = AlertGroup(
         critical(
             name="AcceleratorTemperatureCritical",
             condition=(
-                f"max without (sensor) ({_DEGREES} >= {_CRITICAL_LIMITS} or"
-                f' ({_DEGREES}{{sensor!~"{_BOARD}|$inner_sensors"}} >= $critical_celsius'
-                f' or {_DEGREES}{{sensor=~"$inner_sensors"}} >= $critical_junction_celsius)'
-                f" unless {_CRITICAL_LIMITS} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
+                f"max without (sensor) ({_SENSOR_TEMPERATURE} >= {_CRITICAL_LIMITS} or"
+                f' ({_SENSOR_TEMPERATURE}{{sensor!~"{_BOARD}|$inner_sensors"}} >= $critical_celsius'
+                f' or {_SENSOR_TEMPERATURE}{{sensor=~"$inner_sensors"}} >= $critical_junction_celsius)'
+                f" unless {_CRITICAL_LIMITS} unless {_SENSOR_TEMPERATURE} < accelerator_temperature_slowdown_celsius)"
             ),
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
@@ -108,7 +108,7 @@ HEAT_AND_SPEED = AlertGroup(
         warning(
             name="AcceleratorHotterThanPeers",
             condition=(
-                f"{_difference_from(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_difference_from(_ABOVE_MEAN, _WORK)} > $busier_ratio"
+                f"{_difference_from(_ABOVE_MEAN, _TEMPERATURE)} > $outlier_celsius unless {_difference_from(_ABOVE_MEAN, _UTILIZATION)} > $busier_ratio"
                 # Power is compared, too, because some cards, such as partitioned ones, report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
@@ -128,7 +128,7 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorFanStopped",
             # Some tools print 0 for a card without a fan. So a model counts as having fans only after one has turned.
             condition=(
-                f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
+                f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_TEMPERATURE} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
             ),
             hold="5m",
@@ -147,7 +147,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorThrottledForHours",
-            condition=f"avg_over_time({LOST_CLOCK}[3h]) and on ({CARD}) {_EACH_HOUR}",
+            condition=f"avg_over_time({LOST_CLOCK}[3h]) and on ({CARD}) {_THROTTLED_EACH_HOUR}",
             hold="10m",
             counted_over_seconds=10_800,
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
@@ -181,10 +181,10 @@ HEAT_AND_SPEED = AlertGroup(
         info(
             name="AcceleratorStraggler",
             condition=(
-                f"{_LESS_WORK} > $straggler_ratio and {OWNED_WORK} > $idle_ratio"
-                f" and on ({_LIKE}) quantile by ({_LIKE}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
-                f" and on ({_LIKE}) count by ({_LIKE}) ({OWNED_WORK}) >= $straggler_peers"
-                f" unless on ({CARD}) {_OTHER_WORK}"
+                f"{_WORK_GAP} > $straggler_ratio and {OWNED_WORK} > $idle_ratio"
+                f" and on ({_PEER_LABELS}) quantile by ({_PEER_LABELS}) (0.5, abs({_WORK_GAP})) < $alike_ratio"
+                f" and on ({_PEER_LABELS}) count by ({_PEER_LABELS}) ({OWNED_WORK}) >= $straggler_peers"
+                f" unless on ({CARD}) {_DIFFERENT_WORK}"
                 # Without an owner and a memory reading, it is unknown whether cards work for the same job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
                 # If some cards of the node hang, the others are not compared with them.
@@ -211,8 +211,8 @@ class _Peers:
     min_count: str
 
 
-_CARDS = _Peers("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
-_NODES = _Peers(
+_CARD_PEERS = _Peers("accelerator:{}:of_busy_peers", "{}", CARD, MODEL_IN_NODE, "$straggler_peers")
+_NODE_PEERS = _Peers(
     "instance:accelerator_{}:of_busy_peers",
     f"avg by ({MODEL_IN_NODE}) ({{}})",
     MODEL_IN_NODE,
@@ -237,7 +237,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of what was busy most of that time, not always, as jobs pause to write checkpoints."""
+    """Return the half-hour average of a ratio if the card was busy most of the time. Jobs pause to write checkpoints."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 
@@ -264,7 +264,7 @@ FULL_LOAD = AlertGroup(
         ),
         warning(
             name="AcceleratorSlowerThanPeers",
-            condition=f"{_slower_than_peers(_CARDS)} unless on ({CARD}) {_OFTEN_THROTTLED} unless on ({CARD}) ({_AT_REST})",
+            condition=f"{_slower_than_peers(_CARD_PEERS)} unless on ({CARD}) {_OFTEN_THROTTLED} unless on ({CARD}) ({_AT_REST})",
             hold="10m",
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
             meaning="The card is as busy as the other cards of its model in the node and uses the same amount of memory, but its clock and power are much lower. If a job uses all of them, the others wait for this card. A lower power limit, heat and the power brake do not explain the difference.",
@@ -274,7 +274,7 @@ FULL_LOAD = AlertGroup(
         warning(
             name="AcceleratorNodeSlow",
             condition=(
-                f"{_slower_than_peers(_NODES)} unless on ({MODEL_IN_NODE}) {_OFTEN_THROTTLED} unless on ({MODEL_IN_NODE}) ({_HUNG})"
+                f"{_slower_than_peers(_NODE_PEERS)} unless on ({MODEL_IN_NODE}) {_OFTEN_THROTTLED} unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="10m",
             summary="the {vendor} cards on {instance} run at {value:humanizePercentage} of the clock of other nodes",

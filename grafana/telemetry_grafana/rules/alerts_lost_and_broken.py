@@ -7,12 +7,12 @@ from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warni
 
 # Missing devices are ignored on a node if an operator released a source, if all cards sleep, or while a driver hangs,
 # for which there is another alert.
-_NOT_COUNTED = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
-_WHOLE = f"unless on ({CARD}) {PARTITIONS}"
+_UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
+_UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
 # Partitions within the alert's time range: while a node does not respond, they must still not count as cards.
-_RECENTLY_WHOLE = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
+_UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
 # The number of known cards, without partitions. Lost cards are included, because they have their own alert.
-_KNOWN = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_WHOLE}))"
+_KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
 
 # How many cards a node had before its daemon lost its state within the last week.
@@ -24,12 +24,12 @@ _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cl
 def _if_more_than(metric: str, node: str, known: str) -> str:
     """Return an expression for the metric if it exceeds `known` on its node. If `known` has no value, it is taken as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
-    return f"{metric} > on ({node}) group_left () {known_or_none} {_NOT_COUNTED}"
+    return f"{metric} > on ({node}) group_left () {known_or_none} {_UNLESS_INACTIVE}"
 
 
 # `job` is ignored: in Kubernetes, a node has a pod for each vendor, and another job may know the cards.
 _NOT_LISTED = _if_more_than(
-    "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
+    "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN_CARDS})"
 )
 
 PRESENCE = AlertGroup(
@@ -39,7 +39,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorLost",
             # The 5 minutes bridge a restart of the daemon. Partitions are excluded: they are lost with their card.
-            condition=f"last_over_time(accelerator_up[5m]) == 0 {_RECENTLY_WHOLE} unless accelerator:up:flapping",
+            condition=f"last_over_time(accelerator_up[5m]) == 0 {_UNLESS_RECENT_PARTITION} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
@@ -48,7 +48,7 @@ PRESENCE = AlertGroup(
         ),
         critical(
             name="AcceleratorFlapping",
-            condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_RECENTLY_WHOLE}",
+            condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_UNLESS_RECENT_PARTITION}",
             counted_over_seconds=1800,  # if it stays lost for longer, it no longer flaps, and AcceleratorLost fires
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour the card was lost and returned three times, or it was lost for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
@@ -57,7 +57,7 @@ PRESENCE = AlertGroup(
         ),
         critical(
             name="AcceleratorsFewerThanExpected",
-            condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
+            condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
             meaning="The node has fewer cards than `expect.devices`, even with those of AcceleratorLost: a card was missing from the start or was removed with `telemetry forget`, or no source of that vendor works.",
@@ -78,7 +78,7 @@ PRESENCE = AlertGroup(
             condition=(
                 f"{_CARDS_BEFORE} > {_CARDS_NOW} and on (cluster, job, instance) telemetry_build_info"
                 f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
-                f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOT_COUNTED}"
+                f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_UNLESS_INACTIVE}"
             ),
             hold="15m",
             summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer",
@@ -90,7 +90,7 @@ PRESENCE = AlertGroup(
 )
 
 
-_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
+_BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _with_last_value(selector: str) -> str:
@@ -103,7 +103,7 @@ def _with_last_value(selector: str) -> str:
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
 # An Xid that needs no repair is reported only if it is new, or has occurred again. Prometheus cannot see
 # the increase of a series that begins with 1, so "new" means: not open in the 6 hours before.
-_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
+_OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 
 
@@ -122,7 +122,7 @@ BROKEN = AlertGroup(
             name="AcceleratorEvent",
             condition=(
                 f"last_over_time(accelerator_event_open{{{_OTHER_CODES}}}[5m])"
-                f" unless on (cluster, job, instance, id, code) {_OPEN_BEFORE} or {_AGAIN}"
+                f" unless on (cluster, job, instance, id, code) {_OPEN_BEFORE} or {_OCCURRED_AGAIN}"
             ),
             counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
@@ -156,8 +156,8 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorCorrectedErrorStorm",
             condition=(
-                f"sum {_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected"
-                f' or sum {_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
+                f"sum {_BY_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected"
+                f' or sum {_BY_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
             ),
             hold="5m",
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
@@ -183,8 +183,8 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorMemoryWearingOut",
             condition=(
-                f"sum {_DEVICE} (accelerator_retired_pages) > $retired_pages"
-                f" or sum {_DEVICE} (accelerator_remapped_rows) >= $remapped_rows"
+                f"sum {_BY_DEVICE} (accelerator_retired_pages) > $retired_pages"
+                f" or sum {_BY_DEVICE} (accelerator_remapped_rows) >= $remapped_rows"
             ),
             hold="5m",
             summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",

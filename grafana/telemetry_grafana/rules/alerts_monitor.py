@@ -7,22 +7,22 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 
 # In these states, a source is expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
-_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
+_UNLESS_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
 # Jobs in which all responding targets are telemetry daemons. A target that never responded is then taken for one.
 _IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
-_DURATION = "telemetry_source_duration_seconds"
+_POLL_DURATION = "telemetry_source_duration_seconds"
 # Polls that run a tool once per card. With sixteen cards, they would exceed the limit for a poll of one run.
-FOR_EVERY_CARD = {
+PER_CARD_POLLS = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
     "xpu-smi": "details|limits",
 }
-_OF_EVERY_CARD = " or ".join(
-    f'{_DURATION}{{source="{name}",poll=~"{polls}"}}' for name, polls in FOR_EVERY_CARD.items()
+_PER_CARD_POLLS = " or ".join(
+    f'{_POLL_DURATION}{{source="{name}",poll=~"{polls}"}}' for name, polls in PER_CARD_POLLS.items()
 )
-_A_SECOND_EACH = f"({_OF_EVERY_CARD}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
+_SECOND_PER_CARD = f"({_PER_CARD_POLLS}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
 
-_DOWN = (
+_NODE_DOWN = (
     "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
     f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_IN_TELEMETRY_JOBS})"
 )
@@ -42,7 +42,7 @@ MONITOR = AlertGroup(
         ),
         warning(
             name="TelemetryDown",
-            condition=_DOWN,
+            condition=_NODE_DOWN,
             hold="3m",
             summary="telemetry on {instance} does not respond",
             meaning="Prometheus cannot scrape a node reliably. It has scraped this node before, or all other targets of the job are telemetry daemons. The node, the network or the daemon is down.",
@@ -51,7 +51,7 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetryStillDown",
-            condition=_DOWN,
+            condition=_NODE_DOWN,
             hold="15m",
             summary="telemetry on {instance} has not responded for a quarter of an hour",
             meaning="TelemetryDown lasts longer than a reboot of the node.",
@@ -89,7 +89,7 @@ MONITOR = AlertGroup(
             name="TelemetrySourceFailing",
             condition=(
                 "avg_over_time(telemetry_source_up[10m]) < $up_share and min_over_time(telemetry_source_up[2m]) == 0"
-                f" {_STUCK}"
+                f" {_UNLESS_STUCK}"
             ),
             hold="10m",
             summary="{source} on {instance} fails: readings that only it reports are missing",
@@ -137,7 +137,7 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryPollSlow",
             condition=(
-                f"{_DURATION} > $slow_seconds unless {_A_SECOND_EACH}"
+                f"{_POLL_DURATION} > $slow_seconds unless {_SECOND_PER_CARD}"
                 " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 0)"
             ),
             hold="10m",

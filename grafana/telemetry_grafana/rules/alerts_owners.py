@@ -6,32 +6,32 @@ from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.recording_past import HELD_IDLE
 from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
-_CARD = f"on ({CARD})"
+_ON_CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
 # Without the label `basis`, which may change with every sample although the owner stays the same.
-_OWNED = "max without (basis) (accelerator_allocation_ratio)"
-_WORK = "accelerator:utilization_ratio:rate5m"
-_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
-_LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
+_ALLOCATION = "max without (basis) (accelerator_allocation_ratio)"
+_UTILIZATION = "accelerator:utilization_ratio:rate5m"
+_JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m"
+_WORK_GAP = f"(quantile by ({_JOB}) (0.5, {_JOB_UTILIZATION}) - on ({_JOB}) group_right () {_JOB_UTILIZATION})"
 
 # The nodes of a job are compared with each other by the average utilization and memory of the job's cards.
-_ALIKE = f"{_JOB}, vendor, model"
-_NODE_OF_JOB = f"{_JOB}, instance, vendor, model"
-_NODE_WORK = f"avg by ({_NODE_OF_JOB}) ({_OF_JOBS})"
-_NODE_HELD = f"avg by ({_NODE_OF_JOB}) (({_OF_JOBS} > bool -1) * {_CARD} group_left () max by ({CARD}) (accelerator_memory_used_ratio))"
+_JOB_PEERS = f"{_JOB}, vendor, model"
+_JOB_NODE_LABELS = f"{_JOB}, instance, vendor, model"
+_NODE_WORK = f"avg by ({_JOB_NODE_LABELS}) ({_JOB_UTILIZATION})"
+_NODE_MEMORY = f"avg by ({_JOB_NODE_LABELS}) (({_JOB_UTILIZATION} > bool -1) * {_ON_CARD} group_left () max by ({CARD}) (accelerator_memory_used_ratio))"
 
 
 def _median(series: str) -> str:
-    return f"on ({_ALIKE}) group_left () quantile by ({_ALIKE}) (0.5, {series})"
+    return f"on ({_JOB_PEERS}) group_left () quantile by ({_JOB_PEERS}) (0.5, {series})"
 
 
-_NODE_LESS = f"(1 - {_NODE_WORK} / {_median(_NODE_WORK)})"
+_NODE_UTILIZATION_GAP = f"(1 - {_NODE_WORK} / {_median(_NODE_WORK)})"
 _SLOWEST_NODE = (
-    f"{_NODE_LESS} > $node_less_share and {_NODE_WORK} > $idle_ratio"
-    f" and on ({_ALIKE}) quantile by ({_ALIKE}) (0.5, {_NODE_WORK}) > $straggler_ratio"
-    f" and on ({_ALIKE}) quantile by ({_ALIKE}) (0.5, abs({_NODE_LESS})) < $alike_ratio"
-    f" and on ({_ALIKE}) count by ({_ALIKE}) ({_NODE_WORK}) >= $job_nodes"
-    f" unless abs({_NODE_HELD} - {_median(_NODE_HELD)}) > $same_memory_ratio"
+    f"{_NODE_UTILIZATION_GAP} > $node_less_share and {_NODE_WORK} > $idle_ratio"
+    f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, {_NODE_WORK}) > $straggler_ratio"
+    f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, abs({_NODE_UTILIZATION_GAP})) < $alike_ratio"
+    f" and on ({_JOB_PEERS}) count by ({_JOB_PEERS}) ({_NODE_WORK}) >= $job_nodes"
+    f" unless abs({_NODE_MEMORY} - {_median(_NODE_MEMORY)}) > $same_memory_ratio"
 )
 
 _STEPS_NOW = f"max by ({NODE}, job_id) (telemetry_steps:rate5m)"
@@ -43,7 +43,7 @@ OWNERS = AlertGroup(
     (
         info(
             name="AcceleratorAllocatedIdle",
-            condition=f"{_OWNED} and {_CARD} {_WORK} < $idle_ratio",
+            condition=f"{_ALLOCATION} and {_ON_CARD} {_UTILIZATION} < $idle_ratio",
             hold="55m",  # with the five minutes of the rate, an hour
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
@@ -61,7 +61,7 @@ OWNERS = AlertGroup(
         ),
         warning(
             name="AcceleratorUsedByStrangers",
-            condition=f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
+            condition=f"({_ALLOCATION} > bool -1) * {_ON_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
             hold="5m",
             summary="other users hold {value:humanize1024}B of {vendor} {device} on {instance}, which {owner_kind} {owner} has",
             meaning="Processes that do not belong to an owner of the card hold memory on it. They slow the owner's job down, or it may run out of memory and fail.",
@@ -72,8 +72,8 @@ OWNERS = AlertGroup(
             name="AcceleratorMemoryHeldByNobody",
             # Partitions are excluded, because owners are attributed to the card.
             condition=(
-                f"accelerator_memory_used_ratio > $unowned_ratio unless {_CARD} accelerator_allocation_ratio"
-                f" unless {_CARD} {PARTITIONS}"
+                f"accelerator_memory_used_ratio > $unowned_ratio unless {_ON_CARD} accelerator_allocation_ratio"
+                f" unless {_ON_CARD} {PARTITIONS}"
                 ' and on (cluster, job, instance) (telemetry_source_up{source="proc"} == 1)'
             ),
             hold="15m",
@@ -103,11 +103,11 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorJobSlowestCard",
             condition=(
-                f"{_LESS_WORK} > $straggler_ratio and {_OF_JOBS} > $idle_ratio"
-                f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
-                f" and on ({_JOB}) count by ({_JOB}) ({_OF_JOBS}) >= $straggler_peers"
-                f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS})) > 1"
-                f" unless on ({_NODE_OF_JOB}) ({_SLOWEST_NODE})"
+                f"{_WORK_GAP} > $straggler_ratio and {_JOB_UTILIZATION} > $idle_ratio"
+                f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_WORK_GAP})) < $alike_ratio"
+                f" and on ({_JOB}) count by ({_JOB}) ({_JOB_UTILIZATION}) >= $straggler_peers"
+                f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_JOB_UTILIZATION})) > 1"
+                f" unless on ({_JOB_NODE_LABELS}) ({_SLOWEST_NODE})"
             ),
             hold="35m",
             held_back_by=("AcceleratorStraggler",),

@@ -35,7 +35,7 @@ def _by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that records a series. It also renames labels; `old` and `new` are 0 or 1, the naming of the versions."""
+    """Return a rule that records a series with renamed labels. `old` and `new` are versions: 0 before 4.9, 1 from 4.9."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

@@ -73,7 +73,7 @@ _DEVICES = (
 )
 
 
-_OF_CARD = f"on ({CARD}) group_left ()"
+_ON_CARD = f"on ({CARD}) group_left ()"
 # The compute clock. NVIDIA reports it both as `sm` and as `graphics`, other vendors as one of them.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
 # The activity of the 16-bit matrix pipe if it is reported, otherwise that of all matrix units together.
@@ -92,13 +92,13 @@ _WORK_DONE = RecordingGroup(
     (
         Recording(
             CEILING,
-            f"accelerator_flops_per_cycle * {_OF_CARD} ({_CLOCK})",
+            f"accelerator_flops_per_cycle * {_ON_CARD} ({_CLOCK})",
             "FLOP/s that the card can reach at the current clock.",
             _PER_DTYPE,
         ),
         Recording(
             FLOPS,
-            f"{CEILING} * {_OF_CARD} ({_MATRIX})",
+            f"{CEILING} * {_ON_CARD} ({_MATRIX})",
             "Upper limit of the FLOP/s of the matrix units: their active cycles times the current clock, if every lane works in the data type of the label.",
             _PER_DTYPE,
         ),
@@ -117,12 +117,12 @@ _WORK_DONE = RecordingGroup(
         ),
         Recording(
             BYTES,
-            f"accelerator_memory_bandwidth_ratio * {_OF_CARD} accelerator_peak_memory_bytes_per_second",
+            f"accelerator_memory_bandwidth_ratio * {_ON_CARD} accelerator_peak_memory_bytes_per_second",
             "Bytes per second between the card and its memory: the used share of the bandwidth times the peak.",
         ),
         Recording(
             INTENSITY,
-            f"{FLOPS} / {_OF_CARD} ({BYTES} > 0)",
+            f"{FLOPS} / {_ON_CARD} ({BYTES} > 0)",
             "Operations per byte of memory traffic: the card's position on the roofline.",
             _PER_DTYPE,
         ),
@@ -188,12 +188,12 @@ def _ratio(used: str, limit: str, without: str = "") -> str:
 
 
 # A partition is included only if its card has no value. Otherwise a card with eight partitions would count nine times.
-_ONCE = (
+_WITHOUT_COUNTED_PARTITIONS = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
 # Maps the name of a sum to its expression, in which OVER stands for the labels to sum by, and its meaning.
-_SUMMED: Mapping[str, tuple[str, str]] = {
+_SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
         "Power drawn. Partitions report no power, so nothing counts twice.",
@@ -207,24 +207,24 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
         "Device memory in use as a share of all; partitions are excluded, because they share the memory of their card.",
     ),
     "accelerator_utilization_ratio:avg": (
-        f"avg by (OVER) ({_ONCE})",
+        f"avg by (OVER) ({_WITHOUT_COUNTED_PARTITIONS})",
         "Average utilization over five minutes, including partitions of cards that report no utilization themselves.",
     ),
 }
-_POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
+_POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMS
 
 
 def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     """Return rules that record these sums for each combination of the labels in `over`."""
     return tuple(
         Recording(f"{scope}:{name}", expression.replace("OVER", over), meaning, over)
-        for name, (expression, meaning) in ((name, _SUMMED[name]) for name in names)
+        for name, (expression, meaning) in ((name, _SUMS[name]) for name in names)
     )
 
 
 # What is compared between peers: a short name, the series, and the smallest spread that is assumed, so that small
 # deviations among very similar peers do not look large.
-_COMPARED = (
+_COMPARISONS = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
     ("power_watts", "accelerator:power_watts:rate5m", "10"),
@@ -233,12 +233,12 @@ _COMPARED = (
 _MIN_PEERS = 3
 # Converts a median absolute deviation to the standard deviation of a normal distribution. A plain standard
 # deviation would grow with the outlier, so that none of eight cards could ever be three of them away.
-_SPREAD_OF_MEDIAN = 1.4826
+_MAD_TO_SIGMA = 1.4826
 
 
 def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording, ...]:
     deviation = f"accelerator:{name}:deviation"
-    spread = f"{_SPREAD_OF_MEDIAN} * quantile by ({MODEL}) (0.5, abs({deviation}))"
+    spread = f"{_MAD_TO_SIGMA} * quantile by ({MODEL}) (0.5, abs({deviation}))"
     return (
         Recording(
             deviation,
@@ -271,7 +271,7 @@ GROUPS = (
     ),
     RecordingGroup(
         "telemetry-stragglers",
-        tuple(rule for metric in _COMPARED for rule in _straggler_rules(*metric)),
+        tuple(rule for metric in _COMPARISONS for rule in _straggler_rules(*metric)),
     ),
 )
 

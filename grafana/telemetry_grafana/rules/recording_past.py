@@ -21,12 +21,12 @@ _MAINTENANCE = Recording(
 
 
 THROTTLED, LOST_CLOCK = "accelerator:throttled_by_heat:avg5m", "accelerator:clock_lost_to_heat_ratio:avg5m"
-_HEAT = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
+_HEAT_THROTTLING = with_thresholds('accelerator_throttled{reason=~"$heat_reasons"}')
 _BEST_CLOCK = "max_over_time(accelerator:clock_hertz:avg5m[3h])"
 _HEAT_RULES = (
     Recording(
         THROTTLED,
-        f"max without (reason) (avg_over_time({_HEAT}[5m]))",
+        f"max without (reason) (avg_over_time({_HEAT_THROTTLING}[5m]))",
         "The share of five minutes in which heat throttled the clocks.",
     ),
     Recording(
@@ -98,11 +98,11 @@ MEMORIES = RecordingGroup(
 _RECENT = "[10m]"
 _WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
-_BEFORE = "instance:accelerators:before"
-_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
+_CARDS_BEFORE_LOSS = "instance:accelerators:before"
+_LAST_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
 # The count from before the first loss of the state. It is kept if the state is lost again while devices are missing.
-_STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
-_LAST_BEFORE = f"last_over_time({_BEFORE}{_WEEK})"
+_STILL_FEWER = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
+_LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
@@ -181,9 +181,9 @@ PAST = RecordingGroup(
         *_POWER_RANGE,
         # This rule precedes the next two rules, so that it reads their results of the previous evaluation.
         Recording(
-            _BEFORE,
+            _CARDS_BEFORE_LOSS,
             # The count when the state was lost. The rule keeps this count until as many devices are back, and is then 0.
-            f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({NODE})"
+            f"({_LAST_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_LAST_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
             f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}) > 0)",

@@ -38,7 +38,7 @@ def run_and_exit(work: Callable[[], int]) -> NoReturn:
 
 def _run_in_child(work: Callable[[], int]) -> None:
     until = time.monotonic() + _MAX_SECONDS
-    streams.prepare()
+    streams.prepare_streams()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     outputs, errors = os.pipe(), os.pipe()

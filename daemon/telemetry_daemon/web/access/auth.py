@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from queue import SimpleQueue
 
-from telemetry_daemon.web.clients import Buckets, Caller
+from telemetry_daemon.web.clients import Caller, ClientBuckets
 from telemetry_parsers.dataclass import dataclass
 
 # Tested with 32 password guessers and a scraper at one address: each is served within 10 s at bcrypt cost 12.
@@ -50,7 +50,7 @@ class _Attempt:
 
 
 @dataclass(slots=True)
-class _Check:
+class _PendingCheck:
     """A pending check with the functions that receive its result."""
 
     attempt: _Attempt
@@ -66,9 +66,9 @@ class BasicAuth:
         self._unknown_user = b""
         self._secret = os.urandom(32)
         self._cache = _ResultCache()
-        self._waiting: dict[bytes, _Check] = {}  # in order of arrival
-        self._running: _Check | None = None
-        self._failures = Buckets(SECONDS_TO_FORGIVE_ONE, MAX_COUNTED_FAILURES)
+        self._waiting: dict[bytes, _PendingCheck] = {}  # in order of arrival
+        self._running: _PendingCheck | None = None
+        self._failures = ClientBuckets(SECONDS_TO_FORGIVE_ONE, MAX_COUNTED_FAILURES)
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
@@ -115,7 +115,7 @@ class BasicAuth:
         for check in self._pending_checks():
             check.callbacks.pop(caller, None)
 
-    def _pending_checks(self) -> list[_Check]:
+    def _pending_checks(self) -> list[_PendingCheck]:
         return [*self._waiting.values(), *([self._running] if self._running else ())]
 
     def _enqueue(self, attempt: _Attempt, caller: Caller, callback: Callback) -> None:
@@ -125,7 +125,7 @@ class BasicAuth:
             pending.callbacks[caller] = callback
             pending.client = min(caller.client, pending.client, key=self._failures_by_client())
         elif len(self._waiting) < MAX_QUEUE_LENGTH or self._make_room(caller.client):
-            self._waiting[attempt.key] = _Check(attempt, caller.client, {caller: callback})
+            self._waiting[attempt.key] = _PendingCheck(attempt, caller.client, {caller: callback})
             self._check_next()
         else:
             callback(LoginResult.TOO_MANY)
@@ -151,7 +151,7 @@ class BasicAuth:
 
     def _failures_by_client(self) -> Callable[[str], float]:
         now = time.monotonic()  # the same time for all clients, because failures are forgiven over time
-        return lambda client: self._failures.for_client(client).spent(now)
+        return lambda client: self._failures.for_client(client).missing_tokens(now)
 
     def refuse_waiting(self) -> None:
         """Answer all waiting callers with TOO_MANY."""
@@ -207,7 +207,7 @@ class BasicAuth:
         self._check_next()
 
 
-def _call_back(check: _Check, result: LoginResult) -> None:
+def _call_back(check: _PendingCheck, result: LoginResult) -> None:
     for callback in list(check.callbacks.values()):
         callback(result)
 

@@ -81,7 +81,7 @@ def canonical_san(name: str) -> str:
 
 
 def pem_bytes(pem: Pem) -> bytes:
-    """Return the content of a PEM: of its file, or inline."""
+    """Return the content of a PEM, from its file or inline."""
     return read_small_file(pem.file, pem.key) if pem.file else pem.text.encode()
 
 
@@ -191,7 +191,7 @@ class TlsChannel(Channel):
         self._tls.write(data)
         return self._outgoing.read()
 
-    def farewell(self) -> bytes:
+    def closing_bytes(self) -> bytes:
         """Return TLS's close message, which proves to the client that the response was not truncated."""
         with contextlib.suppress(ssl.SSLError):  # unwrap also wants the client's close message, which is not awaited
             self._tls.unwrap()

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import cast
 
 from telemetry_daemon.web.clients import Caller, client_of, host_of
-from telemetry_daemon.web.messages import NOT_TLS, Channel, HandshakeError, Pieces, Request, Response, status_page
-from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
-from telemetry_daemon.web.server.open_connections import FOLLOWER_BYTES, LINGER_BYTES, WRITE_BYTES, Phase, Shared
+from telemetry_daemon.web.messages import NOT_TLS, BodyPieces, Channel, HandshakeError, Request, Response, status_page
+from telemetry_daemon.web.server.conversation import ClientLeft, HttpConversation, Refusal
+from telemetry_daemon.web.server.open_connections import LINGER_BYTES, STREAM_BYTES, WRITE_BYTES, Phase, SharedState
 from telemetry_parsers.dataclass import dataclass, field, replace
 
 logger = logging.getLogger(__name__)
@@ -23,24 +23,24 @@ logger = logging.getLogger(__name__)
 class Connection(asyncio.BufferedProtocol):
     """One connection, from accept to close. `Phase` lists its states."""
 
-    _shared: Shared
+    _shared: SharedState
     _transport: asyncio.Transport = field(init=False)
     caller: Caller = field(init=False)
     # Set when the first byte arrives.
     _channel: Channel | None = None
-    _conversation: Conversation = field(init=False)
+    _conversation: HttpConversation = field(init=False)
     _requirements: object = None
     _access_state: object = None
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
-    _has_answer: bool = False
-    _pieces: Pieces | None = None
+    _has_response: bool = False
+    _pieces: BodyPieces | None = None
     _is_write_blocked: bool = False
     _has_head_begun: bool = False
     _has_client_finished: bool = False
-    _is_last_answer: bool = False
-    _bytes_while_leaving: int = 0
+    _is_last_response: bool = False
+    _bytes_while_closing: int = 0
 
     # Called by the event loop.
 
@@ -59,18 +59,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Process the received bytes."""
-        if self._phase is Phase.LEAVING:
-            self._bytes_while_leaving += nbytes
-            if self._bytes_while_leaving > LINGER_BYTES:
+        if self._phase is Phase.CLOSING:
+            self._bytes_while_closing += nbytes
+            if self._bytes_while_closing > LINGER_BYTES:
                 self.abort()
-        elif self._phase is Phase.FOLLOWING:
+        elif self._phase is Phase.STREAMING:
             self._receive_from_stream_client(bytes(self._shared.read_buffer[:nbytes]))
         elif not self._has_client_finished:
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """Finish the current response: the client may have closed only its sending side."""
-        if self._channel is None or self._phase in {Phase.LEAVING, Phase.FOLLOWING}:
+        if self._channel is None or self._phase in {Phase.CLOSING, Phase.STREAMING}:
             return False
         self._receive_end()
         self._advance()
@@ -84,16 +84,16 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Continue when the kernel's buffer has room again."""
         self._is_write_blocked = False
-        if self._phase is Phase.LEAVING:
+        if self._phase is Phase.CLOSING:
             asyncio.get_running_loop().call_soon(self._end_sending)
-        elif self._has_answer:
+        elif self._has_response:
             self._continue_sending()
-        elif self._phase is not Phase.ANSWERING:
+        elif self._phase is not Phase.RESPONDING:
             self._resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """Release the resources of the connection."""
-        self._phase = Phase.LEAVING
+        self._phase = Phase.CLOSING
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
         self._shared.turns.forget(self.caller.client, self)
@@ -110,12 +110,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Disconnect at once, or after the response that is being sent."""
-        if self._phase is Phase.FOLLOWING:
-            self._is_last_answer = True
+        if self._phase is Phase.STREAMING:
+            self._is_last_response = True
             self._end_pieces()
-        elif self._phase is Phase.ANSWERING:
-            self._is_last_answer = True
-        elif self._phase is not Phase.LEAVING:
+        elif self._phase is Phase.RESPONDING:
+            self._is_last_response = True
+        elif self._phase is not Phase.CLOSING:
             self.abort()
 
     # Bytes in.
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
                 "no TLS with %s: %s", host_of(self._transport.get_extra_info("peername")), failure
             )
             self._transport.write(failure.alert)
-            self._leave()
+            self._start_closing()
             return
         except OSError:  # for example ssl.SSLError for an invalid TLS record
             self.abort()
@@ -158,12 +158,12 @@ class Connection(asyncio.BufferedProtocol):
     def _open_channel(self, first_byte: int) -> Channel | None:
         access = self._shared.access
         access.reload_if_changed()
-        self._conversation = Conversation()
+        self._conversation = HttpConversation()
         self._requirements = access.client_requirements
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
-            self._send_answer(NOT_TLS, final=True)
+            self._send_response(NOT_TLS, final=True)
         return channel
 
     def _receive_end(self) -> None:
@@ -179,12 +179,12 @@ class Connection(asyncio.BufferedProtocol):
         try:
             request = self._conversation.next_request()
         except ClientLeft:
-            self._leave()
+            self._start_closing()
             return
         if request is None:
             self._await_head()
         elif isinstance(request, Refusal):
-            self._send_answer(request.response, final=request.final)
+            self._send_response(request.response, final=request.final)
         else:
             self._serve(request)
 
@@ -196,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_head_timeout(self) -> None:
         if self._channel is not None and self._conversation.has_input:
-            self._send_answer(status_page(408), final=True)
+            self._send_response(status_page(408), final=True)
         else:
             self.abort()
 
@@ -206,16 +206,16 @@ class Connection(asyncio.BufferedProtocol):
             # The requirements for certificates have changed. The client will connect again and repeat the request.
             self.abort()
             return
-        self._enter_phase(Phase.ANSWERING)
+        self._enter_phase(Phase.RESPONDING)
         self._shared.access.decide(request, self.caller, functools.partial(self._on_decision, request))
-        self._wait_until_answered()
+        self._stop_reading_until_sent()
 
     def _on_decision(self, request: Request, refusal: Response | None) -> None:
-        if self._phase is not Phase.ANSWERING:  # the client has disconnected
+        if self._phase is not Phase.RESPONDING:  # the client has disconnected
             return
         if refusal is None and not request.query:
             self._respond_to(request)
-        elif refusal is None:  # the answer to a query is not cached, so it takes longer
+        elif refusal is None:  # the response to a query is not cached, so it takes longer
             self._shared.turns.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)
@@ -228,15 +228,15 @@ class Connection(asyncio.BufferedProtocol):
             response = status_page(500)
         self._respond(response, final=False)
 
-    # Answers.
+    # Responses.
 
-    def _send_answer(self, response: Response, *, final: bool) -> None:
-        self._enter_phase(Phase.ANSWERING)
+    def _send_response(self, response: Response, *, final: bool) -> None:
+        self._enter_phase(Phase.RESPONDING)
         self._respond(response, final=final)
-        self._wait_until_answered()
+        self._stop_reading_until_sent()
 
-    def _wait_until_answered(self) -> None:
-        if self._phase is Phase.ANSWERING:
+    def _stop_reading_until_sent(self) -> None:
+        if self._phase is Phase.RESPONDING:
             self._stop_reading()
             self._set_deadline(self._shared.deadlines.answer, self.abort)
 
@@ -250,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
-        self._has_answer = True
+        self._has_response = True
         if response.pieces is not None:
             self._begin_pieces(response.pieces)
         self._continue_sending()
@@ -273,11 +273,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_write_blocked:
             return
         if self._pieces is None:
-            self._finish_answer()
+            self._finish_response()
         else:
             self._shared.turns.schedule(self.caller.client, self, self._take_piece)
 
-    def _begin_pieces(self, pieces: Pieces) -> None:
+    def _begin_pieces(self, pieces: BodyPieces) -> None:
         if self._conversation.is_complete:  # the client requested only the head
             pieces.close()
             return
@@ -294,16 +294,16 @@ class Connection(asyncio.BufferedProtocol):
         if piece is None:
             self._end_pieces()
         elif piece:
-            self._enter_phase(Phase.ANSWERING)
+            self._enter_phase(Phase.RESPONDING)
             self._to_send.append(memoryview(self._conversation.piece(piece)))
             self._set_deadline(self._shared.deadlines.answer, self.abort)
             self._continue_sending()
-        elif self._is_last_answer or self._has_client_finished:
+        elif self._is_last_response or self._has_client_finished:
             self._end_pieces()
         else:
             self._await_piece()
 
-    def _next_piece(self, pieces: Pieces) -> bytes | None:
+    def _next_piece(self, pieces: BodyPieces) -> bytes | None:
         try:
             return pieces.next()
         except Exception:
@@ -314,14 +314,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await_piece(self) -> None:
         """Wait without a deadline until a piece is ready or the client closes."""
-        self._enter_phase(Phase.FOLLOWING)
+        self._enter_phase(Phase.STREAMING)
         if self._deadline is not None:
             self._deadline.cancel()
-        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FOLLOWER_BYTES)
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BYTES)
         self._resume_reading()
 
     def _on_new_piece(self) -> None:
-        if self._phase is not Phase.FOLLOWING:
+        if self._phase is not Phase.STREAMING:
             return
         self._shared.access.reload_if_changed()
         if self._access_state == self._shared.access.access_state:
@@ -331,9 +331,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_pieces(self) -> None:
         self._close_pieces()
-        self._enter_phase(Phase.ANSWERING)
+        self._enter_phase(Phase.RESPONDING)
         self._to_send.append(memoryview(self._conversation.end()))
-        self._wait_until_answered()
+        self._stop_reading_until_sent()
         self._continue_sending()
 
     def _close_pieces(self) -> None:
@@ -341,14 +341,14 @@ class Connection(asyncio.BufferedProtocol):
             self._pieces.close()
             self._pieces = None
 
-    def _finish_answer(self) -> None:
-        self._has_answer = False
-        if self._is_last_answer or not self._conversation.prepare_next():
-            self._leave()
+    def _finish_response(self) -> None:
+        self._has_response = False
+        if self._is_last_response or not self._conversation.prepare_next():
+            self._start_closing()
             return
         self._enter_phase(Phase.WAITING)
         self._has_head_begun = False
-        self._set_deadline(self._shared.deadlines.idle, self._leave)
+        self._set_deadline(self._shared.deadlines.idle, self._start_closing)
         if self._conversation.has_input or self._has_client_finished:
             # One pipelined request per round of the loop, so that other clients get their turn.
             self._stop_reading()
@@ -356,12 +356,12 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._resume_reading()
 
-    def _leave(self) -> None:
+    def _start_closing(self) -> None:
         """Send the close message and wait for the client to close. Closing with unread input would truncate the response."""
-        self._enter_phase(Phase.LEAVING)
+        self._enter_phase(Phase.CLOSING)
         self._set_deadline(self._shared.deadlines.linger, self.abort)
-        if farewell := self._channel.farewell() if self._channel else b"":
-            self._transport.write(farewell)
+        if closing_bytes := self._channel.closing_bytes() if self._channel else b"":
+            self._transport.write(closing_bytes)
         call_soon = asyncio.get_running_loop().call_soon
         call_soon(self._transport.close if self._has_client_finished else self._end_sending)
 

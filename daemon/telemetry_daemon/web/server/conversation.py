@@ -33,7 +33,7 @@ class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of
     """The client has closed its sending side."""
 
 
-class Conversation:
+class HttpConversation:
     """The requests on one connection, in order. For each, call `next_request`, `answer` and `prepare_next`."""
 
     def __init__(self) -> None:

@@ -91,7 +91,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
     return f"port {port} is already in use{users}; {command}: stop it or set another listen_address"
 
 
-def covers(listeners: Iterable[Listener], local_address: object) -> bool:
+def is_listening_at(listeners: Iterable[Listener], local_address: object) -> bool:
     """Return whether a listener accepts connections to this local address (a result of `getsockname`)."""
     return any(_accepts(listener.socket.getsockname(), local_address) for listener in listeners)
 

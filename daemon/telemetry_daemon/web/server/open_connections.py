@@ -12,7 +12,7 @@ from typing import Protocol
 from telemetry_daemon.web.access.access_control import AccessControl
 from telemetry_daemon.web.clients import Caller, RateLimitedLogger
 from telemetry_daemon.web.messages import Handler
-from telemetry_daemon.web.server.turns import Turns
+from telemetry_daemon.web.server.turns import TurnQueue
 from telemetry_parsers.dataclass import dataclass, field
 
 READ_BYTES = 16384
@@ -25,7 +25,7 @@ MAX_IN_PROGRESS = 256
 MAX_SHARE = 0.25  # above the limits, a client with a larger share of the connections loses its oldest one
 MIN_CONNECTIONS = 8
 # The smallest send buffer in Linux. A stream client that does not read soon fills it, and is thus detected.
-FOLLOWER_BYTES = 4608
+STREAM_BYTES = 4608
 DESCRIPTORS_FOR_READERS = 64
 # Child processes inherit the limit, and some vendor tools first close every descriptor below it. With a limit of 2^30,
 # as in some container runtimes, this takes minutes.
@@ -39,14 +39,14 @@ class Phase(Enum):
 
     UNFINISHED = "no complete request head yet"
     WAITING = "answered; waiting for the next request"
-    ANSWERING = "a response is being produced or sent"
-    FOLLOWING = "a stream waits for its next piece"
-    LEAVING = "all data is sent; the client has not closed yet"
+    RESPONDING = "a response is being produced or sent"
+    STREAMING = "a stream waits for its next piece"
+    CLOSING = "all data is sent; the client has not closed yet"
 
 
-_IN_PROGRESS = (Phase.UNFINISHED, Phase.ANSWERING)
+_IN_PROGRESS = (Phase.UNFINISHED, Phase.RESPONDING)
 # The order in which connections are closed if there are too many in total.
-_EVICTION_ORDER = (Phase.LEAVING, Phase.WAITING, Phase.UNFINISHED, Phase.FOLLOWING, Phase.ANSWERING)
+_EVICTION_ORDER = (Phase.CLOSING, Phase.WAITING, Phase.UNFINISHED, Phase.STREAMING, Phase.RESPONDING)
 
 
 class OpenConnection(Protocol):
@@ -95,7 +95,7 @@ class OpenConnections:
             if connection in connections:
                 self._delete(connection, phase)
 
-    def evict_one(self) -> bool:
+    def evict_oldest(self) -> bool:
         """Close the least active connection. Return False if there is no connection."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
@@ -114,7 +114,7 @@ class OpenConnections:
             while self.count(limited_phase) > self._max_in_progress:
                 self._evict(self._next_evicted(limited_phase), limited_phase)
         while len(self) > self._limit:
-            self.evict_one()
+            self.evict_oldest()
 
     def _delete(self, connection: OpenConnection, phase: Phase) -> None:
         clients, client = self._clients[phase], connection.caller.client
@@ -147,10 +147,10 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-def connections_within(descriptors: int, most: int) -> int:
-    """Return how many connections the limit on descriptors allows, besides open descriptors and a reserve for readers."""
+def connection_limit(descriptors: int, upper_limit: int) -> int:
+    """Return the limit on connections: the descriptors that are free, minus a reserve for readers, up to `upper_limit`."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
-    return max(MIN_CONNECTIONS, min(most, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
+    return max(MIN_CONNECTIONS, min(upper_limit, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +164,14 @@ class Deadlines:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedState:
     """The state that all connections of a server share."""
 
     handler: Handler
     access: AccessControl
     open_connections: OpenConnections
     deadlines: Deadlines
-    turns: Turns = field(default_factory=Turns)
+    turns: TurnQueue = field(default_factory=TurnQueue)
     # One buffer is enough, because the event loop reads from one connection at a time.
     read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
     handshake_log: RateLimitedLogger = field(default_factory=lambda: RateLimitedLogger(logger))

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Hashable
 
 
-class Turns:
-    """The waiting work: at most one function per connection. Clients take turns."""
+class TurnQueue:
+    """A queue of waiting work with at most one function per connection. Clients take turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}

@@ -13,14 +13,14 @@ from telemetry_daemon.web.access.access_control import AccessControl, load_confi
 from telemetry_daemon.web.clients import RateLimitedLogger, RateLimits
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.connection import Connection
-from telemetry_daemon.web.server.listeners import BACKLOG, Listener, covers, open_listener
+from telemetry_daemon.web.server.listeners import BACKLOG, Listener, is_listening_at, open_listener
 from telemetry_daemon.web.server.open_connections import (
     MAX_CONNECTIONS,
     Deadlines,
     OpenConnections,
     Phase,
-    Shared,
-    connections_within,
+    SharedState,
+    connection_limit,
     raise_descriptor_limit,
 )
 from telemetry_parsers.dataclass import dataclass
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class ServerStatistics:
     """Current numbers of connections, by phase, and of password checks."""
 
     connections: Mapping[Phase, int]
@@ -74,10 +74,10 @@ class WebServer:
         """Return the addresses with their real ports, in the order of the settings."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> ServerStatistics:
         """Return the current numbers."""
         connections, access = self._shared.open_connections, self._shared.access
-        return Statistics(
+        return ServerStatistics(
             {phase: connections.count(phase) for phase in Phase},
             access.password_checks,
             access.waiting_for_password_check,
@@ -96,10 +96,10 @@ class WebServer:
         self._serve([listener], AccessControl(load_config("")))
 
     def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
-        capacity = connections_within(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
+        capacity = connection_limit(raise_descriptor_limit(), MAX_CONNECTIONS + MAX_CLIENTS_PER_ROUND)
         connections = OpenConnections(min(capacity, MAX_CONNECTIONS))
         self._clients_per_round = max(CLIENTS_PER_ROUND, capacity - MAX_CONNECTIONS)
-        self._shared = Shared(self._handler, access, connections, self._deadlines)
+        self._shared = SharedState(self._handler, access, connections, self._deadlines)
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
 
@@ -117,7 +117,7 @@ class WebServer:
         served = [*kept_listeners, *new_listeners]
         # A listener within a new address (127.0.0.1:9100 in :9100) stays open, because closing it could lose a connection.
         closing_texts = [
-            listener.text for listener in old_listeners if not covers(served, listener.socket.getsockname())
+            listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
         closing = [self._acceptors.pop(text) for text in closing_texts]
         for acceptor in closing:
@@ -127,10 +127,10 @@ class WebServer:
         self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)
         for acceptor in closing:
-            await acceptor.empty_backlog(lambda client: covers(served, client.getsockname()))
+            await acceptor.empty_backlog(lambda client: is_listening_at(served, client.getsockname()))
             acceptor.listener.close()
         for connection in self._shared.open_connections.all():
-            if not covers(served, connection.caller.local_address):
+            if not is_listening_at(served, connection.caller.local_address):
                 connection.finish()
 
     async def close(self) -> None:
@@ -153,7 +153,7 @@ class WebServer:
             connection.finish()
         self._shared.access.refuse_waiting()
         for _ in range(CLOSING_CHECKS):
-            if not connections.count(Phase.ANSWERING):
+            if not connections.count(Phase.RESPONDING):
                 break
             await asyncio.sleep(CLOSING_CHECK_SECONDS)  # lets connections send their last bytes
         for connection in connections.all():
@@ -163,7 +163,7 @@ class WebServer:
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
             acceptor = _Acceptor(
-                listener, self._create_connection, self._shared.open_connections.evict_one, self._clients_per_round
+                listener, self._create_connection, self._shared.open_connections.evict_oldest, self._clients_per_round
             )
             acceptor.task.add_done_callback(self._on_acceptor_end)
             self._acceptors[listener.text] = acceptor

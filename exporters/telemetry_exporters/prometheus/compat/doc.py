@@ -59,7 +59,7 @@ def tables() -> str:
 
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return a line for each name that a dashboard uses: whether the page has it, else why not."""
+    """Return a line for each name that a dashboard uses: `served`, or why the page does not have it."""
     by_name = {line.name: line for line in matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [

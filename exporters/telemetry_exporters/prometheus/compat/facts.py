@@ -1,4 +1,4 @@
-"""The values of other exporters' labels, each a function of the device. None omits the label."""
+"""Functions that return the value of another exporter's label for a device, or None to omit the label."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _BUS_PARTS = 3
 
 
 def or_empty(text: Fact) -> Callable[[DeviceContext], str]:
-    """Return the fact with an empty text instead of None."""
+    """Return a function that returns an empty text instead of None."""
     return lambda context: text(context) or ""
 
 
-# Of the whole card: its number in the vendor's tool, its UUID (else its id on this node), its PCI address and so on.
+# Facts about the whole card. Without a UUID, its id on this node is used.
 number = or_empty(lambda context: context.card.device)
 uuid = or_empty(lambda context: context.card.uuid or context.card.id)
 model = or_empty(lambda context: context.card.model)
@@ -45,7 +45,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a label for partitions only: the fact of that name, or the partition's name if the fact is unknown."""
+    """Return a function for a label of partitions only: the fact of that name, or the partition's name if it is unknown."""
     return lambda context: (
         None
         if context.device is context.card
@@ -61,12 +61,12 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Return the first known fact of the device or its card, else an empty text."""
+    """Return a function for the first known fact of the device or its card, else an empty text."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a label of the card's only owner. It is empty without an owner, and omitted if attribution is off."""
+    """Return a function for a label of the card's only owner: empty without an owner, omitted if attribution is off."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
@@ -75,35 +75,35 @@ POD = tuple(map(owner, ("pod_namespace", "pod_name", "container_name")))
 
 
 def non_empty(base: Fact) -> Fact:
-    """Return the fact, but omit the label if the fact is empty."""
+    """Return a function that omits the label if the fact is empty."""
     return lambda context: base(context) or None
 
 
 def either(base: Fact, otherwise: Fact) -> Fact:
-    """Return the fact, or `otherwise` if it is unknown."""
+    """Return a function for the fact, or for `otherwise` if the fact is unknown."""
     return lambda context: base(context) or otherwise(context)
 
 
 def always(text: str) -> Fact:
-    """Return a label with the same text for each device."""
+    """Return a function that returns the same text for each device."""
     return lambda _: text
 
 
 def lower(base: Fact) -> Fact:
-    """Return the fact in lower case."""
+    """Return a function for the fact in lower case."""
     return lambda context: (base(context) or "").lower()
 
 
 def prefixed(prefix: str, base: Fact) -> Fact:
-    """Return the fact with the prefix added if it is missing. An unknown fact stays empty."""
+    """Return a function that adds the prefix to the fact if it is missing. An unknown fact stays empty."""
     return lambda context: prefix + text.removeprefix(prefix) if (text := base(context) or "") else ""
 
 
 def numbered(prefix: str) -> Fact:
-    """Return the card's number after a prefix, such as `nvidia0`."""
+    """Return a function for the card's number after a prefix, such as `nvidia0`."""
     return lambda context: f"{prefix}{number(context)}"
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return the card's index counted from 1, such as `gpu-1`."""
+    """Return a function for the card's index counted from 1, such as `gpu-1`."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

@@ -65,7 +65,7 @@ class CompatRenderer:
 
 
 def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
-    """Return the table with its label for the node's name renamed; unchanged if `name` is empty."""
+    """Return the table with the label for the node's name renamed to `name`, or unchanged if `name` is empty."""
     if not name:
         return table
     spellings = table.hostname_labels
@@ -190,7 +190,6 @@ class _LayoutBuilder:
 
 
 def _devices_in_scope(scope: Scope, devices: Iterable[_LabelledDevice]) -> Iterator[_LabelledDevice]:
-    """Yield the devices that have a row with this scope."""
     for device, labels in devices:
         is_card = device.context.device is device.context.card
         is_undivided = is_card and not device.context.is_divided
@@ -201,7 +200,6 @@ def _devices_in_scope(scope: Scope, devices: Iterable[_LabelledDevice]) -> Itera
 
 
 def _label_values(labels: Iterable[Label], context: DeviceContext) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the labels that the device has."""
     return ((label.name, text) for label in labels if (text := label.fact(context)) is not None)
 
 

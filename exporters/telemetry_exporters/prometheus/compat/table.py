@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device and what its labels show: its whole card (or itself), the node, and the labels of its only owner."""
+    """A device, and what its labels describe: its card (or itself), the node, and the labels of its only owner."""
 
     device: MergedDevice
     card: MergedDevice
@@ -177,7 +177,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """The number that `numbers` has for a fact. Without `numbers`, the fact itself is the number."""
+    """The number to which `numbers` maps a fact. Without `numbers`, the fact itself is the number."""
 
     fact: Fact
     numbers: Mapping[str, float] = field(default_factory=dict)

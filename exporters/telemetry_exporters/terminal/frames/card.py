@@ -131,7 +131,6 @@ _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
 def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
-    """Yield the chart with its title, scales and gaps."""
     metric, past = BY_KEY[state.metric], scene.past
     series = card.series.get(state.metric)
     yield from wrapped(_chart_title(state.metric, scene, card, series), size.columns, Style.BOLD)

@@ -79,7 +79,7 @@ def _counter_positions(shape: Shape) -> tuple[int, ...]:
 
 
 def _updated(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
-    """Return the counter after a reading. `read_time` is 0 if the document has no times; then a change is dated `now`."""
+    """Return the counter after a reading. If the document has no times, `read_time` is 0 and a change gets the time `now`."""
     time = read_time or now
     if counter is None or value < counter.value or time < counter.time:
         return Counter(value, time, value, time, has_exact_time=read_time > 0)

@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` counts the slots from the epoch to slot 0: it fixes the borders of parts."""
+    """The half hour before the slot `end`. `phase` (slots from the epoch to slot 0) keeps the borders of parts in place."""
 
     end: int
     phase: int
@@ -94,7 +94,6 @@ def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: 
 
 
 def _level(ratio: float, levels: int) -> int:
-    """Return a level from 1 to `levels` for a ratio from 0 to 1."""
     return min(levels, int(ratio * levels) + 1)
 
 

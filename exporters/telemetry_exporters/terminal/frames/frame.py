@@ -127,7 +127,6 @@ def header(state: State, size: Size) -> list[Line]:
 
 
 def _shown_scenes(state: State) -> Sequence[Scene]:
-    """Return the scenes of the nodes that the view shows."""
     if state.view is View.NODES:
         return [scene_at(node, state.past_time) for node in state.nodes]
     scene = chosen_scene(state)
@@ -312,7 +311,6 @@ def _end_of(text: str, width: int) -> str:
 
 
 def _help_page(_: State, size: Size) -> Body:
-    """Return the help page: all keys with their meaning."""
     indent = " " * (_WIDEST_KEY + 1)
     lines = [
         line for key, text in KEYS for line in wrapped(f"{key:<{_WIDEST_KEY}} {text}", size.columns, indent=indent)

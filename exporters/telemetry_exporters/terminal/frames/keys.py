@@ -87,14 +87,13 @@ def _move(lines: Callable[[int], int]) -> Callable[[State, Size], State]:
 
 
 def _with_choice(state: State, key: str) -> State:
-    """Return the state in which the line with this key is chosen."""
     if state.view is View.NODES and key != state.node:
         return replace(state, node=key, card="", options_by_view={View.NODES: state.options})
     return replace(state, card=key) if state.view is View.CARDS else state
 
 
-def _with_shown_choice(state: State, size: Size) -> State:
-    """Return the state in which the line that is shown as chosen is stored as the choice."""
+def _with_highlighted_choice(state: State, size: Size) -> State:
+    """Return the state that stores the highlighted line as the user's choice."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body
@@ -102,7 +101,7 @@ def _with_shown_choice(state: State, size: Size) -> State:
 
 
 def _go_to(view: View) -> Callable[[State, Size], State]:
-    return lambda state, size: replace(_with_shown_choice(state, size), view=view)
+    return lambda state, size: replace(_with_highlighted_choice(state, size), view=view)
 
 
 def _next_view(step: int) -> Callable[[State, Size], State]:

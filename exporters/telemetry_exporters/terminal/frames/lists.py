@@ -88,7 +88,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines a figure over the cards of a node, such as to the highest temperature."""
+    """Return a function that combines a figure of a node's cards, for example to their highest temperature."""
 
     def read(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -240,7 +240,6 @@ def process_pane(state: State, size: Size) -> list[Line]:
 
 
 def _process_rows(scene: Scene) -> list[ProcessRow]:
-    """Return the processes of the node, sorted by memory, the largest first."""
     now = scene.content.snapshot.wall_time if scene.content else 0.0
     process_rows = [
         ProcessRow(device_row.device, process, scene.node.running.get(process.pid), now)
