@@ -176,8 +176,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
-    """Adds the readings of one device to the draft."""
+class DeviceDraft:
+    """One device in the draft of a report. Its methods add readings from answers of the library."""
 
     library: LibrarySpec
     draft: Draft
@@ -195,7 +195,7 @@ class Readings:
         """Report a problem with the device."""
         self.draft.complain(self.where, text)
 
-    def row(self, row: Row, answer: Plain, source: str) -> None:
+    def add_row(self, row: Row, answer: Plain, source: str) -> None:
         """Add the reading of a table's row from an answer."""
         self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
@@ -209,7 +209,7 @@ class Readings:
         if values:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
-    def error(self, answer: Plain, source: str) -> Absent:
+    def absence_of(self, answer: Plain, source: str) -> Absent:
         """Return the absence for an error. An unknown error also becomes a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
@@ -219,10 +219,10 @@ class Readings:
 
     def value(self, answer: Plain, source: str) -> Value:
         """Return the number or the absence in an answer."""
-        return self.error(answer, source) if error_in(answer) is not None else number(answer)
+        return self.absence_of(answer, source) if error_in(answer) is not None else number(answer)
 
     def _scaled_value(self, row: Row, answer: Plain, source: str) -> Value:
         if error_in(answer) is not None:
-            return self.error(answer, source)
+            return self.absence_of(answer, source)
         value = number(part_of(answer, row.part))
         return value if isinstance(value, Absent) else value * row.times / row.over

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.library_answers import (
+    DeviceDraft,
     LibrarySpec,
-    Readings,
     Row,
     answer_in,
     device_in,
@@ -86,12 +86,12 @@ _REASONS: Mapping[int, Absent] = {
 MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_REASONS)
 
 
-def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
+def read_calls(calls: dict[str, Plain], readings: DeviceDraft) -> None:
     """Store the readings in the results of the calls about a device."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
-                readings.row(row, answer, quote(name))
+                readings.add_row(row, answer, quote(name))
         elif name.startswith(LINK_PREFIX):
             _read_link(quote(name.removeprefix(LINK_PREFIX)), answer, name, readings)
         elif not name.startswith(FAN_PREFIX) and name not in _FACT_CALLS:
@@ -99,7 +99,7 @@ def read_calls(calls: dict[str, Plain], readings: Readings) -> None:
     readings.add_greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_PREFIX)})
 
 
-def _read_link(link: str, answer: Plain, name: str, readings: Readings) -> None:
+def _read_link(link: str, answer: Plain, name: str, readings: DeviceDraft) -> None:
     state = readings.value(answer, quote(name))
     if state == _LINK_DOWNGRADED:
         readings.complain(f"MTLink {link} runs below its highest speed")
@@ -173,7 +173,7 @@ def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
 
 def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
     position = draft.add(device)
-    read_calls(mapping(recorded.get("calls")), Readings(MTML, draft, position, where))
+    read_calls(mapping(recorded.get("calls")), DeviceDraft(MTML, draft, position, where))
     return position
 
 

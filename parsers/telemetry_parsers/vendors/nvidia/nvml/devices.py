@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from telemetry_parsers.library_answers import (
-    Readings,
+    DeviceDraft,
     device_in,
     error_in,
     instance_in,
@@ -176,7 +176,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 
 
 def read_processes(
-    answer: Plain, utilization: Plain, readings: Readings, *, is_unified: bool = False
+    answer: Plain, utilization: Plain, readings: DeviceDraft, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
     """Return the processes of a device. Store their number and, on a GPU with unified memory, their total memory."""
     processes: dict[_ProcessKey, Process] = {}
@@ -216,14 +216,14 @@ def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
     return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
-def _absence_of_list(kind: str, listed: Plain, readings: Readings) -> Absent:
+def _absence_of_list(kind: str, listed: Plain, readings: DeviceDraft) -> Absent:
     """Return why a list is absent. Report a problem unless the list is not supported."""
-    return (
-        Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
-    )
+    if error_in(listed) == NOT_SUPPORTED_CODE:
+        return Absent.NOT_SUPPORTED
+    return readings.absence_of(listed, f"{kind} processes")
 
 
-def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], readings: Readings) -> Value:
+def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], readings: DeviceDraft) -> Value:
     if not isinstance(listed, list) or len(listed) > _MAX_ENTRIES:
         return Absent.NOT_UNDERSTOOD
     entries = [_read_entry(kind, entry, readings) for entry in listed]
@@ -243,7 +243,7 @@ def _merged_process(previous: Process, process: Process) -> Process:
     )
 
 
-def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_ProcessKey, Process] | None:
+def _read_entry(kind: str, entry: Plain, readings: DeviceDraft) -> tuple[_ProcessKey, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
     pid = integer(entry[0], _MAX_PID + 1)
@@ -256,7 +256,7 @@ def _read_entry(kind: str, entry: Plain, readings: Readings) -> tuple[_ProcessKe
     return key, Process(readings.device, pid, text(entry[1]) or "", used, kind=_KINDS.get(kind, ""), instance=instance)
 
 
-def _used_bytes(kind: str, memory: Value, readings: Readings) -> float | None:
+def _used_bytes(kind: str, memory: Value, readings: DeviceDraft) -> float | None:
     """Return the memory of a process, or None if it is not reported or impossible."""
     if isinstance(memory, Absent):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import COUNTERS, SourceParser
-from telemetry_parsers.library_answers import Readings, answer_in, error_in, integer, items, mapping, part_of, text
+from telemetry_parsers.library_answers import DeviceDraft, answer_in, error_in, integer, items, mapping, part_of, text
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
@@ -62,7 +62,7 @@ def _has_gpm(gpu: Plain) -> bool:
 
 def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
     device = devices.gpu(gpu, node)
-    device_readings = Readings(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
+    device_readings = DeviceDraft(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
         reason = _REASONS_OF_LOST_GPU.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
@@ -75,19 +75,19 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
         _read_instance(mapping(instance), device, device_readings)
 
 
-def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: Readings) -> None:
+def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: DeviceDraft) -> None:
     device = devices.instance(instance, parent, parent_readings.device)
     if device is None:
         parent_readings.complain("a MIG instance has no index")
         return
     draft = parent_readings.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
-    device_readings = Readings(NVML, draft, draft.add(device), where)
+    device_readings = DeviceDraft(NVML, draft, draft.add(device), where)
     readings.read_instance(instance, device_readings)
     _read_common(instance, device_readings)
 
 
-def _read_common(recorded: dict[str, Plain], device_readings: Readings) -> None:
+def _read_common(recorded: dict[str, Plain], device_readings: DeviceDraft) -> None:
     if "links" in recorded:
         readings.read_links(recorded["links"], device_readings)
     if "processes" in recorded:

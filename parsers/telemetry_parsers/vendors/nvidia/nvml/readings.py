@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_parsers.library_answers import Readings, Row, error_in, integer, items, mapping, number, part_of, text
+from telemetry_parsers.library_answers import DeviceDraft, Row, error_in, integer, items, mapping, number, part_of, text
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Device, Event, Plain, Value
 from telemetry_parsers.reports.draft import Draft
@@ -21,7 +21,7 @@ _REASONS = "clocks event reasons"
 _TOTAL_LABEL = "all"
 
 
-def read_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
+def read_gpu(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
     """Store the readings of a GPU."""
     calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
     _read_calls(calls, recorded, readings)
@@ -33,14 +33,14 @@ def read_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
         _read_gpm(recorded["gpm"], tables.GPM, readings)
 
 
-def read_instance(recorded: dict[str, Plain], readings: Readings) -> None:
+def read_instance(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
     """Store the readings of a MIG instance."""
     _read_calls(mapping(recorded.get("calls")), recorded, readings)
     if "gpm" in recorded:
         _read_gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, readings)
 
 
-def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
+def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft) -> None:
     for name, answer in calls.items():
         if name in tables.MEMORY:
             _read_memory(name, answer, readings, is_unified=devices.is_integrated(recorded))
@@ -55,11 +55,11 @@ def _read_calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings
             readings.draft.add_unknown(name)
 
 
-def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: Readings, source: str) -> None:
+def _store_row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: DeviceDraft, source: str) -> None:
     if row.metric in tables.NOT_ON_INTEGRATED and devices.is_integrated(recorded):
         readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
     else:
-        readings.row(row, answer, source)
+        readings.add_row(row, answer, source)
 
 
 def _has_special_rule(name: str) -> bool:
@@ -67,23 +67,23 @@ def _has_special_rule(name: str) -> bool:
     return is_special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
 
 
-def _read_memory(name: str, answer: Plain, readings: Readings, *, is_unified: bool) -> None:
+def _read_memory(name: str, answer: Plain, readings: DeviceDraft, *, is_unified: bool) -> None:
     """Store the memory. The values of GPUs that share the host's memory are not valid, for example 0 of 0."""
     is_shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if is_shared:
             readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
         else:
-            readings.row(row, answer, name)
+            readings.add_row(row, answer, name)
 
 
-def _read_performance_state(answer: Plain, readings: Readings) -> None:
+def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
     unknown = answer == tables.PERFORMANCE_STATE_UNKNOWN
     value = Absent.NOT_REPORTED if unknown else readings.value(answer, tables.PERFORMANCE_STATE)
     readings.add("performance_state", value, source=tables.PERFORMANCE_STATE)
 
 
-def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
+def _read_reasons(answer: Plain, supported: Plain, readings: DeviceDraft) -> None:
     """Store a state for each reason that is supported or active. If support is unknown, use the default reasons."""
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.REASONS) | tables.IDLE_REASON
@@ -100,7 +100,7 @@ def _read_reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
         readings.complain(f"{_REASONS}: unknown bits {unknown_bits:#x}")
 
 
-def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
+def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft) -> None:
     for name, answer in fields.items():
         row = tables.FIELDS.get(name)
         if name == tables.RECOVERY_FIELD:
@@ -142,7 +142,7 @@ def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     return None if 0 < part < total else Absent.NOT_SUPPORTED
 
 
-def _read_recovery(answer: Plain, readings: Readings) -> None:
+def _read_recovery(answer: Plain, readings: DeviceDraft) -> None:
     value = readings.value(answer, tables.RECOVERY_FIELD)
     action = None if isinstance(value, Absent) else tables.RECOVERY_ACTIONS.get(int(value))
     for word in BY_KEY["recovery_action"].words:
@@ -154,22 +154,22 @@ def _read_recovery(answer: Plain, readings: Readings) -> None:
 
 
 def _store_main_power(
-    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings
+    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft
 ) -> None:
     """Store the main power: the average or, if there is none, the instantaneous power."""
     kind = devices.power_kind(recorded)
     if tables.POWER_USAGE in calls:
         row = Row("power_watts", over=1000)
-        readings.row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
+        readings.add_row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
         if kind is not None:
-            readings.row(Row(f"power_{kind}_watts", over=1000), calls[tables.POWER_USAGE], tables.POWER_USAGE)
+            readings.add_row(Row(f"power_{kind}_watts", over=1000), calls[tables.POWER_USAGE], tables.POWER_USAGE)
         return
     name = f"power_{kind or 'instant'}"
     if name in fields:
-        readings.row(Row("power_watts", over=1000), fields[name], name)
+        readings.add_row(Row("power_watts", over=1000), fields[name], name)
 
 
-def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: Readings) -> None:
+def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: DeviceDraft) -> None:
     """Store the error counts of each location or, if no location has a number, the total."""
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
@@ -178,17 +178,17 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
         numbers = [answer for answer in candidates if not isinstance(_number_of(answer[1]), Absent)]
         by_location = [answer for answer in numbers if answer[0].label != _TOTAL_LABEL]
         for row, answer, name in by_location or numbers:
-            readings.row(row, answer, name)
+            readings.add_row(row, answer, name)
         if not numbers:
             row, answer, name = candidates[-1]
-            readings.row(Row(metric, _TOTAL_LABEL), answer, name)
+            readings.add_row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
 def _number_of(answer: Plain) -> Value:
     return Absent.NOT_SUPPORTED if error_in(answer) is not None else number(answer)
 
 
-def _read_fans(calls: Mapping[str, Plain], readings: Readings) -> None:
+def _read_fans(calls: Mapping[str, Plain], readings: DeviceDraft) -> None:
     answers: dict[Row, dict[str, Plain]] = {}
     for name, answer in calls.items():
         row = _fan_row(name)
@@ -202,7 +202,7 @@ def _fan_row(name: str) -> Row | None:
     return tables.FAN_CALLS.get(name.partition(".")[0])
 
 
-def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
+def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: DeviceDraft) -> None:
     """Store the GPM values, which are for the time since the previous poll. The first poll has none."""
     values = mapping(answer)
     for name in values:
@@ -211,9 +211,9 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Rea
     for name, rows in table.items():
         for row in rows:
             if answer is None or error_in(answer) is not None:
-                readings.row(Row(row.metric, row.label), answer, "GPM")
+                readings.add_row(Row(row.metric, row.label), answer, "GPM")
             elif name in values:
-                readings.row(row, values[name], f"GPM {name}")
+                readings.add_row(row, values[name], f"GPM {name}")
 
 
 _MAX_LINKS = 128
@@ -233,10 +233,10 @@ _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
 _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})
 
 
-def read_links(answer: Plain, readings: Readings) -> None:
+def read_links(answer: Plain, readings: DeviceDraft) -> None:
     """Store the readings of all links of a device."""
     if error_in(answer) is not None:
-        _store_link_absences(readings, readings.error(answer, "NVLink"))
+        _store_link_absences(readings, readings.absence_of(answer, "NVLink"))
         return
     results_by_link = mapping(answer).get("each")
     if not isinstance(results_by_link, dict):
@@ -257,29 +257,29 @@ def read_links(answer: Plain, readings: Readings) -> None:
         _store_counter(metric, links, totals, readings)
 
 
-def _link_state(answer: Plain, readings: Readings) -> Value:
+def _link_state(answer: Plain, readings: DeviceDraft) -> Value:
     value = readings.value(answer, "NvLinkState")
     return value if isinstance(value, Absent) else _LINK_STATES.get(int(value), Absent.NOT_UNDERSTOOD)
 
 
 def _store_counter(
-    metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: Readings
+    metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: DeviceDraft
 ) -> None:
     """Store a counter of each link. If no link has a number, store the total of all links or an absence."""
     has_number = False
     for link, answers in links.items():
         row = _first_number(metric, link, answers)
         if row is not None:
-            readings.row(row[0], answers[row[1]], f"link {link} {row[1]}")
+            readings.add_row(row[0], answers[row[1]], f"link {link} {row[1]}")
             has_number = True
     if has_number:
         return
     row = _first_number(metric, _TOTAL_LABEL, totals)
     if row is not None:
-        readings.row(row[0], totals[row[1]], f"all links {row[1]}")
+        readings.add_row(row[0], totals[row[1]], f"all links {row[1]}")
         return
     name = _COUNTERS[metric][0][0]
-    reasons = [readings.error(answers[name], name) for answers in links.values() if error_in(answers.get(name))]
+    reasons = [readings.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))]
     readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
@@ -292,7 +292,7 @@ def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Ro
     return None
 
 
-def _store_link_absences(readings: Readings, reason: Absent) -> None:
+def _store_link_absences(readings: DeviceDraft, reason: Absent) -> None:
     for metric in LINK_METRICS:
         readings.add(metric, reason, _TOTAL_LABEL, "NVLink")
 
