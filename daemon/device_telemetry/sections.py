@@ -143,8 +143,8 @@ class Section:
         for name, joules in energies.items():
             results[f"{name}/{'energy_estimated_joules' if name in self._estimated else 'energy_joules'}"] = joules
         if energies:
-            word = "energy_estimated_joules" if self._estimated else "energy_joules"
-            results[word] = sum(energies.values())
+            energy_key = "energy_estimated_joules" if self._estimated else "energy_joules"
+            results[energy_key] = sum(energies.values())
             results["exact"] = float(self._is_exact and not self._estimated and not any(uncounted.values()))
         return results
 

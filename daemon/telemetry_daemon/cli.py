@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
         return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
 
-def _overview() -> str:
+def _command_list() -> str:
     width = max(len(name) for name, _ in COMMANDS)
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS)
 
@@ -93,7 +93,7 @@ def build_parser(command: str | None) -> _Parser:
         parser = _Parser(
             prog="telemetry",
             description="Reads every accelerator of a node and exposes metrics.",
-            epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
+            epilog=f"commands:\n{_command_list()}\n\n'telemetry COMMAND --help' describes each command.",
             formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=streams.terminal_width() - 2),
             usage="telemetry COMMAND [OPTION …]",
             allow_abbrev=False,
@@ -176,9 +176,9 @@ def _report_bug(error: Exception) -> int:
 
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
-    where = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     streams.say(
-        f"this is a bug: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
+        f"this is a bug: {type(error).__name__}: {error} ({frame.name}, line {frame.lineno});"
         " set TELEMETRY_DEBUG=1 for the traceback and report it"
     )
     return exits.BUG
@@ -196,9 +196,9 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments and arguments[0] in names:
         command = arguments[0]
         parser = build_parser(command)
-        namespace, unknown = parser.parse_known_args(arguments[1:])
-        if unknown:
-            parser.refuse(unknown)
+        namespace, unknown_arguments = parser.parse_known_args(arguments[1:])
+        if unknown_arguments:
+            parser.refuse(unknown_arguments)
         return command_module(command).run(namespace)
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options

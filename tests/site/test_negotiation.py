@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.site.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.negotiation import accepts_gzip, choose_format
 from telemetry_exporters.prometheus.renderer import Syntax
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -66,7 +66,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
     ],
 )
 def test_content_type_by_accept_header(accept, content_type):
-    syntax, found = choose(accept)
+    syntax, found = choose_format(accept)
     assert found == content_type
     assert syntax is (Syntax.OPENMETRICS if "openmetrics" in content_type else Syntax.TEXT)
 
@@ -99,12 +99,12 @@ def test_gzip_by_accept_encoding_header(accept_encoding, wanted):
 
 @given(st.text())
 def test_any_header_gets_an_answer_that_we_have(header):
-    syntax, content_type = choose(header)
+    syntax, content_type = choose_format(header)
     assert isinstance(syntax, Syntax)
     assert content_type.isprintable()
     assert accepts_gzip(header) in (True, False)
 
 
 def test_a_header_of_thousands_of_elements_is_read_to_a_limit():
-    assert choose(", ".join(["a/b"] * 5000 + ["application/openmetrics-text"]))[0] is Syntax.TEXT
-    assert choose(", ".join(["application/openmetrics-text"] + ["a/b"] * 5000))[0] is Syntax.OPENMETRICS
+    assert choose_format(", ".join(["a/b"] * 5000 + ["application/openmetrics-text"]))[0] is Syntax.TEXT
+    assert choose_format(", ".join(["application/openmetrics-text"] + ["a/b"] * 5000))[0] is Syntax.OPENMETRICS

@@ -143,8 +143,8 @@ def _read_snapshot(arguments: argparse.Namespace) -> Result:
         return result
     from telemetry_daemon.commands import own_readings
 
-    with own_readings.open_tools(arguments) as read:
-        return read()
+    with own_readings.open_tools(arguments) as read_tools:
+        return read_tools()
 
 
 def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
@@ -181,7 +181,7 @@ def read_overrides(path: str) -> Overrides:
     count_text = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
-        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_number, "a number of at least 0"),
+        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_threshold, "a number of at least 0"),
         *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
     ]
     if problems:
@@ -214,7 +214,7 @@ def _section_problems(
             yield f"{section}.{name}: must be {expected}, not {value!r}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_threshold(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and value >= 0
 
 

@@ -48,7 +48,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
     if arguments.password_file is None:
         user, password = os.environ.get(USER_VARIABLE, ""), os.environ.get(PASSWORD_VARIABLE, "")
         return Credentials(user, password, arguments.ca)
-    lines = _content(arguments.password_file).splitlines()
+    lines = _read_text(arguments.password_file).splitlines()
     user, separator, password = (lines[0] if lines else "").partition(":")
     if not (user and separator):
         raise CommandError(f"{arguments.password_file}: the first line is not USER:PASSWORD")
@@ -57,11 +57,11 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
     """Return the addresses in the arguments and in the file. Raise CommandError if an address is invalid."""
-    from_file = parse_node_list(_content(str(file))) if file is not None else []
-    if file is not None and not from_file:
+    file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
+    if file is not None and not file_addresses:
         raise CommandError(f"{file}: no nodes; write one node on each line")
     try:
-        return node_addresses([*texts, *from_file])
+        return node_addresses([*texts, *file_addresses])
     except AddressError as error:
         raise CommandError(str(error)) from None
 
@@ -147,7 +147,7 @@ def _address_to_connect(listen_address: str) -> str:
     return f"[{host}]:{address.port}" if ":" in host else f"{host}:{address.port}"
 
 
-def _content(path: str) -> str:
+def _read_text(path: str) -> str:
     return options.read_content(path, _MAX_FILE_BYTES, "use a readable file").decode(errors="replace")
 
 
@@ -188,7 +188,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
     """Return the snapshot of this node's daemon, or None if none runs with equal settings. Raise DaemonRefusedError."""
-    with contextlib.closing(_client_here(arguments)) as client:
+    with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")
             response = client.get(_SNAPSHOT)
@@ -230,14 +230,14 @@ def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
 
 def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
     """Return whether this node's daemon reads the same sources in the same way as this command."""
-    with contextlib.closing(_client_here(arguments)) as client:
+    with contextlib.closing(_local_client(arguments)) as client:
         try:
             return _reads_the_same(arguments, client.get(_SNAPSHOT).headers)
         except NodeError:  # the command reads the sources itself
             return False
 
 
-def _client_here(arguments: argparse.Namespace) -> Client:
+def _local_client(arguments: argparse.Namespace) -> Client:
     return Client(Address("the daemon", unix=str(options.local_socket(arguments))), seconds=_SHORT_TIMEOUT_SECONDS)
 
 

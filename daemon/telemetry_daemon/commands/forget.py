@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         result = daemon_answer(settings, ForgetResult, "forget", id=arguments.id)
     if not result.forgotten and not result.events:
-        _check_names(arguments, settings, result.lost)
+        _refuse_unknown_names(arguments, settings, result.lost)
     print(_result_text(arguments, result))
     return exits.OK
 
@@ -90,7 +90,7 @@ def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity],
     return ForgetResult(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 
 
-def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
+def _refuse_unknown_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
     if not arguments.all_lost:
         names = ", ".join(map(shlex.quote, lost))
         lost_text = f"the lost devices are {names}" if names else "no device is lost"

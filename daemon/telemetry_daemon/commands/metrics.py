@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dashboard is None:
         print(doc.names_list(table), end="")
         return exits.OK
-    return _compare(arguments, table)
+    return _print_comparison(arguments, table)
 
 
 def _matching_metrics(words: Sequence[str]) -> str:
@@ -83,7 +83,7 @@ def _matching_metrics(words: Sequence[str]) -> str:
     return "".join(matches)
 
 
-def _compare(arguments: argparse.Namespace, table: ExporterTable) -> int:
+def _print_comparison(arguments: argparse.Namespace, table: ExporterTable) -> int:
     from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import names_in_queries
 

@@ -69,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
 
-def _text(result: rendering.Result, form: str) -> str:
-    if form != "table":
-        return rendering.render_document(result, form)
+def _text(result: rendering.Result, output_format: str) -> str:
+    if output_format != "table":
+        return rendering.render_document(result, output_format)
     from telemetry_exporters.terminal.table import Detail
 
     return rendering.render_table(result, Detail.EVERYTHING)

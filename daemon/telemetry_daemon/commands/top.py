@@ -71,12 +71,12 @@ def _feed(arguments: argparse.Namespace) -> Feed:
 
         return ManyNodesFeed(addresses, credentials)
     if addresses:
-        return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
+        return _follower(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
     address = daemons.daemon_at_socket(arguments)
-    return _this_node(arguments, credentials) if address is None else _follow_this_node(address, credentials)
+    return _feed_of_this_node(arguments, credentials) if address is None else _follow_this_node(address, credentials)
 
 
-def _this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
+def _feed_of_this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
     from telemetry_daemon.commands import daemons
 
     settings = options.settings(arguments)
@@ -89,16 +89,16 @@ def _this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
 
 
 def _follow_this_node(address: Address, credentials: Credentials) -> Feed:
-    return _with_commands(_follow("the daemon of this node", socket.gethostname(), address, credentials))
+    return _with_command_lines(_follower("the daemon of this node", socket.gethostname(), address, credentials))
 
 
-def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
+def _follower(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
     from telemetry_daemon.top.follow import Follower
 
     return Follower(title, name, address, credentials)
 
 
-def _with_commands(feed: Feed) -> Feed:
+def _with_command_lines(feed: Feed) -> Feed:
     from telemetry_daemon.top.commands import FeedWithProcesses, ProcessReader
 
     return FeedWithProcesses(feed, ProcessReader())
@@ -134,4 +134,4 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
     from telemetry_daemon.polling.node_sources import RealNode
 
     options.check_sections(arguments, settings, loaded.polls)
-    return _with_commands(PolledNode(title, hostname, RealNode(loaded, clock), settings, clock))
+    return _with_command_lines(PolledNode(title, hostname, RealNode(loaded, clock), settings, clock))

@@ -61,9 +61,9 @@ class _MediaRange:
 
 
 @_cache_by_header
-def choose(accept: str) -> tuple[Syntax, str]:
+def choose_format(accept: str) -> tuple[Syntax, str]:
     """Return the syntax and content type of the response. The default is plain text."""
-    ranges = [_MediaRange(*element, index) for index, element in enumerate(_elements(accept))]
+    ranges = [_MediaRange(*element, index) for index, element in enumerate(_header_elements(accept))]
     accepted = [(offer, best) for offer in OFFERS if (best := _most_specific(offer, ranges)) and best.quality > 0]
     if not accepted:
         return OFFERS[0].syntax, _content_type(OFFERS[0], "")
@@ -85,7 +85,7 @@ def _content_type(offer: Offer, escaping: str) -> str:
     return f"{text}; escaping={escaping if escaping in _ESCAPINGS else 'underscores'}"
 
 
-def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
+def _header_elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
     for element in header.split(",", _MAX_ELEMENTS)[:_MAX_ELEMENTS]:
         name, *options = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in options)
@@ -105,7 +105,7 @@ def _quality(text: str) -> float:
 @_cache_by_header
 def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether the client accepts gzip and does not prefer uncompressed responses."""
-    qualities = {name: quality for name, _, quality in _elements(accept_encoding)}
+    qualities = {name: quality for name, _, quality in _header_elements(accept_encoding)}
     gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)
 

@@ -43,18 +43,18 @@ class Links:
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of the node."""
-    shown = clean_snapshot(snapshot, extra)
-    rows = overview.rows(shown)
+    cleaned = clean_snapshot(snapshot, extra)
+    rows = overview.rows(cleaned)
     return "".join(
         (
             "<!doctype html>\n",
-            _head(shown),
-            _header(shown),
+            _head(cleaned),
+            _header(cleaned),
             '<main id="main" class="plain" tabindex="-1">\n',
             _tiles(overview.node_tiles((overview.node_figures(rows),))),
-            _troubles(overview.troubles(shown)),
+            _troubles(overview.troubles(cleaned)),
             _devices(sorted(rows, key=lambda row: row.condition.urgency)),
-            _sources(shown),
+            _sources(cleaned),
             "</main>\n",
             _footer(links),
             f"<script>{script()}</script>\n</body>\n</html>\n",
@@ -64,8 +64,8 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
     """Return the page of one device, or an empty text if the device is unknown."""
-    shown = clean_snapshot(snapshot, extra)
-    row = next((row for row in overview.rows(shown) if row.device.id == device_id), None)
+    cleaned = clean_snapshot(snapshot, extra)
+    row = next((row for row in overview.rows(cleaned) if row.device.id == device_id), None)
     if row is None:
         return ""
     metrics = usable_metrics(extra)
@@ -78,8 +78,8 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     return "".join(
         (
             "<!doctype html>\n",
-            _head(shown),
-            _header(shown),
+            _head(cleaned),
+            _header(cleaned),
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_device_name(row.device)}</h2>\n",
             "".join(map(_finding, row.findings)),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose, filter_families
+from telemetry_daemon.site.negotiation import BadQueryError, accepts_gzip, choose_format, filter_families
 from telemetry_daemon.site.rendered import GzippedBody, LazyBody, PageRenderer, RenderedPages
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
@@ -144,7 +144,7 @@ class Site:
 
     def _metrics_response(self, request: Request, page: _MetricsPage) -> Response:
         """Return a page of metrics in the negotiated syntax and encoding, filtered by the `name[]` parameters."""
-        syntax, content_type = choose(request.headers.get("accept", ""))
+        syntax, content_type = choose_format(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail = page.tail(syntax)
         names = parse_qs(request.query).get("name[]")
