@@ -204,7 +204,6 @@ class Follower(Feed):
 
 
 def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Snapshot:
-    """Return `snapshot` with this device as it is in `other`."""
     devices_by_id = {device.id: device for device in other.devices if device.id == device_id}
     return replace(snapshot, devices=tuple(devices_by_id.get(device.id, device) for device in snapshot.devices))
 

@@ -276,7 +276,6 @@ def _number(value: float | Absent | None, scale: float) -> str:
 
 
 def _active(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
-    """Return the labels for which this metric is 1."""
     readings = Readings.of(device.readings)
     return tuple(
         cleaned(label)

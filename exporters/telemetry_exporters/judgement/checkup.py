@@ -128,7 +128,6 @@ def _count_checks(devices: Iterable[MergedDevice], expected: Mapping[str, int]) 
 
 
 def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:
-    """Yield a check for each source that the node has."""
     for source in sources:
         status = _STATUS_BY_STATE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
         condition = source_condition(source)

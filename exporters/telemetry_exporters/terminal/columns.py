@@ -67,7 +67,6 @@ def text_cell(text: str | None) -> Cell:
 
 
 def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Cell:
-    """Return a cell with the formatted number, or with a dash if it is absent."""
     number = as_number(value)
     return text_cell(None if number is None else format_value(number))
 

@@ -145,7 +145,6 @@ def _line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: st
 
 
 def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
-    """Return a line for each owner of each device, with the owner's share."""
     pairs = [(device, allocation) for device in devices for allocation in device.allocations]
     if not pairs:
         return []

@@ -97,7 +97,6 @@ def _half_width_table(empty_text: str, title: str, description: str, labels: Seq
 
 
 def _token_table(title: str, subject: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
-    """Return a table of tokens and their energy, the highest energy first."""
     headings = tuple(columns)
     units = {"power": "watt", "J/token": "joule"}
     return card_table(

@@ -242,7 +242,6 @@ def with_few_points(panel: Panel) -> Panel:
 def _with_settings(
     panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], min_step: str = ""
 ) -> _Builder:
-    """Return the panel with the settings that all panels have in common."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
     for position, panel_query in enumerate(queries):
         target = _target(panel_query, _query_name(position))
@@ -281,7 +280,6 @@ def _threshold_settings(steps: Steps) -> dict[str, object]:
 
 
 def _overrides(properties: Mapping[str, object]) -> list[DynamicConfigValue]:
-    """Return property overrides for one series or column of a panel."""
     return [DynamicConfigValue(name, value) for name, value in properties.items()]
 
 

@@ -215,7 +215,6 @@ _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMS
 
 
 def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
-    """Return rules that record these sums for each combination of the labels in `over`."""
     return tuple(
         Recording(f"{scope}:{name}", expression.replace("OVER", over), meaning, over)
         for name, (expression, meaning) in ((name, _SUMS[name]) for name in names)

@@ -170,7 +170,6 @@ def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]
 
 
 def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield a line with the host's CPU, memory and load, if they are known."""
     for scene in scenes:
         host = (
             {}
@@ -199,7 +198,6 @@ def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
 
 
 def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield warnings about readings that are old, paused, simulated or recorded."""
     if state.past_time is not None:
         yield Note(_past_note(state, state.past_time))
     if state.is_paused:
