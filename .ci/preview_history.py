@@ -220,7 +220,7 @@ class SimulatedNode:
         simulation = Simulation(record, count, seed, NO_FAULTS)
         incidents = self.plan.incidents
         if incidents.training:
-            simulation.cards[:] = [TrainingCard(record.demo, position, power=400.0) for position in range(count)]
+            simulation.cards[:] = [TrainingCard(record.demo, position, watts=400.0) for position in range(count)]
             TrainingCard.cards = tuple(range(count))
         for position, second in incidents.slow.items():
             card = simulation.cards[position]
