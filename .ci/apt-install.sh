@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian packages without starting any service that they bring. Does nothing where that is not possible:
-# whoever needs the packages looks for them afterwards.
+# Installs Debian packages without starting any service that they bring. Does nothing if that is not possible,
+# because the caller checks for the programs afterwards.
 set -euo pipefail
 
 guard=/usr/sbin/policy-rc.d
@@ -26,7 +26,7 @@ install() {
     get install --yes --no-install-recommends "$@" >/dev/null
 }
 
-# Two at once would meet in apt's lists and in the guard.
+# Concurrent runs would conflict in apt's lists and in the guard.
 exec {turn}<"${BASH_SOURCE[0]}"
 flock "$turn"
 
@@ -35,7 +35,7 @@ if [ -e "$guard" ]; then "${as_root[@]}" mv "$guard" "$saved"; fi
 trap restore EXIT
 printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null
 "${as_root[@]}" chmod 755 "$guard"
-# One package that a release does not have keeps out no other.
-# The lists may be missing or too old; an install that works needs no new ones, and one that fails is tried again aloud.
+# The package lists may be missing or outdated. If the installation fails, update them and try again with all output.
+# If that fails, install each package alone, because a release may not have all of them.
 install "$@" 2>/dev/null || { get update && install "$@"; } ||
     for each in "$@"; do install "$each" || echo "could not install $each"; done

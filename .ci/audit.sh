@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Audits what the wheel needs at run time. Without a network: versions as pinned and fitting each other, files as they
-# were installed, licences, the bill of materials (build/sbom.json). With one: its schema, and known vulnerabilities.
-# Exit status 1: something was found. 2: something could not be asked, which is not the same as nothing found.
-# --offline leaves out what needs a network.
+# Audits the runtime dependencies of the wheel. Without a network: pinned and compatible versions, unchanged files,
+# licences, and the bill of materials (build/sbom.json). With a network: its schema, and known vulnerabilities.
+# Exit status 1: a check failed. 2: a check could not run, which is not the same as passing.
+# --offline skips the checks that need a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ asked=build/sbom.requirements.txt
 for service in osv pypi; do
     rm -f "$answer"
     echo "asking $service"
-    # Its status is the same for a finding and for a service that is away: what counts is the answer that it wrote.
+    # Its status is the same for a finding and for an unreachable service, so its output is evaluated instead.
     "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
         --requirement "$asked" --format json --output "$answer" 2>build/audit.log || true
     status=0

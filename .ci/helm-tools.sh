@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets what the chart is packaged and tested with into build/helm, from the registries of Go and Python: helm,
+# Downloads the tools for packaging and testing the chart into build/helm, from the registries of Go and Python: helm,
 # kubeconform, the schemas of several Kubernetes versions and of the Prometheus operator's objects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,12 +8,12 @@ helm=v3.22.0
 kubeconform=v0.8.0
 kubernetes_validate=1.37.0
 prometheus_operator=v0.85.0
-# The version that helm takes a cluster for when it has none to ask; its own build sets it in the same way.
+# The Kubernetes version that helm assumes without a cluster. Helm's own build sets it in the same way.
 minor=37
 
 folder=build/helm
 wanted="$helm $kubeconform $kubernetes_validate $prometheus_operator $minor"
-if [ "$(cat "$folder/versions" 2>/dev/null)" = "$wanted" ]; then exit 0; fi  # none are there before the first time
+if [ "$(cat "$folder/versions" 2>/dev/null)" = "$wanted" ]; then exit 0; fi  # missing before the first run
 command -v go >/dev/null || { echo "helm is built with Go, which is not here: install it (https://go.dev/doc/install)" >&2; exit 1; }
 
 echo "getting helm $helm, kubeconform $kubeconform and schemas into $folder: some minutes, once"
@@ -29,7 +29,7 @@ GOBIN="$PWD/$folder/bin" go install -trimpath "github.com/yannh/kubeconform/cmd/
     --target "$folder/python" "kubernetes-validate==$kubernetes_validate"
 operator=$(go mod download -json "github.com/prometheus-operator/prometheus-operator@$prometheus_operator" |
     .venv/bin/python -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
-# The oldest version that the chart says it is for, and the newest.
+# The oldest version that the chart supports, and the newest.
 .venv/bin/python .ci/helm_schemas.py "$operator/jsonnet/prometheus-operator" \
     "$folder/python/kubernetes_validate/kubernetes-json-schema" "$folder/schemas" 1.25.0 "1.$minor.0"
 rm -r "$folder/python"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets the programs that tests use besides Python, from Debian's packages where the machine lets us. tests/needs.txt names
-# each program and its packages. What cannot be had is said in one line.
+# Installs the programs that tests use besides Python, from Debian's packages if this user may install packages.
+# tests/needs.txt lists each program and its packages. Each missing program is reported in one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

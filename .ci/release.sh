@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds all that a release consists of into dist/, which is emptied before: wheel, sdist, the Debian package for this
+# Builds all files of a release into dist/, which is emptied first: wheel, sdist, the Debian package for this
 # machine's Debian, the offline bundle, the chart, the bill of materials, and the checksums of all.
-# The same commit gives the same bytes, wherever the checkout lies and whoever builds it when.
+# The same commit produces the same bytes, independent of the path of the checkout, the user and the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022

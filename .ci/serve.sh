@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Serves what this machine has, or a simulated node when it has no accelerator. Arguments go to `telemetry serve`.
+# Serves this machine's accelerators, or a simulated node if there are none. Arguments go to `telemetry serve`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 telemetry=.venv/bin/telemetry
 
 if [ "$(id -u)" -ne 0 ]; then
-    # Only root and the packaged service may write to the usual places.
+    # Only root and the packaged service may write to the default folders.
     export TELEMETRY_STATE_DIRECTORY=${TELEMETRY_STATE_DIRECTORY:-$PWD/.state/lib}
     export TELEMETRY_STATE_RUNTIME_DIRECTORY=${TELEMETRY_STATE_RUNTIME_DIRECTORY:-$PWD/.state/run}
     mkdir -p "$TELEMETRY_STATE_DIRECTORY" "$TELEMETRY_STATE_RUNTIME_DIRECTORY"
 fi
 
-# Of the arguments, those that the search needs too.
+# The arguments that the search for accelerators also needs.
 config=()
 chosen=
 logged=${TELEMETRY_LOG_LEVEL:-}
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# Whoever looks on wants the address, and what is wrong.
+# By default, log only warnings, because the user needs only the address and the problems.
 [ -n "$logged" ] || export TELEMETRY_LOG_LEVEL=warning
 
 if [ -z "$chosen" ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds sdist and wheel, installs the wheel in an environment of its own, and tests what was installed there:
-# a checkout always works, whatever the wheel lacks. What has passed is put into dist/.
+# Builds sdist and wheel, installs the wheel in a separate environment, and tests it there, because a
+# checkout works even if files are missing from the wheel. If the tests pass, both are copied to dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=$PWD
@@ -25,8 +25,8 @@ venv/bin/telemetry config check --config telemetry.toml
 echo "== testing what was installed"
 cd "$checkout"
 "$place/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hatchling hypothesis jsonschema prometheus-client pytest pytest-timeout
-# What a wheel may lack is a module or a file of data: each capture through its parser shows it, without all their cases.
-# The empty pythonpath keeps the checkout's packages out; the tests' own helper modules stay.
+# A module or a data file may be missing from the wheel. Parsing each capture once shows that.
+# The empty pythonpath excludes the checkout's packages. The helper modules of the tests are still found.
 TELEMETRY_TEST_INSTALLED=$place/venv "$place/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider --level quick \
     tests/packaging/test_installed.py tests/config tests/parsers/test_golden.py tests/exporters tests/e2e/test_commands.py "$@"
 mkdir -p dist

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Everything worth measuring on a node with a real NVIDIA GPU, unattended, in less than 8 minutes:
+# Measure everything of interest on a node with a real NVIDIA GPU, unattended, in less than 8 minutes:
 #
 #     benchmarks/on_gpu.sh [--out FOLDER] [--seconds 60] [--alone]
 #
 # what NVML's calls cost; our daemon beside nvitop-exporter and all-smi, idle and under load; our readings beside
 # nvidia-smi's of the same second; a Recorder's energy beside the counter; a recording. The results are a folder below
-# tests/nvml, named after GPU and driver, with a summary in summary.txt. Without .venv, one is made (which needs a network).
+# tests/nvml, named after GPU and driver, with a summary in summary.txt.
+# Without .venv, the script creates one, which needs a network.
 set -eu
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/python ]; then

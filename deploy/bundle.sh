@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes build/device-telemetry-VERSION-offline-ARCHITECTURE.tar.gz: everything that install.sh needs on a node without a
-# network, for every Python that the project supports. An argument names another architecture than this machine's.
+# network, for every Python that the project supports. The argument is the architecture, by default this machine's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -8,7 +8,7 @@ architecture=${1:-$(uname -m)}
 pythons=$(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/version.py)
 name=device-telemetry-$version-offline-$architecture
-# The oldest C library that all wheels run on, and the older promises that it keeps as well.
+# The oldest C library on which all wheels run, and the older platform tags that it also supports.
 platforms=()
 for each in manylinux_2_28 manylinux_2_17 manylinux2014; do platforms+=(--platform "${each}_$architecture"); done
 
@@ -20,8 +20,8 @@ mkdir -p "$bundle/wheels" build
 echo "building the wheel of version $version"
 "$python" -m build --wheel --no-isolation --outdir "$bundle/wheels" . >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 
-# pip takes the condition of a requirement to be about the Python that it runs on, so they are asked here for each one;
-# with the bindings that no vendor's driver brings.
+# pip evaluates the conditions of requirements for its own Python, so they are evaluated here for each Python. The
+# bindings that no vendor's driver contains are included.
 for_python() {
     "$python" -c '
 import sys

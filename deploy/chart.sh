@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packages the Helm chart as dist/device-telemetry-VERSION.tgz, or into the folder that is named: what lies behind its links
-# is in it, and the same checkout gives the same bytes.
+# Packages the Helm chart as dist/device-telemetry-VERSION.tgz, or into the folder in the argument. Links are replaced by
+# their targets. The same checkout produces the same bytes.
 set -euo pipefail
 folder=$(realpath --canonicalize-missing "${1:-dist}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -26,9 +26,9 @@ app=/opt/device-telemetry
 telemetry=$app/venv/bin/telemetry
 unit=/etc/systemd/system/telemetry.service
 configuration=/etc/telemetry/telemetry.toml
-# The bindings that no vendor's driver brings: one installation for every node.
+# The Python bindings that no vendor's driver contains, so that one installation fits every node.
 bindings='[moorethreads]'
-# What the program brings for other programs, and where those look for it.
+# The program's files for other programs, and the paths where those programs look for them.
 links=(
     "bin/telemetry /usr/local/bin/telemetry"
     "share/man/man1/telemetry.1 /usr/local/share/man/man1/telemetry.1"
@@ -49,16 +49,16 @@ say() { printf '%s\n' "$*"; }
 skip() { say "skipped: $*"; }
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
 
-# Every command that changes something goes through here.
+# Run a command that changes the system, or only print it in a dry run.
 run() {
     changed=yes
     if [ -n "$dry_run" ]; then say "would run: $*"; else "$@"; fi
 }
 report() { if [ -z "$dry_run" ]; then say "$@"; fi; }
 
-# Whether there is such a file, or a link to whatever.
-there() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
-# The program, also below DESTDIR, where the Python that its first line names is not in its place yet.
+# Succeed if the file exists, or a link with any target.
+exists() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
+# Run the program. Below DESTDIR, the Python in its first line is not installed yet, so Python is called directly.
 program() { "$root$app/venv/bin/python" "$root$telemetry" "$@"; }
 systemd_runs() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
@@ -81,16 +81,16 @@ check_node() {
     [ "$(uname -s)" = Linux ] || fail "this is $(uname -s); the daemon reads Linux drivers"
     [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run it as root: sudo $0"
     case $root in "" | /*) ;; *) fail "DESTDIR=$root must begin with /" ;; esac
-    # dpkg-query complains of a package that it does not know, and on other systems there is none.
+    # dpkg-query reports an error for an unknown package, and other systems do not have it.
     if [ -z "$root" ] && dpkg-query --show -f '${Status}' device-telemetry 2>/dev/null | grep -q ' installed$'; then
         fail "the Debian package device-telemetry is installed; use apt-get, or remove it first"
     fi
     local pair target
     for pair in "${links[@]}"; do
         target=$root${pair#* }
-        case $(readlink -- "$target" || true) in  # what is no link, or not there, has no target
+        case $(readlink -- "$target" || true) in  # only links have a target
             "$app"/*) ;;
-            *) if there "${pair#* }"; then fail "$target is not of this script; move it away first"; fi ;;
+            *) if exists "${pair#* }"; then fail "$target is not of this script; move it away first"; fi ;;
         esac
     done
 }
@@ -106,14 +106,14 @@ check_wheels() {
     fi
 }
 
-# Whether a Python can run the program where the service finds it, with the wheels that are at hand.
-suits() {
+# Succeed if the service can run the program with this Python and the available wheels.
+is_usable() {
     local prefix tag
-    # A Python that is too old, or has no venv, does not suit; why is of no interest while another one may.
+    # A Python that is too old or has no venv is not usable. Its error is hidden, because another Python may be usable.
     prefix=$("$1" -c 'import sys, venv; assert sys.version_info >= (3, 10); print(sys.base_prefix)' 2>/dev/null) ||
         return 1
     case $prefix in ~root/* | /home/*) [ -n "$root" ] || return 1 ;; esac  # hidden from the service
-    # The same holds for one without ensurepip, which gets pip into the venv.
+    # A Python without ensurepip, which installs pip into the venv, is not usable either.
     if [ -n "$from" ] || [ ! -d "$here/wheels" ]; then "$1" -c 'import ensurepip' 2>/dev/null; return; fi
     tag=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
     compgen -G "$here/wheels/*-$tag-$tag-*_$(uname -m).whl" >/dev/null
@@ -122,7 +122,7 @@ suits() {
 choose_python() {
     local each
     for each in ${python:-python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.10}; do
-        if suits "$each"; then
+        if is_usable "$each"; then
             python=$(command -v "$each")
             python=$(cd -- "$(dirname -- "$python")" && pwd)/${python##*/}
             return
@@ -136,7 +136,7 @@ choose_python() {
     fail "no Python 3.10 or later with venv; on Debian: apt-get install python3-venv, else name one: --python"
 }
 
-# Sets `wheels` to a folder with all wheels that are needed, pip's own among them.
+# Set `wheels` to a folder with all required wheels, including that of pip.
 gather_wheels() {
     wheels=$here/wheels
     if [ -z "$from" ] && [ -d "$wheels" ]; then return; fi
@@ -148,13 +148,13 @@ gather_wheels() {
     "$scratch/pip/bin/python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$wheels" pip "${what[@]}"
 }
 
-# One folder for each version, so that an upgrade is one link put elsewhere and a failed one changes nothing.
+# Each version has its own folder. An upgrade changes one link, and a failed upgrade changes nothing.
 install_program() {
     local found=("$wheels"/device_telemetry-*.whl) requirement=device-telemetry identity version release
     version=$(basename "${found[0]}" | cut -d - -f 2)
     identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
     release=$app/$version-$identity
-    # Before the first installation there is no link, and nothing is as it should be.
+    # Before the first installation there is no link, so the program must be installed.
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
         program version >/dev/null 2>&1; then  # a program that does not run is installed again
         say "as it should be: $(program version)"
@@ -167,13 +167,13 @@ install_program() {
     mkdir -p "$root$app"
     "$python" -m venv --without-pip "$unfinished"
     found=("$wheels"/pip-*.whl)
-    # A wheel of one's own may have been asked for without them.
+    # The user's own wheels may not include the bindings.
     if compgen -G "$wheels/mthreads_ml_py-*.whl" >/dev/null; then requirement=device-telemetry$bindings; fi
     "$unfinished/bin/python" "${found[0]}/pip" --isolated --disable-pip-version-check install --quiet --no-index \
         --find-links "$wheels" "$requirement==$version" || fail "pip could not install the wheels; nothing was changed"
-    # Scripts name their Python by its whole path, which will not begin with DESTDIR any more when they run.
+    # Scripts contain the absolute path of their Python, which must not begin with DESTDIR.
     find "$unfinished/bin" -type f -exec sed -i "1,2s|$root$app/|$app/|" {} +
-    # Under SELinux a service starts from what is labelled as a program, and new files are labelled as their folder is.
+    # Under SELinux, a service can start only files labelled as programs. New files get the label of their folder.
     if [ -z "$root" ] && command -v restorecon >/dev/null; then restorecon -R "$unfinished"; fi
     if [ -e "$root$configuration" ]; then
         "$unfinished/bin/python" "$unfinished/bin/telemetry" config check --config "$root$configuration" >/dev/null ||
@@ -185,7 +185,7 @@ install_program() {
     say "installed: $(program version)"
 }
 
-# put SOURCE TARGET: a file is there and holds the same.
+# put SOURCE TARGET: copy a file, unless the target has the same content.
 put() {
     if cmp -s "$1" "$root$2"; then return; fi
     run install -D -m 644 "$1" "$root$2"
@@ -203,14 +203,14 @@ install_links() {
 }
 
 install_configuration() {
-    if there "$configuration"; then say "kept: $root$configuration"; return; fi
+    if exists "$configuration"; then say "kept: $root$configuration"; return; fi
     put "$here/telemetry.toml" "$configuration"
 }
 
-# The unit names users and groups that must be there; a group of an Ascend driver is joined where there is one.
+# The unit needs its user and groups. The user joins the group of Ascend's driver if it exists.
 install_accounts() {
     if [ -n "$root" ]; then skip "user and groups, because of DESTDIR"; return; fi
-    # Where another account of that name was there before, the group may be missing all the same.
+    # If an account with this name existed before, the group may still be missing.
     if ! id telemetry >/dev/null 2>&1 || ! getent group telemetry video render >/dev/null; then
         command -v systemd-sysusers >/dev/null || { skip "user and groups: there is no systemd-sysusers"; return; }
         run systemd-sysusers "$here/systemd/sysusers.d/telemetry.conf"
@@ -222,23 +222,23 @@ install_accounts() {
 }
 
 install_unit() {
-    there "$unit" || first=yes
+    exists "$unit" || first=yes
     sed "s|/usr/bin/env telemetry|$telemetry|" "$here/systemd/telemetry.service" >"$scratch/telemetry.service"
     put "$scratch/telemetry.service" "$unit"
 }
 
 # --- the service ------------------------------------------------------------------------------------------------------
 
-# Whether the service shall run here; one that is disabled may have been started all the same.
-wanted() { systemctl is-enabled --quiet telemetry || systemctl is-active --quiet telemetry; }
+# Succeed if the service is enabled, or was started although it is disabled.
+should_run() { systemctl is-enabled --quiet telemetry || systemctl is-active --quiet telemetry; }
 
 start() {
     if [ -n "$root" ]; then skip "starting the service, because of DESTDIR"; return; fi
-    # Also in an image that is only being made: the service starts where the image does.
+    # Also while an image is built: the service starts when the image boots.
     if [ -n "$first" ] && command -v systemctl >/dev/null; then run systemctl enable --quiet telemetry; fi
     if ! systemd_runs; then skip "starting the service: systemd does not run here"; return; fi
     if [ -n "$changed" ]; then run systemctl daemon-reload; fi
-    if [ -z "$dry_run" ] && ! wanted; then
+    if [ -z "$dry_run" ] && ! should_run; then
         skip "starting the service: it is disabled here; to have it: systemctl enable --now telemetry"
         return
     fi
@@ -246,7 +246,7 @@ start() {
         say "as it should be: the service runs"
         return
     fi
-    # Comes back when the daemon says that it serves.
+    # Returns when the daemon reports that it is ready.
     run systemctl restart telemetry && return
     journalctl --no-pager -u telemetry -n 20
     fail "the service does not start; see above"
@@ -257,7 +257,7 @@ verify() {
     program config check --config "$root$configuration" >/dev/null ||
         fail "$root$configuration cannot be used"
     if [ -n "$root" ]; then skip "a scrape, because of DESTDIR"; return; fi
-    if ! systemd_runs || ! wanted; then
+    if ! systemd_runs || ! should_run; then
         skip "a scrape: no service runs; try: $telemetry snapshot"
         return
     fi
@@ -272,7 +272,7 @@ verify() {
     esac
 }
 
-# scrape ADDRESS PATH: asks as Prometheus does, once every source was asked, and says what came.
+# scrape ADDRESS PATH: request the page as Prometheus does, after each source was polled, and report the result.
 scrape() {
     "$root$app/venv/bin/python" -I - "$@" <<'END'
 import re, ssl, sys, time, urllib.error, urllib.request
@@ -280,7 +280,7 @@ import re, ssl, sys, time, urllib.error, urllib.request
 where = re.sub(r"^(0\.0\.0\.0|\[::\])?:(?=\d+$)", "127.0.0.1:", sys.argv[1])
 WANTS = {200: "", 401: " and wants a password", 495: " and wants a client's certificate"}
 own = ssl.create_default_context()
-own.check_hostname, own.verify_mode = False, ssl.CERT_NONE  # the node asks itself
+own.check_hostname, own.verify_mode = False, ssl.CERT_NONE  # the client is on the same node
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=own))
 
 
@@ -295,7 +295,7 @@ def get(url):
         return (495 if alert else 0), str(error)
 
 
-# TLS first: who speaks it answers plain HTTP, too, if only with a complaint.
+# TLS first, because a TLS server answers plain HTTP, too, with an error.
 base = next((f"{scheme}://{where}" for scheme in ("https", "http") if get(f"{scheme}://{where}/healthz")[0]), None)
 if base is None:
     sys.exit(f"{where}: {get(f'http://{where}/healthz')[1]}; {get(f'https://{where}/healthz')[1]}")
@@ -314,7 +314,7 @@ sys.exit(status not in WANTS)
 END
 }
 
-# Those of the versions before, which the daemon that ran until now may have needed.
+# Remove earlier versions, which the previous daemon may have needed until its restart.
 remove_old_versions() {
     local current each
     current=$(readlink -- "$root$app/venv" || true)  # in a dry run of the first installation there is no link yet
@@ -342,38 +342,38 @@ install_all() {
     say "to undo: $here/install.sh --uninstall (keeps configuration and state) or --purge (keeps nothing)"
 }
 
-# --- the way back -----------------------------------------------------------------------------------------------------
+# --- removal ----------------------------------------------------------------------------------------------------------
 
-gone() { if there "$1"; then run rm -rf "$root$1"; report "removed: $root$1"; fi; }
+remove() { if exists "$1"; then run rm -rf "$root$1"; report "removed: $root$1"; fi; }
 
 uninstall() {
     local pair
     if systemd_runs && [ -e "$unit" ]; then run systemctl disable --now --quiet telemetry; fi
-    gone "$unit"
-    gone /etc/systemd/system/multi-user.target.wants/telemetry.service
+    remove "$unit"
+    remove /etc/systemd/system/multi-user.target.wants/telemetry.service
     if systemd_runs && [ -n "$changed" ]; then run systemctl daemon-reload; fi
     # Otherwise a failed service would be listed until the next boot.
     if systemd_runs && systemctl is-failed --quiet telemetry; then run systemctl reset-failed telemetry; fi
-    for pair in "${links[@]}"; do gone "${pair#* }"; done
-    gone "$app"
+    for pair in "${links[@]}"; do remove "${pair#* }"; done
+    remove "$app"
     if [ -n "$dry_run" ]; then return; fi
-    # Up to the folders that every system has.
+    # Remove empty folders up to those that every system has.
     remove_empty man man1
     remove_empty . bash-completion/completions
     remove_empty . zsh/site-functions
     remove_empty . fish/vendor_completions.d
 }
 
-remove_empty() { # remove_empty SHARE PATH: below that folder of share, the folders of a path that hold nothing any more
-    (cd "$root/usr/local/share/$1" && rmdir -p "$2") 2>/dev/null || true  # where others have files, they stay
+remove_empty() { # remove_empty SHARE PATH: remove the empty folders of a path below a folder of /usr/local/share
+    (cd "$root/usr/local/share/$1" && rmdir -p "$2") 2>/dev/null || true  # folders with files of other packages stay
 }
 
 purge() {
     local each
     for each in /etc/systemd/system/telemetry.service.d /etc/telemetry /var/lib/telemetry /run/telemetry; do
-        gone "$each"
+        remove "$each"
     done
-    # An account of that name with another home was there before, and is not ours to remove.
+    # An account with this name and another home existed before, so it is not removed.
     if [ -z "$root" ] && [ "$(getent passwd telemetry | cut -d : -f 6)" = /var/lib/telemetry ]; then
         run userdel telemetry || fail "the user telemetry could not be removed; see: ps -u telemetry"
         report "removed: the user telemetry; the groups video and render stay, because drivers use them"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the image device-telemetry:VERSION with the first engine that is here, or the one that ENGINE names.
+# Builds the image device-telemetry:VERSION with the first installed engine, or with the engine in ENGINE.
 # Arguments go to its build command: deploy/container/build.sh --build-arg BASE=mirror.example/python:3.13-slim-bookworm
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian package from this checkout into build/deb, for the Debian that it is built on: the package holds a
-# virtual environment of that release's python3, with everything in it, so that nodes need no network and no pip.
+# Builds the Debian package from this checkout into build/deb, for the Debian release of this machine. The package contains
+# a virtual environment for that release's python3 with all dependencies, so nodes need neither a network nor pip.
 # NODE_PYTHON (default /usr/bin/python3) is the nodes' Python; DEB_REVISION (default 1) the package's part of the version.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -11,7 +11,7 @@ revision=${DEB_REVISION:-1}
 home=/opt/device-telemetry
 output=build/deb
 export PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
-# The same checkout gives the same package.
+# The same checkout produces the same package.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory='*' log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH PYTHONHASHSEED=0
 
@@ -24,11 +24,11 @@ fail() {
     exit 1
 }
 
-put() { # put MODE FROM TO: one file of the package, folders included
+put() { # put MODE FROM TO: add a file to the package, and create its folders
     install -D -m "$1" "$2" "$root$3"
 }
 
-put_gzipped() { # put_gzipped TO: what is read, compressed, the same bytes each time
+put_gzipped() { # put_gzipped TO: add the compressed standard input, with the same bytes each time
     install -d "$root$(dirname "$1")"
     gzip --best --no-name >"$root$1"
 }
@@ -40,15 +40,15 @@ check_tools() {
     "$python" -c 'import ensurepip' 2>/dev/null || fail "$python has no ensurepip: apt-get install python3-venv"
 }
 
-build_environment() { # the virtual environment, at the place where it will lie
-    # A pip of our own, since older ones know neither --python nor constraints for what builds the wheel.
+build_environment() { # build the virtual environment at the path where it will be installed
+    # A separate pip, because older ones support neither --python nor constraints for build requirements.
     "$python" -m venv "$work/tools"
     local pip=("$work/tools/bin/python" -m pip)
     "${pip[@]}" install --quiet 'pip>=25.3'
     "${pip[@]}" wheel --quiet --no-deps --wheel-dir "$work/wheel" .
     local wheel=("$work"/wheel/*.whl)
     "$python" -m venv --without-pip "$root$home"
-    # With the bindings that no vendor's driver brings: one package for every node.
+    # Include the bindings that no vendor's driver contains, so that one package fits every node.
     "${pip[@]}" --python "$root$home/bin/python" install --quiet --no-compile --only-binary :all: "${wheel[0]}[moorethreads]"
     # Files with paths of the build machine, and unused files.
     rm -f "$root$home"/bin/{activate*,Activate*} "$root$home"/lib/python*/site-packages/device_telemetry-*/direct_url.json
@@ -57,7 +57,7 @@ build_environment() { # the virtual environment, at the place where it will lie
     sed -i "1s|$root||" "$root$home/bin/telemetry"
     sed -i '/^command = /d' "$root$home/pyvenv.cfg"
     sed -i -e '\|^\.\./|d' -e '/direct_url\.json,/d' "$root$home"/lib/python*/site-packages/device_telemetry-*/RECORD
-    # The service may not write here; compiled once, nothing is ever compiled again.
+    # The service may not write here, so all modules are compiled now.
     "$root$home/bin/python" -m compileall -q --invalidation-mode unchecked-hash -s "$root" -p / "$root$home/lib"
     if grep -rlF "$work" "$root"; then fail "these files know where they were built"; fi
 }
@@ -90,7 +90,7 @@ add_optional() { # add_optional FROM TO: generated files that a checkout may lac
 add_documents() {
     local doc=/usr/share/doc/device-telemetry
     "$root$home/bin/python" -I deploy/debian/copyright.py >"$root$doc/copyright"
-    # What the person on call reads. Links to pages that are not installed become their names.
+    # The pages for the person on call. Links to pages that are not installed are replaced by their names.
     local page
     for page in alerts troubleshooting; do
         sed -E -e 's/\]\((alerts|troubleshooting)\.md/](=\1.md/g' \
@@ -109,7 +109,7 @@ device-telemetry ($version) unstable; urgency=medium
 EOF
 }
 
-installed_kib() { # as dpkg-gencontrol counts it: on each filesystem the same
+installed_kib() { # counted as dpkg-gencontrol does, independent of the file system
     find "$root" ! -path "$root/DEBIAN*" -printf '%y %s\n' |
         awk '$1 == "f" { sum += int(($2 + 1023) / 1024) } $1 != "f" { sum += 1 } END { print sum }'
 }
