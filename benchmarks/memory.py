@@ -29,7 +29,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
-_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
+_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import unused_imports_replaced\nwith unused_imports_replaced(): import "
 # The imported programs, and the code that imports them.
 IMPORTS = {
     "nothing": "import sys",
