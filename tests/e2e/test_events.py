@@ -1,13 +1,12 @@
-"""The real daemon's stream of events, as browsers, curl and old clients ask for it."""
+"""The real daemon's stream of events, as clients of a running daemon follow it."""
 
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from kits.daemon import Daemon
-from kits.followers import PATH, Follower, followers
+from kits.followers import Follower, followers
 from telemetry_daemon.site.stream import MAX_STREAMS
 
 pytestmark = pytest.mark.installed
@@ -49,18 +48,6 @@ def test_stream_matches_the_document(daemon: Daemon) -> None:
         assert state["notes"] == ["Simulated: these devices do not exist."]
         row = dict(zip(state["columns"], follower.next("readings").data["values"][0], strict=True))
         assert row["power_cap_watts"] == document["devices"][0]["readings"]["power_cap_watts"]
-
-
-@pytest.mark.needs("curl")
-def test_curl_follows(daemon: Daemon) -> None:
-    with subprocess.Popen(
-        ["curl", "--silent", "--no-buffer", "--compressed", f"http://{daemon.address}{PATH}"], stdout=subprocess.PIPE
-    ) as curl:
-        assert curl.stdout is not None
-        named = (line for line in curl.stdout if line.startswith(b"event: "))
-        assert [next(named) for _ in range(2)] == [b"event: state\n", b"event: readings\n"]
-        assert next(named) in (b"event: readings\n", b"event: device\n")
-        curl.kill()
 
 
 def test_unchanged_reload_disturbs_no_client(daemon: Daemon) -> None:

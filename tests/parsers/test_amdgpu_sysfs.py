@@ -9,19 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from kits.captures import own_cases
-from kits.fake_sysfs import (
-    FACTS,
-    LINKS,
-    PARSER,
-    Sysfs,
-    blob,
-    gpu_node,
-    mi210,
-    mi300x,
-    radeon,
-    sensors,
-    values,
-)
+from kits.fake_sysfs import FACTS, LINKS, PARSER, Sysfs, blob, gpu_node, mi210, mi300x, radeon, sensors, values
 from telemetry_parsers.model import Absent, Files, Output
 
 BUS = "0000:c1:00.0"

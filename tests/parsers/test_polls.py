@@ -103,10 +103,6 @@ def test_a_readers_failure_is_passed_on() -> None:
     assert (report.outcome, report.reason, report.problems[0].text) == ("failed", "timeout", "no answer in 10 s")
 
 
-def test_a_capture_that_was_read_has_no_such_report() -> None:
-    assert not_read(Capture("foo", "readings", Library("foo", ("a",)))) is None
-
-
 @pytest.mark.parametrize(("status", "reason"), [(1, "exit_status"), (-9, "killed")])
 def test_a_torn_list_keeps_its_problems_and_loses_the_rest(status: int, reason: str) -> None:
     report = failed_midway(Report(problems=(Problem("line 3", "cut off"),), facts=(("tool_version", "1"),)), status)

@@ -1,6 +1,5 @@
 """A saved output is read like a direct one: with launchers' prefixes, echoed command lines and lost blanks."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -114,12 +113,6 @@ def test_elements_need_no_lines_of_their_own(source: str) -> None:
     text = text_of(source, "markup")
     found = report_on(source, "".join(line.strip() for line in text.splitlines()) + "\n")
     assert numbers(found) == numbers(report_on(source, text))
-
-
-def test_the_envelope_of_amd_smi_7_and_the_list_of_6_are_read_the_same() -> None:
-    document = json.loads(text_of("amd-smi", "metric-json-7"))
-    bare = report_on("amd-smi", json.dumps(document["gpu_data"]))
-    assert bare == report_on("amd-smi", json.dumps(document)) == report_on("amd-smi", json.dumps(document, indent=8))
 
 
 def test_a_card_that_mthreads_gmi_lists_twice_is_one_card() -> None:
@@ -271,12 +264,6 @@ def test_output_of_other_tools_is_ignored(command: str) -> None:
     assert [line.text for run in found for line in run.lines] == ["a"]
 
 
-@pytest.mark.parametrize("prompt", ["user@node:~$", "[root@node ~]#", "(env) [user work]$", "root@node:/home# "])
-def test_prompt_at_the_end_is_ignored(prompt: str) -> None:
-    (run,) = runs(lines(f"a\nb\n{prompt}\n"), "tool")
-    assert [line.text for line in run.lines] == ["a", "b"]
-
-
 @pytest.mark.parametrize("text", ["a [b] c", "| x [y]# |", "50%", "#", "price in $", "key : value $"])
 def test_text_that_resembles_a_prompt_is_output(text: str) -> None:
     (run,) = runs(lines(f"{text}\n"), "tool")
@@ -288,11 +275,6 @@ def test_commands_can_be_left_out() -> None:
     assert [line.text for line in found] == ["a", "", "b"]
 
 
-def test_a_text_without_commands_is_one_run() -> None:
-    (run,) = runs(lines("a\nb\n"), "tool")
-    assert (run.arguments, len(run.lines)) == ((), 2)
-
-
 def test_a_flag_at_the_end_has_no_value() -> None:
     (run,) = runs(lines("tool -g -i\n"), "tool")
     assert run.value_of("-i") == ""
@@ -301,11 +283,6 @@ def test_a_flag_at_the_end_has_no_value() -> None:
 def test_removed_echoes_leave_the_line_numbers() -> None:
     text = "root@node:~# tool info\na\n$ tool -x\nConnection to node closed.\nb\n"
     assert without_echoes(text, ("tool",)) == "\na\n\n\nb\n"
-
-
-@pytest.mark.parametrize("end", ["root@node:~# ", "$ ", "[root@node ~]# exit\nlogout\n", "\n\n➜  ~ "])
-def test_text_before_a_prompt_ends_in_a_whole_line(end: str) -> None:
-    assert without_echoes(f"a\nb\n{end}", ("tool",)) == "a\nb\n"
 
 
 @pytest.mark.parametrize("text", ["a\n# b\n", "# tool\n", "50%\n", "$ other -x\n", "tool went away\n", "a: [b]# c\n"])

@@ -20,8 +20,6 @@ from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.owners.cgroups import owner_in_cgroup
 from telemetry_parsers.ownership import Process, Task
 
-ID = "0123456789abcdef" * 4
-UID = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 SLURM = "0::/system.slice/slurmstepd.scope"
 SECRET = "hunter2-of-the-test"  # planted, to be looked for
 LONG = 128 << 10

@@ -111,14 +111,6 @@ def test_missing_device_is_not_bridged():
     assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 0.0}
 
 
-def test_devices_are_counted_separately():
-    accumulator = Accumulator()
-    for taken in (0.0, 2.0):
-        accumulator.integrate([merged(busy(taken, 1.0)), merged(busy(taken, 0.25), id="GPU-b")])
-    assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 2.0}
-    assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
-
-
 def test_forgotten_device_starts_again():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):

@@ -199,13 +199,3 @@ def test_number_of_devices_is_bounded():
         node.history.update(shown[1:], {}, math.inf)
     assert shown[0].id not in node.history.ids()
     assert shown[-1].id in node.history.ids()
-
-
-def test_unchanged_device_continues():
-    node = Node()
-    shown = (kit.device(0, kit.reading("power_watts", 10.0)),)
-    node.history.update(shown, {}, node.now + 4.0)
-    node.now += SLOT_SECONDS
-    node.history.update(shown, {}, math.inf)
-    node.slots()
-    assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())
