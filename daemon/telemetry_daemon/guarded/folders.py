@@ -16,7 +16,7 @@ from typing import BinaryIO
 from telemetry_parsers.dataclass import dataclass
 
 ROOT = 0
-# The number of links that the kernel follows (path_resolution(7)).
+# The maximum number of symbolic links that the kernel follows in a path (path_resolution(7)).
 _MAX_LINKS = 40
 _STEP_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY_NAME = re.compile(r"\.telemetry\.[0-9a-f]{16}\.new")
@@ -126,7 +126,7 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # The expected owner: this user, or for root, the service's user from the first folder on that belongs to that user.
+        # The expected owner is this user. If this user is root, it may change once on the path, to the service's user.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
@@ -212,7 +212,7 @@ def replacement(folder: int, name: str) -> Iterator[int]:
         raise
     finally:
         os.close(descriptor)
-    with contextlib.suppress(OSError):  # the folder cannot be listed; the file was written
+    with contextlib.suppress(OSError):  # the folder cannot be listed, but the file is written
         _remove_abandoned_files(folder)
 
 
@@ -221,7 +221,7 @@ def _locked_temporary_file(folder: int) -> tuple[str, int]:
     while True:
         temporary = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder, temporary)
-        with contextlib.suppress(OSError):  # a file system without locks, where no abandoned file can be detected
+        with contextlib.suppress(OSError):  # without locks on this file system, no abandoned file can be detected
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_named(folder, temporary, descriptor):
             return temporary, descriptor
@@ -327,5 +327,5 @@ def _open_unnamed(path: str) -> int:
     """Return a descriptor of a new file without a name, or with this path if the file system does not support that."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # overlayfs before Linux 6.1 does not support this; for other errors, the next call fails, too
+    except OSError:  # overlayfs supports O_TMPFILE since Linux 6.1; after other errors, the next call fails, too
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

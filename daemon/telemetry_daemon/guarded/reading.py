@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
-# Opening must not wait for the writer of a pipe or a lease, and a terminal must not become the controlling terminal.
+# Opening must not block on a pipe or a lease, and a terminal must not become the controlling terminal.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KIND_TEXTS = {
     stat.S_IFDIR: "it is a folder; name the file in it",
@@ -59,7 +59,7 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 def open_file(path: str, folder: int | None = None) -> int:
     """Return a descriptor to read a regular file. Links are not followed if `folder` is given. Raises OSError."""
     follow_links = folder is None
-    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):  # no pathlib
+    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):  # pathlib is slow
         raise NotAFileError(mode, path)
     descriptor = os.open(path, _OPEN_FLAGS | (0 if follow_links else os.O_NOFOLLOW), dir_fd=folder)
     if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # the file was replaced in the meantime

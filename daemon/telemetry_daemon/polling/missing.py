@@ -15,7 +15,7 @@ from telemetry_parsers.model import Poll
 
 _JOB = "missing sources (chore)"  # no poll's job can have this name
 
-# Checks whether the tool, library or files of a poll exist. The arguments are the source's name and the poll.
+# A function of a source's name and a poll, which checks whether the poll's tool, library or files exist.
 CheckPoll = Callable[[str, Poll], None]
 
 

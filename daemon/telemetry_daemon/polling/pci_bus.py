@@ -13,11 +13,11 @@ from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, Problem
 
-# A node may have hundreds of PCI functions, and cards rarely appear or disappear.
+# The interval of scans. A node may have hundreds of PCI functions, and cards rarely appear or disappear.
 SCAN_SECONDS = 60.0
-# Suspension may change at any time, and there are few accelerators to check.
+# The interval of checks for suspended cards. It is short: suspension may change at any time, and cards are few.
 REFRESH_SECONDS = 5.0
-# The position in the report (`Problem.where`) that the problem of unlisted devices names.
+# The value of `Problem.where` if a source lists fewer devices than the PCI bus has.
 PCI_BUS = "PCI bus"
 
 

@@ -54,7 +54,7 @@ def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float
 def current_interval(poll: Poll, settings: SourceSettings, state: State | None, need: FastPollNeed) -> float:
     """Return the seconds until the next poll of a source in this state."""
     interval = base_interval(poll, settings)
-    # Checking for a tool needs few stat calls, so it is not slowed down. Checking for a library starts a process.
+    # A missing tool is looked for at the normal interval, with few stat calls. Looking for a library starts a process.
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):

@@ -62,7 +62,7 @@ class Process:
         """Send a signal to the group, without waiting for the effect."""
         if self._exited is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or one has another user
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or none may be signalled
             os.killpg(self.pid, number)
 
     def reap(self) -> ExitInfo:
@@ -127,7 +127,7 @@ def _group_exists(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:  # the group is empty
         return False
-    except PermissionError:  # a process of the group runs as another user
+    except PermissionError:  # the processes of the group run as another user
         return True
     return True
 

@@ -87,7 +87,7 @@ class Worker:
         self._started_at = self._not_before = clock()
         self._last_error = ""
         self._last_error_type: type[WorkerError] = WorkerDiedError
-        # The CPU time of all processes so far. That of the running process is known at its last answer. Never decreases.
+        # The CPU time of all processes so far. Each answer of the running process updates it. It never decreases.
         self.cpu_seconds = 0.0
 
     @property

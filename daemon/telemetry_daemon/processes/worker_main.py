@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from telemetry_daemon.processes.parsing import ParserRunner
     from telemetry_parsers.model import Plain
 
-# The kernel kills a hung worker this many seconds after the deadline of its call, in case the daemon was killed before.
+# The kernel kills a hung worker this many seconds after the deadline of its call, in case the daemon no longer runs.
 _ALARM_MARGIN_SECONDS = 5
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Our own error number: the library returned text that cannot be decoded.
+# Not an error number of a library: a string from the library cannot be decoded.
 UNREADABLE = -1
 
 
@@ -67,11 +67,11 @@ class Binding:
             return FailedCall(int(error.value))
         except self.mismatches:  # the library or driver does not have this function
             return self._not_found
-        except ValueError:  # the text cannot be decoded
+        except ValueError:  # the returned string cannot be decoded
             return FailedCall(UNREADABLE)
         try:
             return result if convert is None else convert(result)
-        except ValueError:  # a text in the structure cannot be decoded
+        except ValueError:  # a string in the returned structure cannot be decoded
             return FailedCall(UNREADABLE)
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# The minimum time between restarts. Each node causes only one restart, because the unit may not allow the node at all.
+# The minimum time between restarts. Each device node causes only one restart, because the unit may never allow it.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
@@ -59,7 +59,7 @@ class NodeWatch:
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
-        # A restart may help against EPERM, which comes from systemd, but not against EACCES, which comes from file modes.
+        # A restart may help against EPERM, an error due to systemd's device rules, but not against EACCES (file modes).
         denied = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
         recorded = self._recorded_keys()
         new = tuple(path for key, path in denied.items() if key not in recorded)
@@ -71,7 +71,7 @@ class NodeWatch:
         try:
             with OwnFolder.at(self._folder) as folder:
                 return set(folder.read(_RECORD, _MAX_RECORD_BYTES).decode().splitlines())
-        except (OSError, UnicodeDecodeError):  # without a record, each node is tried again
+        except (OSError, UnicodeDecodeError):  # without a record, each denied node counts as new
             return set()
 
     def _record(self, keys: set[str]) -> bool:

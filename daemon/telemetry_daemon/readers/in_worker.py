@@ -19,7 +19,7 @@ from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Pol
 # The device, inode and modification time of a path, or None if the path does not exist.
 FileState = tuple[int, int, int] | None
 
-# The default folders of ld.so and musl, Debian's multiarch folders, and the cache of all other folders.
+# The loader's cache (its other folders), the default folders of ld.so and musl, and Debian's multiarch folders.
 _MULTIARCH = f"{os.uname().machine}-linux-gnu"
 _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
@@ -27,9 +27,9 @@ _LIBRARY_PATHS = (
 )
 # The minimum time between restarts of the worker after a library was replaced or its driver was unloaded.
 _RESTART_SECONDS = 30.0
-# A missing library is looked for once a minute, for all polls of the source together.
+# All polls of a source together look for a missing library at most this often, about once a minute.
 _CHECK_SECONDS = 55.0
-# For a missing library, built-in readers are started again only if a folder of the dynamic loader has changed.
+# A built-in reader with a missing library is started again only if a folder of the dynamic loader has changed.
 _BUILT_IN_READERS = "telemetry_daemon.readers."
 _RETRY_SECONDS = 1800.0
 
@@ -71,7 +71,7 @@ class WorkerReader:
         self._next_check_at = self._next_retry_at = 0.0
         self._library_states: tuple[FileState, ...] = ()
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library lists its devices itself
         """Return a capture with the output of the library or the files, or with a failure."""
         start, cpu_before = ReadStart(), self._worker.cpu_seconds
         readout = self._read_in_worker(poll)

@@ -56,7 +56,7 @@ class KubeletReader(Reader):
         # The last response to each call, and the list decoded from it.
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # it lists all pods
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
         """Return a capture with the response to the poll's call and the files about pods, or with a failure."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()

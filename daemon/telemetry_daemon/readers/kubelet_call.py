@@ -29,12 +29,12 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# The limit on bytes and frames in addition to the message, in case the peer never stops sending.
+# Limits on received bytes (a message and 512 KiB) and HTTP/2 events, in case the peer never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
-# The bytes before the message: a flag for compression, and the length.
+# The number of bytes before the message: one for the compression flag, four for the length.
 _PREFIX_BYTES = 5
-# The offset of the type byte in an HTTP/2 frame, and the type SETTINGS, which the first frame must have.
+# The offset of the type byte in an HTTP/2 frame, and the number of the type SETTINGS, which must come first.
 _FRAME_TYPE_OFFSET, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300

@@ -113,7 +113,7 @@ def read_machine_state(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES)
 def _binding(pci_devices: Path, bus_id: str) -> int:
     """Return the inode of the link from a card to its driver. It changes if the driver is bound again."""
     address = bus_address(bus_id)
-    if address is None:  # not an address: a plugin may return any text
+    if address is None:  # not an address: a plugin may return any string
         return NOT_BOUND
     try:
         return (pci_devices / address / "driver").lstat().st_ino

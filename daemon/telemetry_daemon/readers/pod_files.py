@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_parsers.model import Plain
 
-# The kubelet's folders for kubeadm, managed clusters, k3s and RKE2; for MicroK8s; k0s; k3s with another data folder.
+# The kubelet's folder in: kubeadm, managed clusters, k3s and RKE2; MicroK8s; k0s; k3s with another data folder.
 _KUBELETS = (
     "var/lib/kubelet",
     "var/snap/microk8s/common/var/lib/kubelet",
@@ -26,7 +26,7 @@ _LINK = re.compile(
 )
 _DRM = "/sys/class/drm"
 _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
-# The root of cgroup v2, and two controllers of cgroup v1 that all container runtimes use.
+# The root of cgroup v2 (the empty name), and controllers of cgroup v1.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
 _SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
 _QOS_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)

@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD = b"drm-pdev"
-# The inode and change time of a process's folder. They differ between processes, but may also change for one process.
+# The inode and change time of a process's folder. Two processes differ in them, but one process may change them, too.
 FolderState = tuple[int, int]
 # All other variables of an environment are dropped, because they may contain passwords.
 VARIABLES = (
@@ -32,7 +32,7 @@ VARIABLES = (
 )
 # The number of processes whose files are read per poll: a process with 63 open files takes half a millisecond.
 _MAX_READ_PER_POLL = 8
-# The PID as text, and the start time.
+# The PID as a string, and the start time in clock ticks.
 ProcessKey = tuple[str, int]
 _DEADLINE_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 600.0
@@ -41,7 +41,7 @@ _MAX_KNOWN = 4096
 # The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
-# A process with a reused PID is reported after this time, because older process lists of cards mean the earlier process.
+# A process with a reused PID is reported after this time. Until then, a card's process list may mean the old process.
 _LIST_AGE_SECONDS = 600.0
 # An output without data. It shows that /proc was read although no process uses a card.
 _PROC_READ = Output("/proc", status=0)
@@ -86,7 +86,7 @@ def job_variables(folder: str) -> dict[str, Plain]:
     """Return the environment variables that identify the job and rank of a process, or none without permission to read them."""
     try:
         content = proc_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
-    except OSError:  # reading it needs a capability
+    except OSError:  # reading another user's environment needs a capability
         return {}
     pairs = (entry.partition("=") for entry in content.split("\0"))
     return {name: value for name, _, value in pairs if name in VARIABLES}
@@ -185,14 +185,14 @@ class UserNames:
         self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
 
     def name(self, uid: int) -> str:
-        """Return the user's name, or the UID as text if the name is unknown."""
+        """Return the user's name, or the UID as a string if the name is unknown."""
         return self._names.get(uid, str(uid))
 
     def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
                 text = run_command(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
-            else:  # the users of the node, not of the container
+            else:  # look up the users of the node, not of the container
                 text = read_file(f"{self._root}/etc/passwd", _MAX_PASSWD_BYTES).decode(errors="replace")
         except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup
             return
@@ -219,7 +219,7 @@ class ProcReader(Reader):
     def __init__(
         self,
         root: str,
-        environment: bool,  # noqa: FBT001  # the setting of that name
+        environment: bool,  # noqa: FBT001  # named like the setting
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
@@ -250,7 +250,7 @@ class ProcReader(Reader):
 
     def _namespace_failure(self) -> Failure | None:
         try:
-            namespace = os.readlink(f"{self._proc}/self/ns/pid")  # noqa: PTH115  # pathlib costs more, at each poll
+            namespace = os.readlink(f"{self._proc}/self/ns/pid")  # noqa: PTH115  # pathlib is slower, and each poll does this
         except OSError as error:
             return Failure("failed", "internal", f"{self._proc}/self/ns/pid: {error.strerror}")
         return None if namespace == FIRST_NAMESPACE else Failure("not_supported", None, _OTHER_NAMESPACE)

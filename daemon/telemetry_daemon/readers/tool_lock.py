@@ -76,7 +76,7 @@ def _command(pid: int) -> str | None:
     except OSError:  # the process has exited
         return None
     names = [Path(argument).name for argument in arguments]
-    start = names.index("telemetry") if "telemetry" in names else 0  # skips the interpreter
+    start = names.index("telemetry") if "telemetry" in names else 0  # skip the interpreter
     line = shlex.join([names[start], *filter(None, arguments[start + 1 :])])
     return line[:_MAX_COMMAND_LENGTH] if "telemetry" in line else None
 
@@ -132,7 +132,7 @@ class ToolLocks:
 
     def _holder(self, tool: str) -> str:
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # the lock is not in this folder
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # this folder does not have the lock
                 descriptor = opened.existing_lock_file(_file_name(tool))
                 try:
                     return holder_text(descriptor)

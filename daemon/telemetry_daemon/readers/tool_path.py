@@ -71,7 +71,7 @@ def _expand_pattern(folder: str) -> list[str]:
 def _tool_at(name: str, candidate: str) -> Tool | None:
     try:
         status = os.stat(candidate)  # noqa: PTH116  # faster than Path.stat, at each poll
-    except (OSError, ValueError):  # the caller tries the next path
+    except (OSError, ValueError):  # no tool at this path; the caller tries the next path
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -80,11 +80,11 @@ def _tool_at(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return which other user could replace a program that root runs, or an empty text if none can or this user is not root."""
+    """Return which other user could replace a program that root runs, or an empty string if none can or this user is not root."""
     if os.geteuid() != ROOT:
         return ""
     try:
-        # The group of root is trusted, because some installers leave folders that it may write to.
+        # The group of root is trusted, because some installers leave folders that this group may write to.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"{path} cannot be checked:  {error.strerror or error}"

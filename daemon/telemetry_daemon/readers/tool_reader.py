@@ -189,7 +189,7 @@ class CommandReader:
         leftover = self._leftover
         if leftover is None:
             return
-        # Read its output, so that the process does not block on a full pipe.
+        # Read the output of the process, so that it does not block on a full pipe.
         OutputPipes(leftover.process.stdout, leftover.process.stderr, 0).read(0)
         if not reap_group(leftover.process, 0.0):
             raise _PollFailedError(leftover.failure())

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Command, Failure, Output, Reason
 
 # The number of bytes of a failed run's output that are kept for diagnosis.
 _KEPT_OF_FAILED_BYTES = 64 << 10
-# The time after which the first line is tried again, because a rejection may have been a temporary error of the tool.
+# After this time, the first command line is tried again: its rejection may have been a temporary error of the tool.
 _REJECTED_SECONDS = 3600.0
 
 

@@ -44,8 +44,8 @@ class Severity(IntEnum):
 QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. The file is rewritten once to include this time.
 REWRITE_SECONDS = 60.0
-# Limits on files in an hour, by the severity of the alarm that needs a file: on all files, on those of the same
-# source, and of the same card. Thus many minor alarms, or many of one source or card, leave room for a lost card.
+# The maximum numbers of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
+# Many minor alarms, or many alarms of one source or card, thus leave room for a file about a lost card.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
 MAX_OF_A_SOURCE: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
 MAX_OF_A_CARD: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}

@@ -48,7 +48,7 @@ class WriteRequest:
 
 def main() -> int:
     """Read a request from standard input, and write the file. On failure, print the reason to standard error in one line."""
-    with contextlib.suppress(OSError):  # a container may forbid it
+    with contextlib.suppress(OSError):  # a container may forbid changing the priority
         os.nice(_NICENESS)
     request = from_plain(WriteRequest, json.load(sys.stdin))
     try:

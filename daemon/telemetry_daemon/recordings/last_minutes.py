@@ -21,10 +21,10 @@ SECONDS = 180.0
 MAX_BYTES = 8 << 20
 # Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
 MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
-# A capture that needs more than an eighth of the memory is not kept, because it would displace all others.
+# A capture larger than an eighth of the memory limit is not kept, because it would displace too many others.
 _MAX_FRACTION = 8
-# This level compresses to a tenth of the size. One compressor for all captures would halve that, but would keep
-# 256 KiB of memory in use.
+# This level compresses to a tenth of the size. A compressor shared by all captures would halve that size, but would
+# keep 256 KiB of memory in use.
 _LEVEL, _DEFLATED = 1, 8
 # The memory overhead of Python for each stored line.
 _OVERHEAD_BYTES = 220

@@ -160,7 +160,7 @@ class _LineFile:
             if line_start is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, line_start)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._packer is not None:  # it would refer to bytes that are not in the file
+            if self._packer is not None:  # its next output would refer to bytes that are not in the file
                 self._packer = None
                 self._close_descriptor()
             raise

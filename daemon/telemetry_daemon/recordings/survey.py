@@ -14,7 +14,7 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A smaller difference is not a clock step: the clock was slewed, or it was read slightly later.
+# A smaller difference is not a step of the wall clock: the clock was slewed, or it was read slightly later.
 _STEP_SECONDS = 1.0
 # After this number of segments, further steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000

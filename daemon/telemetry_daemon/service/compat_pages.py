@@ -101,6 +101,6 @@ class CompatPages:
             await asyncio.sleep(_RETRY_SECONDS)  # a port in use gives no notice when it becomes free
             try:
                 await self._serve(self._servers, self._settings)
-            except WebError as error:  # the web configuration file is invalid now; a later attempt may succeed
+            except WebError as error:  # the web configuration file is currently invalid; a later attempt may succeed
                 logger.warning("pages in other exporters' formats are not served", extra={"error": error})
         self._retry = None

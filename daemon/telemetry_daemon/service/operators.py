@@ -84,7 +84,7 @@ class OperatorRequestHandler:
         return f"unknown source '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
     def _snapshot(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
-        from telemetry_exporters.documents import snapshot_json  # most nodes are only scraped
+        from telemetry_exporters.documents import snapshot_json  # not needed on most nodes, which are only scraped
 
         return snapshot_json.document(self._store.snapshot(), self._metrics)
 
@@ -107,9 +107,9 @@ class MaintenanceRequestHandler:
         }
 
     def save(self) -> str:
-        """Pass the current maintenance to the store and save it. Return an error text, or an empty text if it was saved."""
+        """Pass the current maintenance to the store and save it. Return an error text, or an empty string if it was saved."""
         current = self._state.current()
-        if self._exposed != current:  # because each call creates a new snapshot
+        if self._exposed != current:  # because each call below creates a new snapshot
             self._exposed = current
             self._store.facts.set_maintenance(self._state.current)
         try:

@@ -42,7 +42,7 @@ def notify(*assignments: str) -> bool:
             sender.settimeout(_PATIENCE_SECONDS)
             sender.connect("\0" + address[1:] if address.startswith("@") else address)
             sender.sendall(message.encode(errors="replace"))
-    except (OSError, ValueError):  # the caller sees the result; a daemon without its manager continues
+    except (OSError, ValueError):  # the daemon continues without systemd
         return False
     return True
 

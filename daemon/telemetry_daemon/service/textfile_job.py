@@ -15,7 +15,7 @@ from telemetry_parsers.model import Metric, Snapshot
 
 log = logging.getLogger(__name__)
 
-# The collector runs as another user.
+# All users may read the file, because the collector runs as another user.
 _MODE = 0o644
 _LOCK_TIMEOUT_SECONDS = 1.0
 
@@ -71,4 +71,4 @@ def _replace(path: Path, content: bytes) -> None:
         named.replace(path, content, _MODE)
     except OSError:
         named.remove(path)
-        named.replace(path, content, _MODE)  # the old file's space may be needed on a full disk
+        named.replace(path, content, _MODE)  # a full disk may need the space of the old file

@@ -19,7 +19,7 @@ class DemoError(ValueError):
     """An invalid value of `--demo` or `--fault`. The message quotes the invalid part."""
 
 
-# The words of `--demo`: a vendor with its default model, or with another model.
+# Maps each word of `--demo` to a vendor, with the vendor's default model or with the model that the word names.
 SIMULATED_VENDORS: Mapping[str, Vendor] = {
     **{vendor.word: vendor for vendor in VENDORS},
     **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
@@ -36,7 +36,7 @@ def parse_demo(text: str) -> Groups:
     counts: dict[str, int] = {}
     for part in text.split(","):
         word, count = _parse_group(part.strip())
-        # One source answers for all cards of a vendor.
+        # All cards of a vendor share one simulated source, which has one model.
         if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
             raise _error(
                 part, f"{SIMULATED_VENDORS[word].word} is named twice; a simulated node has one model of each vendor"

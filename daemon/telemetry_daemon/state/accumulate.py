@@ -16,7 +16,7 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# Pairs of a counter and the reading that is integrated for it.
+# (counter, metric whose readings are integrated for the counter)
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
 # The code of the event for lost links, and the (source, poll) under which these events are stored.
@@ -87,7 +87,7 @@ class Integral:
         longest = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > longest:
             return CurveSegment(origin.taken, origin.taken, value, value)
-        # Part of this time may already be integrated, with the readings of another source.
+        # Part of this time may already be integrated from the readings of another source.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
         self.total += (origin.taken - begin) * (value + previous_value) / 2.0
         self.integrated_until = max(origin.taken, self.integrated_until)

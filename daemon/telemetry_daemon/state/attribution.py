@@ -172,7 +172,7 @@ def _key_in_directory(directory: Path) -> bytes:
         with OwnFolder.create_at(directory) as folder:
             return _stored_key(folder) or _create_key(folder)
     except OSError as error:
-        # Without a state directory, each start has a new key, and the hashes of the names change.
+        # If the key cannot be saved, each start creates a new key, and the hashes of the names change.
         facts = {"path": str(directory / KEY_FILE_NAME), "error": error}
         log.warning("the hash key cannot be saved: the hashes will change at the next start", extra=facts)
         return os.urandom(_NEW_KEY_BYTES)

@@ -26,7 +26,7 @@ MIN_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
 # If a poll fails with one of these reasons, the whole source has failed.
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
-# Most frequent first.
+# The tiers, most frequently polled first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
 # If the polls of a source have different states, the source gets the one that comes first here.
 _STATES_BY_SEVERITY: tuple[State, ...] = (

@@ -46,7 +46,7 @@ _Slots = TypeVar("_Slots", "array[float]", bytearray)
 MAX_DEVICES = bounds.MAX_DEVICES
 # `end_slots` is called once per slot. A longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-# Tolerance for a wall clock that is slewed: a slot may end this much later than its timestamp.
+# A slot may end this much later than its timestamp, because the wall clock may be slewed.
 _MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
@@ -239,7 +239,7 @@ class History:
         snapshot()  # calls `update` if reports have expired
         with self._lock:
             now = self._now()
-            # Reports that have expired since then are handled by the next call.
+            # Reports that have expired since the snapshot are handled by the next call.
             if now < self._valid_until and not self._store_past_slots(now):
                 self._begin(self._open, is_valid=True)
 

@@ -55,7 +55,7 @@ class Ledger:
         self._entries: dict[OwnerKey, Entry] = {}
         # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
         self._finished: dict[OwnerKey, tuple[float, float]] = {}
-        # Owners without cards, which wait for late reports. If their end is known, they are no longer in `_entries`.
+        # Owners without cards, which wait for late reports. Owners with a known end are no longer in `_entries`.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
         # Whether an owner appeared since the state was last saved.

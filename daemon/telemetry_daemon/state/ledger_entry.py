@@ -30,7 +30,7 @@ _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Not in the `readings` of a record, because the record has other fields for them.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
-# Sources report the time of a hook with different precision.
+# Times that differ by less count as equal, because sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
 OwnerKey = tuple[str, str]
 

@@ -116,7 +116,7 @@ def _description(table: RankTable, local_count: int) -> str:
 
 def names_of_node() -> frozenset[str]:
     """Return the host name and all addresses of this node, as a rank table may contain them."""
-    import psutil  # 1.2 MiB, for nodes with a rank table
+    import psutil  # takes 1.2 MiB, needed only with a rank table
 
     addresses = {
         address.address.partition("%")[0]

@@ -11,7 +11,7 @@ from telemetry_parsers.model import MergedDevice, Problem, Sample
 from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Owner, StepCounts
 
-if TYPE_CHECKING:  # imported if attribution is on
+if TYPE_CHECKING:  # imported only if attribution is on
     from telemetry_daemon.state.attribution import Attribution
 
 _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]

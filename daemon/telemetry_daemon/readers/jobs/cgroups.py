@@ -42,7 +42,7 @@ class JobCgroups:
     def update(self, now: float) -> None:
         """Read the cgroups of all jobs."""
         self._folders = {folder.rpartition("/")[2]: folder for folder in _job_folders(self._root)}
-        contained = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_JOB_STEP}"))  # noqa: PTH112  # paths are texts here
+        contained = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_JOB_STEP}"))  # noqa: PTH112  # paths are strings here
         self._last_seen.update(dict.fromkeys(contained, now))
         while len(self._last_seen) > _MAX_JOBS:
             self._last_seen.pop(next(iter(self._last_seen)))
@@ -80,7 +80,7 @@ def _job_folders(root: str) -> Iterator[str]:
 
 def _subfolders(parent: str, prefix: str, suffix: str = "") -> list[str]:
     try:
-        names = sorted(name for name in os.listdir(parent) if name.startswith(prefix) and name.endswith(suffix))  # noqa: PTH208  # paths are texts here
+        names = sorted(name for name in os.listdir(parent) if name.startswith(prefix) and name.endswith(suffix))  # noqa: PTH208  # paths are strings here
     except OSError:  # this hierarchy does not exist
         return []
     return [f"{parent}/{name}" for name in names[:_MAX_JOBS]]

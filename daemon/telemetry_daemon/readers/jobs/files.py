@@ -16,7 +16,7 @@ MAX_FILES = 10_000
 MAX_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
-# The age at which files of ended jobs may be removed. A daemon that was down for longer does not learn of their end.
+# The age at which files of ended jobs may be removed. A daemon that was down for longer does not see these ends.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.
@@ -78,7 +78,7 @@ def _record(job: Job, now: float) -> dict[str, object]:
 
 
 def boot_id(root: str) -> str:
-    """Return the ID of the current boot, or an empty text if the kernel reports none."""
+    """Return the ID of the current boot, or an empty string if the kernel reports none."""
     with suppress(OSError):  # the kernel reports no ID
         return read_file(f"{root.rstrip('/')}/{BOOT_ID}", MAX_BYTES).decode(errors="replace").strip()
     return ""
@@ -92,7 +92,7 @@ def _read(folder: OwnFolder, name: str) -> dict[str, object]:
     """Return the content of a file, or an empty dict if it is missing or not valid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
-    except (OSError, ValueError, RecursionError):  # a new job, or an invalid file, which is replaced
+    except (OSError, ValueError, RecursionError):  # the job is new, or its file is invalid and will be replaced
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -142,5 +142,5 @@ def request_poll(runtime_directory: str, scheduler: str) -> None:
     """Ask the daemon to poll a scheduler's jobs now. Errors are ignored, because the daemon polls soon without a request."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
     path = Path(runtime_directory, "control.sock")
-    with suppress(OSError), connect(path, _CONNECT_SECONDS) as connection:  # the daemon's next poll reads the jobs
+    with suppress(OSError), connect(path, _CONNECT_SECONDS) as connection:  # the next poll reads the jobs anyway
         connection.sendall(request)

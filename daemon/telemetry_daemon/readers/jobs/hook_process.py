@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from telemetry_daemon.terminal import streams
 
-# With the start of Python, a hook must take less than two seconds: Slurm drains a node whose prolog or epilog hangs.
+# A hook must take less than two seconds with Python's start: Slurm drains a node whose prolog or epilog hangs.
 _MAX_SECONDS = 1.2
 _MAX_BYTES = 16 << 10
 # poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
@@ -62,7 +62,7 @@ def _run_as_child(work: Callable[[], int], output: int, errors: int) -> NoReturn
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
             os.dup2(descriptor, stream)
-        # New stream objects, because the old ones may assume the position of another file.
+        # New stream objects, because the old streams may assume the position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # a usage error or the help text, already printed
             work()
@@ -95,7 +95,7 @@ def _read_pipes(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
 def _report(text: str) -> None:
     """Print the text on standard error and send it to syslog, because few schedulers keep the output of a successful hook."""
     _write_without_blocking(_STDERR, text.encode() + b"\n")
-    with suppress(OSError):  # without syslog, standard error has the text
+    with suppress(OSError):  # without syslog, the text is only on standard error
         import socket
 
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:

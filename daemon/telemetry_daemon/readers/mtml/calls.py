@@ -16,7 +16,7 @@ PARTS: Mapping[str, tuple[str, str]] = {
     "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
     "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
 }
-# The arguments of error counters: since the driver was loaded, or over the card's lifetime; in DRAM.
+# Arguments of the error counter call: (errors since the driver was loaded, errors in the card's lifetime, DRAM).
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 

@@ -25,7 +25,7 @@ UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# Our own error number: the installed module `pymtml` belongs to another package.
+# Not an error number of the binding: the installed module `pymtml` belongs to another package.
 NO_BINDING = -2
 
 # A call that fails with one of these errors is not repeated, unless the card is lost and found again.

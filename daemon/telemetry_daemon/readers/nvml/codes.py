@@ -30,7 +30,7 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# Our own error number: the handle of a device now refers to another device.
+# Not an error number of NVML: the handle of a device now refers to another device.
 ANOTHER_DEVICE = -2
 
 # A call that fails with one of these errors is not repeated until the next initialisation.

@@ -21,7 +21,7 @@ ALL_LINKS = 0xFFFFFFFF
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
 # The members of nvmlValue_t in the order of nvmlValueType_t, as formats of the module struct.
 _VALUE_STRUCTS = tuple(map(struct.Struct, "dILQqiH"))
-# A smaller number is not a driver version, because older drivers do not have this library.
+# A smaller number is not a driver version: drivers before 300 do not have this library.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
@@ -40,7 +40,7 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, is_counter=True) for name, number in rows)
 
 
-# The scopes of power fields: the module with the CPU (Grace), and the memory of the GPU.
+# The scopes of power fields: (the module that contains the GPU and the CPU (Grace), the memory of the GPU).
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 # The fields of every fast poll.
@@ -129,8 +129,8 @@ SLOW = (
 # The fields of the inventory: constants, and counters over the lifetime of the board.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# The fields of each link. 138 and 139 are counters in KiB, although NVML calls them throughput. Those from 202 on
-# need NVLink 5; 202 and 204 count bytes.
+# The fields of each link. Fields 138 and 139 are counters in KiB, although NVML calls them throughput. Fields from 202
+# on need NVLink 5. Fields 202 and 204 count bytes.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),
@@ -147,8 +147,8 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # For all links together, on drivers that do not report links separately.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# For each driver version that changed it: the number of the first counter of thermal and power brake slowdowns. Before
-# 575, the numbers from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
+# Maps driver versions to the first field number of the slowdown counters, which these versions changed. Before 575, the
+# numbers from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 

@@ -22,7 +22,7 @@ MAX_SECONDS = 120.0
 # Metrics in per cent: 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; for pipes: 4 integers, 6, 7
 # and 9 tensor units, 11 to 13 floating point. 8 is left out, because older drivers may fail on an unknown number.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
-# An array of nvmlGpmMetric_t: number, return code, value, three texts. Members of pynvml's structures are slow to access.
+# An nvmlGpmMetric_t array: number, return code, value, three strings. Members of pynvml's structures are slow to access.
 _MEMBERS = 6
 _METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
 _METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))

@@ -139,7 +139,7 @@ class Gpu:
         lists = self._context.process_lists
         if self._instances:
             return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
-        # Read before the lists: a process that is listed now but had no sample was idle.
+        # Utilization is read before the lists, so a listed process without samples was idle.
         utilization = self._process_utilization.read(self._caller)
         return {"processes": lists.read(self._caller), "process_utilization": utilization}
 

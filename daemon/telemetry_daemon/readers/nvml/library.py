@@ -16,7 +16,7 @@ from telemetry_daemon.readers.nvml import codes
 
 _UTIL_MODULE = "ctypes.util"
 LIBRARY = "libnvidia-ml.so.1"
-# nvmlFieldValue_t: number, scope, timestamp, latency, type, return code, value.
+# The members of nvmlFieldValue_t: number, scope, timestamp, latency, type, return code, value.
 _FIELD_VALUE = struct.Struct("IIqqII8s")
 FieldValue = tuple[int, int, int, int, int, int, bytes]
 
@@ -83,7 +83,7 @@ class Nvml(Binding):
     def call_directly(self, name: str, *arguments: Any) -> int:
         """Return the error number of a direct library call, which is cheaper than a call through pynvml."""
         try:
-            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # in every wheel; gpustat relies on it, too
+            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat relies on it, too
         except self.module.NVMLError as error:
             return int(error.value)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The newest form of each call first. The layout of entries has not changed since driver 450.
+# The suffixes of each call, newest first. The layout of entries has not changed since driver 450.
 _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN = (1 << 64) - 1
@@ -32,7 +32,7 @@ _MAX_NAME_LENGTH = 256
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 UTILIZATION_CALL = "nvmlDeviceGetProcessUtilization"
-# The error for "no sample". Also pynvml's result if the driver has no samples.
+# The codes for "no samples": NVML's error, and 0, which pynvml raises if the driver returned an empty list.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
 _MAX_CAPACITY = 1 << 16
 

@@ -149,7 +149,7 @@ class Session:
         """Return the results of all GPUs for a tier, and the events since the last poll."""
         if tier == "slow":
             self._stale = self._stale or self._has_changed()
-        if tier == "gpm":  # the first samples of all GPUs, before the wait for the second
+        if tier == "gpm":  # take the first samples of all GPUs before waiting for the second ones
             for slot in self._slots:
                 slot.begin_gpm()
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
