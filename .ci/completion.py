@@ -191,7 +191,7 @@ def _bracketed(text: str) -> str:
 
 
 def _zsh_text(text: str) -> str:
-    """Return a text in single quotes. A quote in the text closes and reopens them."""
+    """Return a string in single quotes. A quote in the text closes and reopens them."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """A command that shows the cards, with its environment, and a text that its screen then contains."""
+    """A command that shows the cards, with its environment, and a string that its screen should then contain."""
 
     name: str
     command: Sequence[str]

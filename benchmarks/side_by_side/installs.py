@@ -86,7 +86,7 @@ def _announce(name: str) -> None:
 
 
 def _failure(command: list[str], folder: Path | None = None) -> str:
-    """Return the end of a failed command's output, or an empty text if the command succeeded."""
+    """Return the end of a failed command's output, or an empty string if the command succeeded."""
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False

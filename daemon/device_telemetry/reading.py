@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_as(url: str | None, timeout: float) -> Any:
-    """Return the snapshot document of the daemon, or of the tools without a daemon. Raises TelemetryError."""
+    """Return the daemon's snapshot document. Without a daemon, run the tools instead. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:

@@ -123,7 +123,7 @@ class _Command(Protocol):
     EXAMPLES: Mapping[str, str]
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments."""
+        """Add this command's arguments to the parser."""
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the command and return the exit status."""

@@ -259,7 +259,7 @@ def _field_names(kind: object) -> tuple[str, ...]:
 
 
 def _value(source: object, name: str) -> Any:
-    """Return an attribute. Times are converted to seconds, and empty texts to None."""
+    """Return an attribute. Times are converted to seconds, and empty strings to None."""
     if (value := getattr(source, name, _MISSING)) is _MISSING:
         value = getattr(source, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _NANO

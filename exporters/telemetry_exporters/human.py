@@ -195,7 +195,7 @@ def owner_text(owner: Owner) -> str:
 
 
 def owners_summary(allocations: Sequence[Allocation]) -> str:
-    """Return the first owner and the number of others, such as `job 1234 +2`, or an empty text without owners."""
+    """Return the first owner and the number of others, such as `job 1234 +2`, or an empty string without owners."""
     if not allocations:
         return ""
     others = len(allocations) - 1
@@ -243,7 +243,7 @@ def allocation_text(allocation: Allocation) -> str:
 
 
 def process_owner(process: Process) -> str:
-    """Return the owner of a process, else its container, else an empty text."""
+    """Return the owner of a process, else its container, else an empty string."""
     if process.owner is not None:
         return owner_text(process.owner)
     return f"container {cut(process.container, _MAX_NAME_LENGTH)}" if process.container else ""
@@ -265,5 +265,5 @@ def process_details(process: Process) -> str:
 
 
 def since_text(started: float | None) -> str:
-    """Return the start in UTC, or an empty text if it is unknown or not a valid time."""
+    """Return the start in UTC, or an empty string if it is unknown or not a valid time."""
     return f"since {utc(started)}" if started is not None and is_valid_time(started) else ""

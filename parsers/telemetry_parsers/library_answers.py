@@ -37,7 +37,7 @@ def part_of(answer: Plain, part: str | int | None) -> Plain:
 
 
 def number(answer: Plain) -> Value:
-    """Return the number in an answer, or an absence for a boolean, a text or a sentinel."""
+    """Return the number in an answer, or an absence for a boolean, a string or a sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
     if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # also NaN
@@ -46,7 +46,7 @@ def number(answer: Plain) -> Value:
 
 
 def text(answer: Plain) -> str | None:
-    """Return the answer if it is a text that is not blank, else None."""
+    """Return the answer if it is a string that is not blank, else None."""
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
@@ -177,7 +177,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDraft:
-    """One device in the draft of a report. Its methods add readings from answers of the library."""
+    """One device in the draft of a report. Its methods add readings from the library's responses."""
 
     library: LibrarySpec
     draft: Draft

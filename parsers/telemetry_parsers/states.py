@@ -19,5 +19,5 @@ BUSY = "another process runs it"
 
 
 def is_up(health: Health, now: float) -> bool:
-    """Return whether the last attempt of a poll succeeded and has not expired at `now`, in monotonic seconds."""
+    """Return whether the last attempt of a poll succeeded and its result is still valid at the monotonic time `now`."""
     return health.state in SUCCESSFUL and now < health.expires

@@ -59,7 +59,7 @@ class Overrides:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "--format",
         choices=FORMATS,

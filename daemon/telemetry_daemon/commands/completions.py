@@ -19,7 +19,7 @@ _FILES = {"bash": "telemetry.bash", "zsh": "_telemetry", "fish": "telemetry.fish
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("shell", choices=tuple(_FILES), help="the shell")
 
 

@@ -20,7 +20,7 @@ _MAX_ROOFLINE_BYTES = 4 * 2**20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "what",
         metavar="check|show|default|peaks",

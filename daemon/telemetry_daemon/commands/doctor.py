@@ -22,7 +22,7 @@ ROOT = Path("/")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     options.add_source(parser, "check")
     parser.add_argument("--all", action="store_true", help="also show the search paths of missing tools and libraries")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")

@@ -25,7 +25,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "id",

@@ -31,7 +31,7 @@ _FOLDER_MODE = 0o755
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("action", metavar="start|end", choices=("start", "end"), help="whether the job starts or ends")
     parser.add_argument(
         "--directory",

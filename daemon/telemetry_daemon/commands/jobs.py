@@ -32,7 +32,7 @@ _LEDGER_PREFIX = b'{"schema":"telemetry.ledger/1"'
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "files",
         metavar="FILE",

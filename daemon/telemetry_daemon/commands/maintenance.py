@@ -24,7 +24,7 @@ _MONTH_SECONDS = 30 * 86_400
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "action",
         metavar="on|off|status",

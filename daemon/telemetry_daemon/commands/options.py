@@ -152,7 +152,7 @@ def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether a text is the device's id, index or `device` label. `VENDOR INDEX` and `VENDOR LABEL` also match."""
+    """Return whether a string is the device's id, index or `device` label. `VENDOR INDEX` and `VENDOR LABEL` also match."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
@@ -164,7 +164,7 @@ def warn_of_failures(loaded: ParserSet) -> None:
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """Return a text with the plugin that was not loaded, its origin and the reason."""
+    """Return one line that names a plugin that was not loaded, its origin and the reason."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
@@ -182,7 +182,7 @@ def seconds(text: str) -> float:
 
 
 def seconds_up_to_a_day(text: str) -> float:
-    """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other texts."""
+    """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other strings."""
     duration = seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")

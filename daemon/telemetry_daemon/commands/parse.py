@@ -35,7 +35,7 @@ _HEAD_BYTES = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("source", metavar="SOURCE", help="the source of the output, such as mthreads-gmi")
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="a file with saved output, or a recording; - reads standard input"

@@ -44,7 +44,7 @@ _PROGRESS_SECONDS = 0.5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "-o",
         dest="output",

@@ -14,7 +14,7 @@ EXAMPLES = {"telemetry release nvml --for 10m": "Close NVML for ten minutes, to 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("source", metavar="SOURCE", help="a source, such as nvml; 'telemetry doctor' lists the sources")
     parser.add_argument(
         "--for",

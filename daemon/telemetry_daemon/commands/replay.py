@@ -22,7 +22,7 @@ _VALUES = {"seek": "a time", "speed": "a number"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "action",
         metavar="pause|play|seek|speed|status",

@@ -13,7 +13,7 @@ EXAMPLES = {"telemetry resume nvml": "Poll NVML again."}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("source", metavar="SOURCE", help="a source that 'telemetry release' released")
     options.add_config(parser)
 

@@ -20,7 +20,7 @@ _DEMO_ENVIRONMENT = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_E
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     options.add_config(parser)
     options.add_flags(parser)
     options.add_origins(parser, "serve", "--demo", "--replay")

@@ -39,7 +39,7 @@ _START_TOLERANCE_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument("--format", choices=options.FORMATS, default="table", help="output format (default: table)")
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")

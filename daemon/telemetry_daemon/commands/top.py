@@ -27,7 +27,7 @@ EXAMPLES = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+    """Add this command's arguments to the parser."""
     parser.add_argument(
         "nodes",
         nargs="*",

@@ -69,7 +69,7 @@ def absolute_path(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Accept a text without control characters."""
+    """Accept a string without control characters."""
     if not text.isprintable():
         raise ValueError(f"must be a string without control characters, not {quoted(text)}")
     return text

@@ -80,7 +80,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """A poll of a source. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
+    """Settings of one poll. Replace POLL by its name in `telemetry doctor`, for example `processes`."""
 
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
@@ -93,7 +93,7 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Settings of a source's polls. NAME is the name that is printed by `telemetry doctor`, for example `mthreads-gmi`."""
+    """Settings of a source. Replace NAME by the source's name in `telemetry doctor`, for example `mthreads-gmi`."""
 
     mode: Mode = field(
         default="auto",

@@ -80,7 +80,7 @@ class Bundle:
     def add_text(
         self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
-        """Add a text. It is truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
+        """Add a text member, truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
         if not text.strip():
             self.add_missing(name, "it is empty")
             return

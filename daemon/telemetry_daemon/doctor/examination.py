@@ -98,7 +98,7 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
 
 
 def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `sanitize` makes a text safe to print. `show_all` adds details of missing sources."""
+    """Yield the lines of the text output. `sanitize` makes strings printable. `show_all` adds details of missing sources."""
     for word, text in _rows(facts, show_all=show_all):
         start = f"{word:<10} " if word else ""
         # Prevents a line break around `×`.

@@ -285,7 +285,7 @@ def _open_inbox(path: Path, problem_of: Callable[[PathStep], str]) -> tuple[int,
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why a folder for all users is refused, or an empty text. Such a folder must have the sticky bit."""
+    """Return why a folder for all users is refused, or an empty string. Such a folder must have the sticky bit."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

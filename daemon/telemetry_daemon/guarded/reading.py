@@ -49,7 +49,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
 
 
 def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
-    """Return the stripped text of a file, or an empty text if it is missing or unreadable."""
+    """Return the stripped text of a file, or an empty string if it is missing or unreadable."""
     try:
         return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
     except OSError:  # missing or unreadable

@@ -63,7 +63,7 @@ class Mask:
             self._known = self._learn(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return a text without identities. `key` is the key of the text if it is not part of the text."""
+        """Return the text without identities. `key` is the key of the text if it is not part of the text."""
         with self._lock:
             return self._text(text, treatment_of_key(key) if key else None)
 

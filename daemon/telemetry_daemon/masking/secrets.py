@@ -1,4 +1,4 @@
-"""Finds identities in a text: known identities, values after a key, values of a typical shape, and unusual words."""
+"""Finds identities in text: known identities, values after a key, values of a typical shape, and unusual words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WholeWords:
             lengths.sort(reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the positions of the words in a text. At each position, the longest word is chosen."""
+        """Yield the start and end of each known word in a string. At each position, the longest word is preferred."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths else ():
             for start in (
@@ -80,7 +80,7 @@ class WholeWords:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A part of a text that identifies a machine, card or person."""
+    """A part of a string that identifies a machine, card or person."""
 
     start: int
     end: int
@@ -104,7 +104,7 @@ class KnownIdentities:
 
 
 def secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
-    """Return the secrets of a text in order, without overlaps. `key_treatment` is the treatment of the text's key."""
+    """Return the secrets in a string in order, without overlaps. `key_treatment` is that of the string's key."""
     if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.may_be_in(text):
         return []
     return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
@@ -141,7 +141,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
 
 
 class _Search:
-    """The secrets found so far in a text. Each part of the text is examined once."""
+    """The secrets found so far in a string. Each part of the string is examined once."""
 
     def __init__(self, text: str) -> None:
         self._text = text

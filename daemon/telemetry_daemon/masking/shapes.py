@@ -139,14 +139,14 @@ def _has_many_digits(match: re.Match[str]) -> bool:
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether a text looks like a key: upper-case and lower-case letters and digits, and not an absolute path."""
+    """Return whether a string looks like a key: upper-case and lower-case letters and digits, but no absolute path."""
     return not match["value"].startswith("/") and all(
         re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
-    """Return whether a text is the beginning of a UUID rather than two numbers with a hyphen."""
+    """Return whether the match begins a UUID rather than two numbers with a hyphen."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
 

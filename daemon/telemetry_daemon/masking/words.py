@@ -118,7 +118,7 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word, optionally with an index. Names such as `node17` are hosts."""
+    """Return whether this is a word of tools, so it is not masked. It may end with an index, but `node17` is a host."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 

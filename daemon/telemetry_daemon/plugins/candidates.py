@@ -41,7 +41,7 @@ class Candidates:
 
 
 def reader_target_of(candidate: Candidate) -> str:
-    """Return the target of the library reader that a plugin file may contain, or an empty text for a parser of a distribution."""
+    """Return the target of the library reader in a plugin file, or an empty string for a parser of a distribution."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

@@ -165,7 +165,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _collision(
     result: _Result, loaded: LoadedParser, names: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return which name of the parser or of its metrics is already used, or an empty text."""
+    """Return which name of the parser or of its metrics is already used, or an empty string."""
     holder = names.get(loaded.parser.name, result)
     if holder is not result:
         return f"the name {loaded.parser.name} is already used by {holder.candidate.origin}"

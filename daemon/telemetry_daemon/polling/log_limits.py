@@ -58,7 +58,7 @@ class LogLimits:
         self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """Return the message to log for a problem, or an empty string if it was logged within a day or the limit is reached."""
+        """Return the message to log for a problem, empty if it was logged within a day or the limit is reached."""
         # Numbers are replaced, because a problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)

@@ -116,7 +116,7 @@ class Releases:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return a text with the end of the source's release, or an empty text if the source is not released."""
+        """Return when the source's release ends, as text, or an empty string if the source is not released."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

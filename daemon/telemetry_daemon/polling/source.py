@@ -28,7 +28,7 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
-    """The result of a poll that ran or was prevented. The report is None if the reader or the parser failed."""
+    """The result of a poll that ran or was skipped. The report is None if the reader or the parser failed."""
 
     capture: Capture
     report: Report | None
@@ -63,7 +63,7 @@ class Source:
         return self.parser.name
 
     def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> PollOutcome:
-        """Run a poll within its deadline and the limit. The outcome may be a failure."""
+        """Run a poll within its deadline or `limit_seconds`, whichever is shorter. The outcome may be a failure."""
         pci = self._pci(self.parser.vendor)
         failure = self._failure_before_poll(poll, pci)
         if failure is not None:

@@ -157,7 +157,7 @@ class WorkerReader:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _restart_after(self, failure: Failure) -> None:
-        """Stop the worker, so that the next poll starts a process that finds a library installed or updated meanwhile."""
+        """Stop the worker, so that the next poll starts a new process, which finds newly installed libraries."""
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()

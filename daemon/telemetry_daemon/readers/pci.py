@@ -95,7 +95,7 @@ def _read(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID, or an empty text if unknown, and a function that returns the binding of the card at a bus address."""
+    """The boot ID, empty if unknown, and a function that returns the binding of the card at a bus address."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND

@@ -108,7 +108,7 @@ def open_cards(folder: str) -> Iterator[str]:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, which may contain secrets, or an empty text if it cannot be read."""
+    """Return the command line of a process, which may contain secrets, or an empty string if it cannot be read."""
     try:
         return proc_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden

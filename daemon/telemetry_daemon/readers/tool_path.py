@@ -80,7 +80,7 @@ def _tool_at(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return which other user could replace a program that root runs, or an empty string if none can or this user is not root."""
+    """Return which other user could replace a program that root runs; empty if none can or this user is not root."""
     if os.geteuid() != ROOT:
         return ""
     try:

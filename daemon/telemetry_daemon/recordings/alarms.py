@@ -280,5 +280,5 @@ def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
 
 
 def _critical_subject(alarm: Alarm) -> tuple[str, bool]:
-    """Return the subject and whether it was lost, so that the loss of a card after an Xid counts as a new subject."""
+    """Return the card and whether it was lost. Losing a card is a new subject even after an Xid of that card."""
     return alarm.subject, alarm.cause == LOST

@@ -153,7 +153,7 @@ class RecentCaptures:
                 self._drop_oldest(poll)
 
     def _make_room(self, sizes: Counter[str]) -> None:
-        """Drop the oldest capture of the source with the largest size. Prefer polls that have more than one capture."""
+        """Drop the oldest capture of the source that uses the most memory. Keep each poll's last capture if possible."""
         source, _ = sizes.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == source]
         polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]

@@ -48,7 +48,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 
 def abbreviated_names(names: Iterable[str]) -> str:
-    """Return a text with the first three source names, safe to print, and the number of the others."""
+    """Return the first three source names, safe to print, and the number of the others."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 

@@ -166,7 +166,7 @@ class PlaybackClock:
 
 
 def parse_speed(text: str) -> float:
-    """Return the speed in a text such as `10` or `10x`. Raise ValueError for other texts and speeds out of range."""
+    """Return the speed in a string such as `10` or `10x`. Raise ValueError if it is invalid or out of range."""
     try:
         factor = float(text.strip().rstrip("x×"))
     except ValueError:  # rejected below, like 0

@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a text for each part of the recording that is not played. The text states the reason."""
+        """Return a sentence for each part of the recording that is not played. It states the reason."""
         unparsed = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed}: install its plugin"
         return (*self.damage, text) if unparsed else self.damage

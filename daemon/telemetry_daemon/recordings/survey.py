@@ -173,7 +173,7 @@ class RecordingTime:
 
 
 def parse_time(text: str) -> RecordingTime:
-    """Return the time in a text such as `90s`, `end-30s` or `03:12:07`. Raise ValueError for other texts."""
+    """Return the time in a string such as `90s`, `end-30s` or `03:12:07`. Raise ValueError for other strings."""
     text = text.strip()
     time_of_day = _TIME_OF_DAY.match(text)
     if time_of_day is not None:

@@ -96,7 +96,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The current maintenance window. `not_kept` is why it will not survive a restart, or an empty text."""
+    """The current maintenance window. `not_kept` is why it will not survive a restart, or an empty string."""
 
     ends_in: float | None
     reason: LongText

@@ -62,7 +62,7 @@ class Address:
 
 
 def node_address(text: str) -> Address:
-    """Return the address in a text such as HOST, HOST:PORT, http(s)://HOST:PORT/PATH or unix:/PATH. Raises AddressError."""
+    """Return the address in a string such as HOST, HOST:PORT, http(s)://HOST:PORT/PATH or unix:/PATH. Raises AddressError."""
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
     if "@" in text:

@@ -107,7 +107,7 @@ class MaintenanceRequestHandler:
         }
 
     def save(self) -> str:
-        """Pass the current maintenance to the store and save it. Return an error text, or an empty string if it was saved."""
+        """Pass the current maintenance to the store and save it. Return an error, or an empty string on success."""
         current = self._state.current()
         if self._exposed != current:  # because each call below creates a new snapshot
             self._exposed = current

@@ -21,7 +21,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 
 class TextfileJob:
-    """Writes the metrics to one file. The file is removed at the end, or the collector would export it forever."""
+    """Writes the metrics to one file, and removes it at the end. Otherwise the collector would export it forever."""
 
     def __init__(
         self,

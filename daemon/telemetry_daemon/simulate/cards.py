@@ -95,7 +95,7 @@ class CardState:
         return self.job.pattern if self.job is not None else IDLE
 
     def reset(self) -> None:
-        """Return the card to the bus after a loss or a reset. All counters are 0 except `errors_before_reset`."""
+        """Put the card back on the bus after a loss or a reset. Clears all counters except `errors_before_reset`."""
         corrected, uncorrected = self.errors_before_reset
         self.errors_before_reset = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0

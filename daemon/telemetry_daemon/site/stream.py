@@ -97,7 +97,7 @@ class StreamClient:
 
 
 class Streams:
-    """The clients of the stream. `instance` is different after each start of the daemon."""
+    """Sends events to all clients of the event stream. `instance` identifies one run of the daemon in event IDs."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, newest: Callable[[], Snapshot], history: History, instance: str

@@ -364,7 +364,7 @@ def absence_reason(shown: MergedDevice | None, line: MetricHistory, outages: Map
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Return why each (source, poll) fails, or "" if it works. The key (source, "") is for the polls that list devices."""
+    """Map each (source, poll) to its failure, or "" if it works. (source, "") stands for polls that list devices."""
     words = {key: _outage(health, now) for key, health in healths.items()}
     sources = {(source, ""): "" for source, _ in words}
     lists = {(key[0], ""): word for key, word in words.items() if word and healths[key].lists_devices}

@@ -120,7 +120,7 @@ class ReadingSum:
     peak: float = -math.inf
 
     def add(self, other: ReadingSum) -> None:
-        """Add another sum."""
+        """Add the values of another sum to this one."""
         self.seconds += other.seconds
         self.integral += other.integral
         self.peak = max(self.peak, other.peak)
@@ -142,7 +142,7 @@ class Tally:
         return reading_sum
 
     def add(self, other: Tally) -> None:
-        """Add another tally."""
+        """Add the values of another tally to this one."""
         self.seconds += other.seconds
         self.events.update(other.events)
         for metric, metric_sum in other.sums.items():

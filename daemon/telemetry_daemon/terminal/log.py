@@ -50,7 +50,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """In this `with` block, defer records of at least this level. At its end, write the first ones and count the others."""
+    """Defer log records of at least this level to the end of the `with` block. Only the first ten are then written."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)

@@ -37,7 +37,7 @@ def _similar(name: str, names: Iterable[str], limit: int) -> list[str]:
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `; did you mean X or Y?` for the end of a message, or an empty text without names."""
+    """Return `; did you mean X or Y?` for the end of a message, or an empty string without names."""
     question = " or ".join(names)
     return f"; did you mean {question}?" if question else ""
 

@@ -40,7 +40,7 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the IP address in a text; an IPv4 address for `::ffff:10.0.0.7`. Raises ValueError."""
+    """Return the IP address in a string; an IPv4 address for `::ffff:10.0.0.7`. Raises ValueError."""
     address = ipaddress.ip_address(text)
     ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return ipv4 or address

@@ -49,7 +49,7 @@ class Response:
 
     @property
     def phrase(self) -> str:
-        """Return the status text, such as `Not Found`, or an empty text for an unknown status."""
+        """Return the status text, such as `Not Found`, or an empty string for an unknown status."""
         try:
             return http.HTTPStatus(self.status).phrase
         except ValueError:  # HTTP allows a status without a phrase

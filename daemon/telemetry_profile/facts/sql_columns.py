@@ -75,7 +75,7 @@ def integer(value: object) -> int | None:
 
 
 def text(value: object) -> str:
-    """Return a text, or "" for any other value."""
+    """Return a string, or "" for any other value."""
     return value if isinstance(value, str) else ""
 
 

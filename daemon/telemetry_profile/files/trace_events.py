@@ -185,7 +185,7 @@ class SingleEvents:
 
 
 def decode_singly(text: str) -> SingleEvents:
-    """Decode the events in a text that begins with an event, one after the other."""
+    """Decode the events in text that begins with an event, one after the other."""
     decoded = SingleEvents([])
     while True:
         decoded.consumed = _skip_pattern(_BETWEEN, text, decoded.consumed)

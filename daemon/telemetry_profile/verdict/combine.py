@@ -257,7 +257,7 @@ def _member_of(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
-    """Return the latest part of each format and all parts without a time. Dropped parts become a remark."""
+    """Return the latest part of each format, and all parts that have no time. Add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
     for part in parts:
         if part.device.begin_ns is None:  # sums have no time, and are all kept

@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of a member's usual steps. Without steps, `steps` is 0, and `split` is the time without `gaps`."""
+    """The mean of the complete steps after the warm-up. Without steps, `split` covers the whole time except `gaps`."""
 
     member: Member
     steps: int

@@ -29,7 +29,7 @@ def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
-    """Return a row for each process on a device. `command_lines` has the known command lines by PID."""
+    """Return CSV with a row for each process on a device. `command_lines` maps PIDs to known command lines."""
     snapshot = clean_snapshot(snapshot)
     return _table(_PROCESS_COLUMNS, snapshot, _processes(snapshot, command_lines))
 

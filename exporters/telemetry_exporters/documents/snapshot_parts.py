@@ -75,7 +75,7 @@ class HostJson:
 
 @dataclass(frozen=True, slots=True)
 class ProblemJson:
-    """Output of a source that was not understood, and its location."""
+    """A part of a source's output that could not be parsed, and where it was."""
 
     where: str
     text: LongText

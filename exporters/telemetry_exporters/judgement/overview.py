@@ -172,7 +172,7 @@ def notes(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def replay_note(snapshot: Snapshot) -> str:
-    """Return a warning if a recording is being replayed, else an empty text."""
+    """Return a warning if a recording is being replayed, else an empty string."""
     recorded = snapshot.recorded
     if recorded is None:
         return ""
@@ -184,7 +184,7 @@ def replay_note(snapshot: Snapshot) -> str:
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Return the end and the reason of the maintenance, or an empty text if there is none."""
+    """Return the end and the reason of the maintenance, or an empty string if there is none."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""
@@ -193,7 +193,7 @@ def maintenance_note(snapshot: Snapshot) -> str:
 
 
 def simulation_note(snapshot: Snapshot) -> str:
-    """Return a warning if devices are simulated, else an empty text."""
+    """Return a warning if devices are simulated, else an empty string."""
     is_simulated = [device.simulated for device in snapshot.devices]
     if not any(is_simulated):
         return ""

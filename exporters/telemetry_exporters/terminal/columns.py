@@ -72,7 +72,7 @@ def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Ce
 
 
 def text_rank(text: str | None) -> Rank | None:
-    """Return the sort key of a text. Numbers in the text are compared by value: 2 comes before 10."""
+    """Return the sort key of a string. Numbers in it are compared by value: 2 comes before 10."""
     if not text:
         return None
     return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))

@@ -15,7 +15,7 @@ class Colour(enum.Enum):
 
 
 class Style(enum.Enum):
-    """The meaning of a text. The value is the parameter of its escape sequence."""
+    """A style of text. The value is the parameter of its escape sequence."""
 
     PLAIN = ""
     BOLD = "1"

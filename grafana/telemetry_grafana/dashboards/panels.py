@@ -309,7 +309,7 @@ _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, hidden if it has no heading. `words` maps values to texts; `steps` are colours by value."""
+    """A table column, hidden if it has no heading. `words` maps values to strings; `steps` lists lower limits and colours."""
 
     heading: str
     text: str

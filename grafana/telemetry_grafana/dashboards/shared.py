@@ -1,4 +1,4 @@
-"""Panels that several dashboards share. They show 0 only if there is data to count, and otherwise a text."""
+"""Panels that several dashboards share. They show 0 only if there is data to count, and otherwise a message."""
 
 from __future__ import annotations
 

@@ -131,5 +131,5 @@ class RecordingGroup:
 
 
 def with_thresholds(text: str) -> str:
-    """Replace each `$name` in a text by the value of the threshold with this name."""
+    """Replace each `$name` in a string by the value of the threshold with this name."""
     return Template(text).substitute(values_in_promql())

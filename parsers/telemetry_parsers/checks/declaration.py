@@ -1,4 +1,4 @@
-"""Checks a parser's declaration: protocol, names, metrics and polls. Each violation is a text."""
+"""Checks a parser's declaration: protocol, names, metrics and polls. Each violation is a string."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
 
 
 def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
-    """Return the parser's metrics by key, from the catalogue and its own declaration."""
+    """Return the parser's metrics by key, from the catalogue and from those that the parser declares itself."""
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return {key: metrics[key] for key in parser.gives if key in metrics}
 
@@ -85,7 +85,7 @@ def _is_word(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text is a valid name of a label or fact."""
+    """Return whether a string is a valid name of a label or fact."""
     return _LABEL.match(text) is not None
 
 

@@ -58,7 +58,7 @@ def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
 
 
 def cut_positions(text: str, most: int) -> Iterator[int]:
-    """Yield about `most` evenly spaced positions in a text."""
+    """Yield about `most` evenly spaced positions in a string."""
     step = max(1, len(text) // most)
     return iter(range(0, len(text), step))
 

@@ -116,7 +116,7 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_of_bytes(text: str) -> Iterator[float]:
-    """Yield the little-endian numbers at all offsets of base64 data. Yield nothing for other texts."""
+    """Yield the little-endian numbers at all offsets of base64 data. Yield nothing for other strings."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64

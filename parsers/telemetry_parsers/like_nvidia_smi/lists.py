@@ -198,7 +198,7 @@ _MAX_TAGS = 2 * MAX_LINES
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text after it. `address` is the bus address in the tag of a card."""
+    """A tag and the text after it. If it is a card's tag, `address` is the bus address in the tag."""
 
     is_closing: bool
     name: str

@@ -65,7 +65,7 @@ def _heading_words(line: Line, shape: MonitorShape) -> list[str]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split a text at commas or, if it has none, at blanks."""
+    """Split a string at commas or, if it has none, at blanks."""
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 

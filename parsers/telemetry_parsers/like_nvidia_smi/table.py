@@ -182,7 +182,7 @@ def _add_headings(state: _ScanState, line: Line) -> None:
 
 
 def _starts_record(state: _ScanState, line: Line) -> bool:
-    """Return whether a line below the headings is a card's first line, although the rule between them is missing."""
+    """Return whether this line is a card's first line, even without a rule between the headings and the line."""
     cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 

@@ -145,7 +145,7 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that does not list devices: one for each pair of index space and index."""
+    """Return the sightings of a source that does not list devices: one for each device index in each index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
@@ -165,7 +165,7 @@ def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
-    """Return all sightings in order of preference, with attached sources last."""
+    """Return the devices that each source reported. Preferred sources are first; sources without a device list are last."""
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)

@@ -221,7 +221,7 @@ class FreshReports:
         )
 
     def row(self) -> list[Value | None]:
-        """Return the values of all reports in one list. The last item is the absence of metrics without a report."""
+        """Return the values of all reports in one list. The last item stands for metrics that no report contains."""
         row: list[Value | None] = []
         for checked in self.reports:
             row += checked.values

@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods or, for the call about allocatable devices, the problems with their ids."""
+    """Parse a kubelet response. Pods give claims; allocatable devices give only problems with their IDs."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

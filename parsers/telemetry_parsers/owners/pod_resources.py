@@ -99,7 +99,7 @@ class _Answer:
         return (inner for field_number, inner in _length_delimited_fields(self.data, span) if field_number == number)
 
     def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
-        """Return the text of each of these fields: the last one if a field is repeated, or an empty text if missing."""
+        """Return the text of each of these fields, or "" if it is missing. If a field is repeated, the last one counts."""
         texts = dict.fromkeys(numbers, "")
         for number, inner in _length_delimited_fields(self.data, span):
             if number in texts:

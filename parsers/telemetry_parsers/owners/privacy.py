@@ -96,7 +96,7 @@ def _without_folder(process: Process) -> Process:
 
 
 def _hashed(key: bytes, category: str, text: str) -> str:
-    """Return the hash of a text. It depends on the category: a user and a pod of the same name get different hashes."""
+    """Return a string's hash. It depends on the category: a user and a pod of the same name get different hashes."""
     from hmac import digest  # imported here, because it is not needed if all names are exposed
 
     return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

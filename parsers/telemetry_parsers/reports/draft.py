@@ -113,7 +113,7 @@ class Draft:
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
     def clear_devices(self) -> None:
-        """Remove all devices and readings, if the devices of a text cannot be identified. Problems are kept."""
+        """Remove all devices and readings, if the devices in the output cannot be identified. Problems are kept."""
         for collection in (self._devices, self._positions, self._readings, self._order):
             collection.clear()
 
@@ -139,7 +139,7 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Return the value of a text for a metric, or None if the text gives no reading."""
+        """Return the value of a printed text for a metric, or None if the text gives no reading."""
         word = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if word is None else word
 

@@ -1,4 +1,4 @@
-"""Targets of printed texts: the metric, identity or fact of a device in which a text is stored.
+"""Targets of printed texts: the metric, identity or fact of a device in which a printed text is stored.
 
 A table's row is one of these:
 
@@ -7,7 +7,7 @@ A table's row is one of these:
 - `metric(…, words={"off": 0.0})`: a number, or one of these words.
 - `metric(…, if_zero=Absent.NOT_SUPPORTED)`: a number. A printed 0 has a special meaning, such as no power limit.
 - `switch("ecc_enabled", ON_OFF)`: only these words. `state(…)`: the same, but other texts give no reading.
-- `special("pcie_link_generation", read)`: a text that `read` parses, such as `16.0 GT/s x16`.
+- `special("pcie_link_generation", read)`: text that `read` parses, such as `16.0 GT/s x16`.
 - `identity("uuid")`, `fact("firmware")`, `health({…})`.
 """
 
@@ -59,7 +59,7 @@ OtherWords = Literal["number", "not understood", "ignored"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The destination of a text and how the text is parsed. Targets are created by the functions below."""
+    """The destination of a printed text and how the text is parsed. Targets are created by the functions below."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str
@@ -120,7 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of a text, or None if it gives no reading. `unit` is the unit in the key or heading, in upper or lower case."""
+    """Return the value of the text, or None if it gives no reading. `unit` is the unit in the key or heading, in upper or lower case."""
     bare = " ".join(text.split())
     word = target.words.get(bare.lower())
     if word is not None:

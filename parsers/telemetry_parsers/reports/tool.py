@@ -48,7 +48,7 @@ Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _needs_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a report on an empty list: a printed error, a text that was not understood, or `no_devices`."""
+    """Return a report on an empty list: a printed error, output that was not understood, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -112,7 +112,7 @@ def shape(
 
 @dataclass(frozen=True, slots=True)
 class DeviceTool:
-    """A tool that reports one device per call. A text may contain several answers, each after its command line."""
+    """A tool that reports one device per call. Saved output may contain several calls, each after its command line."""
 
     command: str
     unclear_problem: str  # for an answer that does not name its device, if there are more answers
@@ -151,6 +151,6 @@ class Tool:
     finish: Callable[[Report, Output], Report] = _unchanged
 
     def draft(self) -> Draft:
-        """Return an empty draft for a text of the tool."""
+        """Return an empty draft for output of the tool."""
         space = self.name if self.index_space is None else self.index_space
         return Draft(self.vendor, self.wording, self.words, space)

@@ -25,7 +25,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDocuments:
-    """The merged documents of a text, the text around them, and the offset at which the last document ends."""
+    """The merged documents in a string, the text around them, and the offset at which the last document ends."""
 
     listing: Listing
     surrounding_text: str
@@ -43,7 +43,7 @@ class _BrokenJsonError(Exception):
 
 @dataclass(slots=True)
 class _Scanner:
-    """Reads the tokens of a text. `members` contains the document's members that were read so far."""
+    """Reads the tokens of a string. `members` contains the document's members that were read so far."""
 
     text: str
     position: int
@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_broken_json(text: str) -> Listing | None:
-    """Return the listing of all documents in a text, or None without a document. Report the text around them."""
+    """Return the listing of all documents in a string, or None without a document. Report the text around them."""
     documents, foreign_lines = ignore_foreign_lines(
         text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -91,7 +91,7 @@ def read_broken_json(text: str) -> Listing | None:
 
 
 def _read_documents(text: str) -> _ParsedDocuments | None:
-    """Merge all documents of a text. If two documents have different values for a key, use the first and report it."""
+    """Merge all documents in a string. If documents have different values for a key, use the first and report it."""
     listing = Listing()
     surrounding_texts: list[str] = []
     position = 0

@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: the key to which its heading is translated (empty if it has no metric), and the pattern of its cells."""
+    """A column: the metric key for its heading, empty if it has no metric, and the pattern of its cells."""
 
     key: str
     cell_pattern: re.Pattern[str]

@@ -62,7 +62,7 @@ _AMD_MARKS = re.compile(
 
 
 def is_from_hy_smi(text: ToolText) -> bool:
-    """Return whether a text contains typical words of Hygon's tool, or lists only Hygon's cards."""
+    """Return whether the output contains typical words of Hygon's tool, or lists only Hygon's cards."""
     return _HYGON_MARKS.search(text.joined) is not None or _lists_only("hygon", text)
 
 
@@ -138,7 +138,7 @@ def tool_of(variant: ToolVariant) -> Tool:
 
 
 def _listing_shape(variant: ToolVariant, listing_in: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-    """Return a shape for cards, facts of the node and processes. `listing_in` converts a text to a listing."""
+    """Return a shape for cards, facts of the node and processes. `listing_in` converts the output to a listing."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         listing = listing_in(text)

@@ -51,7 +51,7 @@ def broken_document(fault: str) -> str:
 
 
 def several_runs(runs: int) -> str:
-    """Return the problem text for a text with several runs of a tool."""
+    """Return the problem text for output with several runs of a tool."""
     return f"{runs} runs of the tool in one text; only the last run is read"
 
 

@@ -1,4 +1,4 @@
-"""Finds complete and truncated JSON documents in a text."""
+"""Finds complete and truncated JSON documents in a tool's output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The JSON documents in a text, and the lines inside them that are not JSON (`foreign`)."""
+    """The JSON documents in a tool's output, and the lines inside them that are not JSON (`foreign`)."""
 
     text: str
     documents: tuple[Document, ...]
@@ -78,7 +78,7 @@ class Documents:
 
 
 def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documents:
-    """Return the JSON documents in a text. Lines inside them that are not JSON are ignored."""
+    """Return the JSON documents in a tool's output. Lines inside them that are not JSON are ignored."""
     documents, foreign = ignore_foreign_lines(
         text,
         lambda part: _find_documents(part, starts),
@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read a text with and without lines that are not JSON. Return the better result, and the ignored lines."""
+    """Read output with and without lines that are not JSON. Return the better result, and the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged

@@ -81,7 +81,7 @@ class Run:
     lines: tuple[Line, ...]
 
     def value_of(self, flag: str) -> str:
-        """Return the argument after this flag, or an empty text."""
+        """Return the argument after this flag, or an empty string."""
         for position, word in enumerate(self.arguments[:-1]):
             if word == flag:
                 return self.arguments[position + 1]
@@ -146,7 +146,7 @@ def _are_arguments(words: Sequence[str]) -> bool:
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """Return the outputs of one tool in a text. Output of other commands is omitted."""
+    """Return the outputs of one tool in saved output. Output of other commands is omitted."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []

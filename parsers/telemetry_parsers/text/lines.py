@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 
 def lines(text: str, stream: str = "") -> list[Line]:
-    """Return the lines of a text, numbered from 1. `stream` is the name of the stream, or empty for standard output."""
+    """Return the lines of a string, numbered from 1. `stream` is the stream's name, empty for standard output."""
     parts = plain(text).split("\n")
     last = parts.pop()
     result = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]

@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The fields of a job. `name` is the ID that users see, `job_name` a text of the user, `run` counts restarts of the job."""
+    """The fields of a job. `name` is the ID that users see, `job_name` is set by the user, `run` counts restarts."""
 
     scheduler: str
     id: str
@@ -108,7 +108,7 @@ def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str
 
 
 def _slurm_display_id(environment: Mapping[str, str]) -> str:
-    """Return the ID of a member of an array (`1230_7`) or of a heterogeneous job (`1230+1`), or an empty text for other jobs."""
+    """Return the ID of a member of an array (`1230_7`) or a heterogeneous job (`1230+1`), empty for other jobs."""
     for job, member, separator in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),

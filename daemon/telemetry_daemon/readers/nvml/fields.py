@@ -27,7 +27,7 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A numbered field. The driver may return a counter with a wrong type. A field that `wraps` is ignored if it has 32 bits."""
+    """A numbered field of NVML. `is_counter` allows a wrong type. `wraps` ignores 32-bit values, which overflow."""
 
     name: str
     number: int

@@ -35,7 +35,7 @@ _VERSION_1 = ctypes.sizeof(_FanSpeedInfo) | 1 << 24
 
 
 class Fans:
-    """Reads the fans of one GPU. Their number is read once."""
+    """Reads the fans of one GPU. The number of fans is read only once."""
 
     def __init__(self, nvml: Nvml, caller: DeviceCaller) -> None:
         self._nvml = nvml

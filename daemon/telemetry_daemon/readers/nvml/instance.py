@@ -47,7 +47,7 @@ class Instance:
             self._gpm = GpmSampler(*self._gpm_arguments, number)
 
     def begin_gpm(self) -> None:
-        """Take the first sample of GPM."""
+        """Take the first sample of GPU performance monitoring (GPM)."""
         if self._gpm is not None:
             self._gpm.begin()
 

@@ -217,7 +217,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def changed(self) -> bool:
-        """Return whether a file has changed, and the last change of each file was at least half a second ago."""
+        """Return whether any file has changed and all files have been stable for half a second."""
         # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
         now = {file: _stamp(file) for file in self._stamps}
         return now != self._stamps and all(_is_settled(stamp) for stamp in now.values())

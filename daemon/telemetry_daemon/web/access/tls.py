@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that checks a client's certificate after the handshake. It returns an error, or an empty text."""
+    """Return a function that checks a client's certificate after the handshake, and returns an error or ""."""
     if not allowed_sans:
         return lambda _: ""
     allowed = frozenset(map(canonical_san, allowed_sans))

@@ -46,7 +46,7 @@ def load_table(name: str, version: str = "") -> ExporterTable:
 
 
 def version_problem(name: str, version: str) -> str:
-    """Return why this version of an exporter cannot be served, or an empty text if it can."""
+    """Return why this version of an exporter cannot be served, or an empty string if it can."""
     versions = VERSIONS.get(name, ())
     if not version or version in versions:
         return ""

@@ -10,7 +10,7 @@ _BUS_PARTS = 3
 
 
 def or_empty(text: Fact) -> Callable[[DeviceContext], str]:
-    """Return a function that returns an empty text instead of None."""
+    """Return a function that returns an empty string instead of None."""
     return lambda context: text(context) or ""
 
 
@@ -61,7 +61,7 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Return a function for the first known fact of the device or its card, else an empty text."""
+    """Return a function for the first known fact of the device or its card, else an empty string."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 

@@ -34,7 +34,7 @@ class DeviceContext:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device, else of the whole card, else an empty text."""
+        """Return a fact of the device, else of the whole card, else an empty string."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 

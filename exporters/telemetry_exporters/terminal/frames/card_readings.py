@@ -126,7 +126,7 @@ def filtered(entries: Sequence[Entry], filter_text: str) -> Sequence[Entry]:
 
 
 def heading(text: str) -> Line:
-    """Return the heading of a group."""
+    """Return a bold line that shows `text` above a group of readings."""
     return (Piece(text, Style.BOLD),)
 
 
@@ -160,7 +160,7 @@ class _Widths:
 
     @classmethod
     def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
-        """Return the widths for these entries in a terminal of that width."""
+        """Return the widths of the columns that show these entries. `width` is the width of the terminal."""
         names = min(max((display_width(entry.full_name) for entry in entries), default=0), _MAX_NAME_LENGTH)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)

@@ -28,7 +28,7 @@ _FAR = 1_000_000
 
 
 def press(state: State, key: Key | str, size: Size) -> State:
-    """Return the state after a key or character. The size of the terminal is the size of a page."""
+    """Return the state after a keypress. `size` is the size of the terminal."""
     if state.is_typing and (isinstance(key, str) or key in _FILTER_KEYS):
         return _after_typing(state, key)
     action = _ACTIONS.get(key)

@@ -56,7 +56,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text in one style."""
+    """A string in one style."""
 
     text: str
     style: Style = Style.PLAIN
@@ -243,7 +243,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, 
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with only the values of that slot, because the history has no owners or processes."""
+    """Return the device with only its values in that slot. The history stores no owners or processes."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
         for metric, kept in series.items()

@@ -352,7 +352,7 @@ def _vendor(agent: Agent, listing: _Listing) -> str:
 
 
 def _report_before_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on an output that ends before its first agent."""
+    """Return a failed report if the output ends before its first agent; None if it is not from this tool."""
     listings = [_read_listing(lines) for lines in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None

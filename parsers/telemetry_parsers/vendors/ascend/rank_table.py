@@ -59,7 +59,7 @@ class RankTable:
 
 
 def read_rank_table(text: str) -> RankTable:
-    """Return the table in a text. Raise RankTableError with the invalid line or field."""
+    """Parse a rank table. Raise RankTableError with the invalid line or field."""
     document = _JsonObject(_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
@@ -160,7 +160,7 @@ class _JsonObject:
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """Return a text, or None without the key."""
+        """Return a string, or None without the key."""
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise RankTableError(f"{self._at(key)}: must be a JSON string")

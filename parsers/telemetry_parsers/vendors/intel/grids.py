@@ -207,7 +207,7 @@ def _continue_label(grid: _GridState, label: str, text: str) -> bool:
 
 
 def _continues_value(texts: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label continues the value above with the next tile or more engines."""
+    """Return whether text without a label continues the value above with the next tile or more engines."""
     if not text:
         return True
     if text.startswith("Engine"):

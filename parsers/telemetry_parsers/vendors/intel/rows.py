@@ -82,7 +82,7 @@ def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[
 
 
 def _sort_key(cell: str) -> float:
-    """Return the sort key of a cell: its number, or -1 for a text."""
+    """Return the sort key of a cell: its number, or -1 for other text."""
     number = units.number(cell)
     return -1.0 if isinstance(number, Absent) else number
 

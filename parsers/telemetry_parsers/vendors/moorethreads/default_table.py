@@ -84,7 +84,7 @@ _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Read a text that has a process table without a card table. Add the processes and their cards to the draft."""
+    """Read output that has a process table without a card table. Add the processes and their cards to the draft."""
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):

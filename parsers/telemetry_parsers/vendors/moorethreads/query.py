@@ -54,7 +54,7 @@ class _Card:
 
 @dataclass(slots=True)
 class _QueryOutput:
-    """The content of a text, which may consist of several answers. `header` has the keys outside of cards."""
+    """The content of an output, which may consist of several answers. `header` has the keys outside of cards."""
 
     draft: Draft
     answers: int = 1

@@ -141,7 +141,7 @@ def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return this partition's blocks, or None. If there is only one partition, its name or `name` may be empty."""
+    """Return the partition's blocks, or None. An empty name, here or in `partitions`, matches the only partition."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))

@@ -75,7 +75,7 @@ _NOT_DEVICES = frozenset(
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """Return the blocks of all devices in the JSON of a text, or None if no document is from amd-smi."""
+    """Return the blocks of all devices in the JSON of a string, or None if no document is from amd-smi."""
     blocks: list[Block] = []
     json = find_documents(text)
     documents = (item for item in json.documents if item.value or not item.fault)

@@ -103,7 +103,7 @@ def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | No
 
 
 def _why_not_read(text: str) -> str:
-    """Return the reason if output with this line is not supported, else an empty text."""
+    """Return the reason if output with this line is not supported, else an empty string."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON_DATA.search(text):

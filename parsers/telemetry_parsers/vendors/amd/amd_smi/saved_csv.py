@@ -74,7 +74,7 @@ def csv_headings(line: Line) -> list[str]:
 
 
 class _CsvParser:
-    """Parses CSV line by line. Keeps the current columns and the paths of their values."""
+    """Parses CSV line by line. Remembers the current column names and the path to which each column's value belongs."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []

@@ -142,7 +142,7 @@ class _SectionParser:
             self._add(path, value, line)
 
     def _missing_value(self, key: str, line: Line) -> str | None:
-        """Return an empty text for a key whose value is missing, or None for a heading."""
+        """Return an empty string for a key whose value is missing, or None for a heading."""
         if key == "gpu":
             self._draft.complain(line.where, "a card has no number; the lines below may be of another card")
         return "" if self._flat and self._is_leaf(key) else None

@@ -195,7 +195,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
-    """Store the main power. Return its kind, `instant` or `average`, or an empty text if no power is reported."""
+    """Store the main power. Return its kind, `instant` or `average`, or an empty string if no power is reported."""
     values_by_kind: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

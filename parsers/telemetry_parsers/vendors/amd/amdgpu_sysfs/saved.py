@@ -76,14 +76,14 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in a text; empty if it has no card or node. Truncated paths are ignored."""
+    """Return the files in saved output; empty if it has no card or node. Truncated paths are ignored."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = tree_of(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files contained in a text, split by whichever format yields the most files."""
+    """Return the files contained in saved output, split by whichever format yields the most files."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:

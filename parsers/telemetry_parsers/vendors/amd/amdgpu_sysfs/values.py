@@ -149,7 +149,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def label_word(text: str) -> str:
-    """Return the text in lower case, or an empty text if it is not a valid label."""
+    """Return the text in lower case, or an empty string if it is not a valid label."""
     text = text.strip().lower()
     return text if _WORD.match(text) else ""
 

@@ -94,7 +94,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether a text may end with the device table. Since version 23, processes follow a table with HBM."""
+    """Return whether the output may end with the device table. Since version 23, processes follow a table with HBM."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
