@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-if TYPE_CHECKING:  # workers import this module, and the model would need 2.6 MiB in each of them
+if TYPE_CHECKING:  # workers import this module, and `model` would use 2.6 MiB of memory in each
     from telemetry_parsers.model import Plain, Reason, State
 
 

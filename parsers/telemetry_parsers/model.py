@@ -72,9 +72,9 @@ class Command:
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
     on_deadline: Literal["kill", "abandon"] = "kill"
-    # Repeat the command for each card or device of the inventory, whose number replaces `{card}` or `{device}`.
+    # Repeat the command for each card or device of the inventory. Its number replaces `{card}` or `{device}`.
     per: Literal["card", "device"] | None = None
-    folders: tuple[str, ...] = ()  # the vendor's usual folders, which are searched after PATH
+    folders: tuple[str, ...] = ()  # the vendor's usual folders of the tool, searched after PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Files:
     globs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     binary: tuple[str, ...] = ()
-    skip_when: tuple[tuple[str, str], ...] = ()  # (name, text): skip a folder if its file has this text
+    skip_when: tuple[tuple[str, str], ...] = ()  # (name, text): skip a folder whose file `name` contains `text`
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Output:
     """The output of one command, one file or one call."""
 
     name: str = ""  # the command line, the path or the call
-    target: str = ""  # the card or device of a repeated command
+    target: str = ""  # the number of the card or device, if the command is repeated
     text: str = ""
     stderr: str = ""
     status: int | None = None  # the exit status (negative: the signal) or the errno, None if unknown
@@ -187,7 +187,7 @@ class Event:
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False  # reported while it lasts, such as an error code, and counted when it starts
+    is_ongoing: bool = False  # a state such as an error code: reported while it lasts, counted when it starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,8 @@ class Report:
     unknown_fields: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
-    form: Form = "text"  # data has priority over JSON, and JSON over printed text
-    is_cut: bool = False  # the list may be truncated, so missing devices are not lost
+    form: Form = "text"  # when sources are merged, data has priority over JSON, and JSON over text
+    is_cut: bool = False  # the list may be truncated, so devices that are missing from it are not lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -231,12 +231,12 @@ class Health:
     reason: Reason | None = None
     detail: str = ""
     attempted: float = 0.0
-    attempted_monotonic: float = 0.0  # monotonic seconds, as `expires` and `fails_since`
+    attempted_monotonic: float = 0.0  # in monotonic seconds, like `expires` and `fails_since`
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None
     fails_since: float | None = None  # the time of the first failure after the last success
-    failures: tuple[tuple[str, int], ...] = ()  # by reason
+    failures: tuple[tuple[str, int], ...] = ()  # (reason, number of failures)
     overruns: int = 0
 
 
@@ -281,13 +281,13 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # Unix time of its last list, while its sources fail
+    last_read: float | None = None  # while its sources fail: the Unix time of the last list with the device
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
     replayed: bool = False
     facts: tuple[tuple[str, str], ...] = ()
-    readings: Sequence[MergedReading] = ()  # a `readings.Readings` if from merge
+    readings: Sequence[MergedReading] = ()  # the merge creates a `readings.Readings`
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
     allocations: tuple[Allocation, ...] = ()
@@ -326,7 +326,7 @@ class Snapshot:
 
     hostname: str
     wall_time: float
-    monotonic_time: float  # the same time in monotonic seconds, as `valid_until`
+    monotonic_time: float  # `wall_time` in monotonic seconds, like `valid_until`
     valid_until: float
     devices: tuple[MergedDevice, ...] = ()
     host: Sequence[MergedReading] = ()
@@ -354,4 +354,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
     lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # number of lists with the device, rounded down to a power of two to write the state file rarely
+    polls: int = 1  # lists with the device, rounded down to a power of two so that the state file is rarely written

@@ -10,7 +10,7 @@ SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "rele
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
 # The last attempt failed.
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
-# States that a source has only if all its polls have one of them.
+# A source is in one of these states only if all its polls are.
 OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})
 # The prefix of the message if a library's worker could not be started.
 NOT_STARTED = "the worker could not be started"

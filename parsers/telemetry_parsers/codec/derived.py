@@ -29,15 +29,15 @@ class _Codec:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    left_out: tuple[str, ...] = ()  # fields that are omitted if they have the default, like those with this metadata
-    null: Mapping[str, float] = field(default_factory=dict)  # the number that null means, by field
+    left_out: tuple[str, ...] = ()  # like fields with the metadata `left_out`: omitted if equal to the default
+    null: Mapping[str, float] = field(default_factory=dict)  # maps fields to the number that null means
 
 
 _OPTIONS: Mapping[Any, _Options] = {
     Capture: _Options(left_out=("hostname",)),
     Library: _Options(left_out=("module", "package")),
     Metric: _Options(null={"low": -math.inf, "high": math.inf}),
-    # These fields are added after parsing.
+    # Most parsers leave these fields at their defaults.
     Process: _Options(
         left_out=("kind", "instance", "utilization_ratio", "started", "user", "command", "container", "owner")
     ),

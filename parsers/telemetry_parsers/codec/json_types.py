@@ -23,7 +23,7 @@ class MaxSize:
     most: int
 
 
-# Unknown texts are null, and never empty.
+# Null means unknown. The string is never empty.
 TextOrNull = Annotated[str | None, Schema({"minLength": 1})]
 LongText = Annotated[str, MaxSize(bounds.MAX_TEXT_LENGTH)]
 LongTextOrNull = Annotated[str | None, Schema({"minLength": 1}), MaxSize(bounds.MAX_TEXT_LENGTH)]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # workers import this module, and the model would need 2.6 MiB in each of them
+if TYPE_CHECKING:  # workers import this module, and `model` would use 2.6 MiB of memory in each
     from telemetry_parsers.model import Plain
 
 _MAX_QUOTE_LENGTH = 40

@@ -13,7 +13,7 @@ from telemetry_parsers.codec.plain import encode_line
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# A longer answer is replaced with a fault. A worker that exceeds this limit is killed.
+# The worker replaces a longer answer with a fault. The daemon kills a worker that exceeds this limit.
 LIMIT_BYTES = 8 << 20
 
 

@@ -1,7 +1,7 @@
 """Reads the invalid JSON of rocm-smi and hy-smi as a listing, even if other text surrounds it."""
 
-# The json module refuses missing commas (driver 6.3.31 for BW), other text and truncation. It keeps only one of several
-# empty keys (DTK 24.04).
+# The json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
+# If several keys are empty (DTK 24.04), it keeps only the last.
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _read_value(scanner: _Scanner, depth: int) -> str:
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
             raise _BrokenJsonError
-        # A bare number at the end of the text may be cut off.
+        # Digits may be missing from a number at the end of the text.
         if not token.startswith('"') and not scanner.peek():
             raise _BrokenJsonError
         return _unquoted(token) if token.startswith('"') else token
@@ -175,7 +175,7 @@ def _add_document(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in indices:  # if one document has this number twice, the second may be another card
+        if index in indices:  # the number is repeated in one document, and the second card may be another one
             listing.complain(f"card {index}", listed_twice("the card"))
             continue
         indices.add(index)

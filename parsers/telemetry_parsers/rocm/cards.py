@@ -32,14 +32,14 @@ _VENDOR_WORDS: Mapping[str, str] = {
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
 _VENDOR_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
-# Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
+# The separator in a line of Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
 _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES_PER_PACKAGE = 2
 _SECOND_DIE_NOTE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
-# Older versions print -1 as an unsigned number. It means that the machine has no NUMA nodes.
+# -1 means that the machine has no NUMA nodes. Older versions print it as an unsigned number.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# A partition's number on its card, and the position of the first partition of that card (None if unknown).
+# (the partition's number on its card, the position of the card's first partition or None if unknown)
 _Partition = tuple[str, int | None]
 
 
@@ -182,7 +182,7 @@ def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequen
     return partitions
 
 
-# A card that does not answer has none of these. Others may lack a single one, such as the power of a second die.
+# A card that does not answer has none of these metrics. Other cards may lack one, such as the power of a second die.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
 # For a card that does not answer, the tool prints these metrics as zeros.

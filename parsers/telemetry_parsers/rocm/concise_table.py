@@ -14,7 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 _PLACEHOLDERS = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
-# A degree sign, or what a wrong decoding turns it into: latin-1 read as UTF-8, UTF-8 read as latin-1, ASCII.
+# A degree sign, also if it was decoded with the wrong encoding: latin-1 as UTF-8, UTF-8 as latin-1, or ASCII.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
 _PERCENT = re.compile(rf"(?:{_NUMBER}%|{_PLACEHOLDERS})(?=\s|\Z)")
 _CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_PLACEHOLDERS})(?=\s|\Z)")
@@ -101,7 +101,7 @@ _HEADINGS: tuple[tuple[str, _Column], ...] = (
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of columns with an unknown heading.
 _UNKNOWN_KEY = "?"
-# A heading line begins with the index column and has a column whose key begins with one of these.
+# A heading line begins with the index column. The key of another column begins with one of these words.
 _TYPICAL_KEYS = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
@@ -205,9 +205,9 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _SECOND_LINE_MISSING = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# A table whose first heading is this has a second heading line.
+# If this is the first heading, the table has a second heading line.
 _TWO_LINE_HEADING = "device"
-# If /dev/mkfd cannot be opened, hy-smi prints `N/A` for the utilization and `0%` for memory that may be in use.
+# If hy-smi cannot open /dev/mkfd, it prints `N/A` for the utilization and `0%` for memory that may be in use.
 _USE_KEYS = ("gpu use", "vram")
 
 

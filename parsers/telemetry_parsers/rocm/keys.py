@@ -25,7 +25,7 @@ class Key:
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-# `HCU memory use` keeps its name: it is a share of memory, whereas AMD's `GPU memory use` is a share of time.
+# `HCU memory use` keeps the prefix, because it is a share of memory. AMD's `GPU memory use` is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # Words in brackets at the end of a key that are not a unit.
@@ -43,7 +43,7 @@ def key_of(text: str) -> Key:
     return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
 
 
-# Kernels without sensor names have only the edge sensor.
+# Kernels without sensor names have only the edge sensor, so `#1` is the edge sensor.
 _SENSORS = MappingProxyType(
     {"mem": "memory", "hotspot": "junction", "dieedge": "edge", "#1": "edge", "#2": "sensor2", "#3": "sensor3"}
 )
@@ -67,7 +67,7 @@ _LINK_TARGETS = (special("pcie_link_generation", values.link_generation), specia
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # From the concise table. If it has no sub-heading, the kind of power is unknown.
+    # A key of the concise table without a sub-heading, which would name the kind of power.
     "power": only("power_watts"),
     # The second die of a package has no limit and prints 0 W.
     "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
@@ -76,7 +76,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "gpu memory read/write activity": only("memory_activity_ratio"),
     "gpu memory allocated": only("memory_used_ratio"),
     "vram": only("memory_used_ratio"),
-    # An idle BW card with 64,169 of 65,520 MiB in use printed 98. Hygon's exporter treats this key as VRAM%.
+    # A share of memory: 98 for an idle BW card with 64,169 of 65,520 MiB in use. Hygon's exporter treats it as VRAM%.
     "hcu memory use": only("memory_used_ratio"),
     "dcu memory use": only("memory_used_ratio"),
     "vram total memory": only("memory_total_bytes"),
@@ -87,7 +87,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "fan rpm": only("fan_rpm"),
     "fan speed": _FAN_TARGETS,
     "fan level": _FAN_TARGETS,
-    # rocm_smi.py requests the graphics rail.
+    # rocm_smi.py requests the voltage of the graphics rail.
     "voltage": only("voltage_volts", "graphics"),
     "decoder use": only("engine_utilization_ratio", "decoder"),
     "encoder use": only("engine_utilization_ratio", "encoder"),
@@ -95,7 +95,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pcie clock speed": _LINK_TARGETS,
     "pcie replay count": only("pcie_replays_total"),
     "accumulated energy": (special("energy_joules_total", values.joules),),
-    # In the tables of `--showpagesinfo`.
+    # Keys from the tables of `--showpagesinfo`.
     "retired pages": only("retired_pages", "all"),
     "pending pages": (special("retired_pages_pending", values.is_any_bit_set),),
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
@@ -103,7 +103,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
 }
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
-# The keys whose texts become facts of the card.
+# For each fact of a card: the keys with its text.
 FACTS: Mapping[str, tuple[str, ...]] = {
     "firmware": ("vbios version", "vbios"),
     "gfx_version": ("gfx version", "gfx ver"),
@@ -113,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# The keys of each field of a card's identity. The first key whose text is not a placeholder is used.
+# For each field of a card's identity: its keys. The first key whose text is not a placeholder is used.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -123,7 +123,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "uuid": ("unique id",),
     "serial": ("serial number",),
     "bus": ("pci bus", "bus"),
-    # The driver of the node. Some versions of hy-smi print it for each card.
+    # The node's driver version, which some versions of hy-smi print for each card.
     "driver": ("driver version",),
     "partition": ("partition id",),
     "numa_node": ("(topology) numa node", "numa node"),

@@ -25,7 +25,7 @@ class Listing:
     system: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
-    is_cut: bool = False  # cards may be missing
+    is_cut: bool = False  # the text is truncated, so cards may be missing
 
     def card(self, index: int) -> list[Entry]:
         """Return the list of a card's entries, to which the caller may append. Add the card if it is new."""

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
-# Printed by the C library or for sleeping cards. The data is not affected.
+# Messages of the C library or about sleeping cards. The data is not affected.
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",
@@ -19,13 +19,13 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# Printed for an empty sensor file: the card sleeps, and the zeros in its row are not readings.
+# The message about an empty sensor file: the card sleeps, and the zeros in its row are not readings.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
-# Headings of lists, and messages that a card has no fan, curve or OverDrive. They are reported only if rocm-smi
-# calls them errors.
+# Headings of lists, and messages that a card has no fan, curve or OverDrive. These are reported only if rocm-smi
+# marks them as errors.
 _HARMLESS = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -37,7 +37,7 @@ _HARMLESS = (
     "pages info",
     "not found",
 )
-# Parts of messages that are printed instead of a value, and the key of that value.
+# (part of a message that is printed instead of a value, key of that value)
 _KEYS_BY_MESSAGE = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
@@ -73,10 +73,10 @@ _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s
 # ROCm 1.x prints dots instead of equal signs.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
-# Exit statuses that mean: not supported, not yet implemented. Up to 5.5, the tool exits with the status of the query that
-# failed last, although its output is complete (ROCm 5.2.3).
+# Exit statuses for "not supported" and "not yet implemented". Up to 5.5, the tool exits with the status of the last
+# query that failed, although its output is complete (ROCm 5.2.3).
 QUIET_STATUSES = frozenset({2, 9})
-# Printed as a die's power if the other die has the power of the whole package.
+# The tool prints this as a die's power if it prints the package's power for the other die.
 PLACEHOLDERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -87,7 +87,7 @@ ERRORS = (
     ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; in a container pass /dev/mkfd in"),
     ErrorText("connect server failed", "failed", "driver_gone", "start hymgr.service"),
-    # Hygon's daemon for links between cards: `WAIT GLOBAL TOPO`, `LINK FAILED`.
+    # Reported by Hygon's daemon for links between cards. Known states: `WAIT GLOBAL TOPO`, `LINK FAILED`.
     ErrorText(
         "hfm link status: wait", "failed", "driver_gone", "the links between the cards are not up: see hymgr.service"
     ),

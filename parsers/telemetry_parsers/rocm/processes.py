@@ -59,7 +59,7 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
             process = _continue_list(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
-    # A list is missing if neither processes nor the message that there are none follow its title.
+    # A title that neither processes nor the message "no processes" follows means that the list is missing.
     amd_list.stray_line = amd_list.stray_line or amd_list.open_title
     return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
 
@@ -189,7 +189,7 @@ def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft
     """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-    # For a process on several cards, the printed memory is the sum and is not stored.
+    # For a process on several cards, the printed memory is the sum over the cards. It is not stored.
     used = _used_bytes(entry.values) if len(indices) == 1 else None
     is_new = True
     for position, index in enumerate(indices):

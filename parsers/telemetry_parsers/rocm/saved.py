@@ -17,14 +17,14 @@ def _clock(domain: str) -> tuple[Target]:
 
 
 TARGETS: Mapping[str, tuple[Target, ...]] = {
-    # ROCm 1 and 2.
+    # Keys of ROCm 1 and 2.
     "temperature": only("temperature_celsius", "edge"),
     "average gpu power": only("power_average_watts"),
     "current gpu use": only("utilization_ratio"),
     "current gpu memory use": only("memory_activity_ratio"),
-    # hy-smi --showhcuutil, which measures for a second.
+    # A key of `hy-smi --showhcuutil`, which measures for a second.
     "gpu util in last second": only("utilization_ratio"),
-    # --showmetrics.
+    # Keys of --showmetrics.
     "average_gfx_activity": only("utilization_ratio"),
     "average_umc_activity": only("memory_activity_ratio"),
     "average_socket_power": only("power_average_watts"),
@@ -89,13 +89,13 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered_stacks)
 
 
-# Editors and web pages add a byte order mark and blanks. Some versions of hy-smi add a column for the time.
+# Editors and web pages prepend a byte order mark or blanks. Some versions of hy-smi prepend a column with the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
-# `--showdriverversion --csv` is about the node only: each row has a name and a value in quotes.
+# `--showdriverversion --csv` describes the node, not a card. Each row is a quoted name and a quoted value.
 _NAME_VALUE_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _NAME_VALUE_ROW = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
-# Columns of the time and the card, which are not values.
+# Columns with the time or the card, not with a reading.
 _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 

@@ -17,13 +17,13 @@ _CARD_LINE = re.compile(
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
 )
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
-# `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`: hy-smi leaves the colon out.
+# Lines in which hy-smi omits the colon: `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`.
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
-# `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
+# A line of ROCm 2: `vram ::    total: 17163091968 B       used: 9437184 B`.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# The beginnings of messages. A message may contain a colon, like a key and its value.
+# The beginnings of messages. A message may contain a colon and look like a key with a value.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line that lacks the card's number.
+# A line in which the card's number is missing.
 _LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 NO_END_LINE = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")

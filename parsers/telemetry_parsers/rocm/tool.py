@@ -22,7 +22,7 @@ from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
 
-# A row of a concise table: `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
+# A row of a concise table: `0   54.0c  …` or, since ROCm 6.1, `0   2   0x74a1,   28851  45.0°C  …`.
 _BARE_ROW = re.compile(
     r"\s{0,8}[0-9]{1,4}\s{1,12}(?:[0-9]{1,4}\s{1,12}0x[0-9a-fA-F]{2,8},\s{1,12}[0-9]{1,9}\s{1,12})?-?[0-9.]{1,6}(?:°C|c|C)\s"
 )
@@ -76,7 +76,7 @@ def _lists_only(vendor: str, text: ToolText) -> bool:
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
-# The metrics of both tools.
+# The metrics that rocm-smi and hy-smi report.
 GIVES = (
     "temperature_celsius", "power_watts", "power_average_watts", "power_instant_watts", "power_cap_watts", "energy_joules_total",
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",
@@ -88,7 +88,7 @@ GIVES = (
 # lock behind, and jobs that use the library, such as RCCL, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
 # files, which needs no lock.
 PRIVATE_LOCKS_ENV = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
-# Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, with --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
+# In JSON `"ROCM-SMI version": "3.0.0+1b65f29",` and in CSV `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(
     r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
 )
@@ -129,7 +129,7 @@ def tool_of(variant: ToolVariant) -> Tool:
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # This is checked before other tools are recognized, because rocm-smi also prints some lines of Hygon's error messages.
+        # Checked before the marks of other tools, because rocm-smi also prints some lines of Hygon's error messages.
         refusals=(_refusal_of_other_tool(variant), _report_on_error),
         remnants=(partial(_report_on_remnant, tool=variant.name),),
         is_complaint=messages.is_complaint,

@@ -8,7 +8,7 @@ from telemetry_parsers.vendor import Vendor
 from telemetry_parsers.vendors import gpu_records as gpus
 from telemetry_parsers.vendors import npu_records as npus
 
-# Pages and completions show the vendors in this order.
+# Documentation pages and shell completions list the vendors in this order.
 VENDORS: tuple[Vendor, ...] = (
     *(gpus.NVIDIA, gpus.AMD, gpus.HYGON, gpus.MOORETHREADS, npus.ASCEND, npus.CAMBRICON, gpus.METAX, gpus.ILUVATAR),
     *(npus.ENFLAME, gpus.INTEL, npus.KUNLUNXIN),

@@ -8,7 +8,7 @@ from telemetry_parsers.rocm.tool import GIVES as COMMON_METRICS
 from telemetry_parsers.rocm.tool import PRIVATE_LOCKS_ENV, ToolVariant, is_from_rocm_smi, tool_of
 
 TOOL = "hy-smi"
-# DTK installs the tool under AMD's name.
+# DTK, Hygon's toolkit, may install the tool under the name of AMD's tool.
 _OTHER_NAME = "rocm-smi"
 _NOT_PRINTED = ("energy_joules_total", "pcie_replays_total", "power_instant_watts", "memory_activity_ratio")
 GIVES = tuple(key for key in COMMON_METRICS if key not in _NOT_PRINTED)
@@ -23,7 +23,7 @@ _FOLDERS = (
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # Unlike -b and --showhcuutil, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
-# AMD's tool rejects --showmemavailable before it wakes a card. It is then not called again.
+# AMD's tool, if installed, rejects --showmemavailable before it wakes a card, and is then not called again.
 _LINES = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 
@@ -50,7 +50,7 @@ _READINGS_COMMAND = _command(*(f"{name} {line}" for name in (TOOL, _OTHER_NAME) 
 PARSER = parser_of(
     _TOOL,
     Poll("readings", _READINGS_COMMAND),
-    # AMD's name of the tool is not tried, because AMD's tool supports these flags and would wake AMD's cards.
+    # rocm-smi is not tried: it may be AMD's tool, which supports these flags and would wake AMD's cards.
     Poll("processes", _command(f"{TOOL} --showpids"), "slow", 60.0, lists_devices=False),
     Poll("driver", _command(f"{TOOL} --showdriverversion"), "inventory", 300.0, lists_devices=False),
     more_metrics=GIVES,

@@ -36,7 +36,7 @@ _TABLE = CardTableShape(
 )
 
 _CAP = metric("power_cap_watts")
-# Fields of both generations. The unit is printed after the number or in the heading; temperatures are in Celsius.
+# Fields of both generations of the tool. The unit follows the number or is in the heading. Temperatures are in Celsius.
 _QUERY = QueryShape(
     fields={
         **NVIDIA_SMI_FIELDS,
@@ -73,7 +73,7 @@ _QUERY = QueryShape(
     ),
 )  # fmt: skip
 
-# Only the power of a die is read, because the power of the board is printed for each of its dies here, too.
+# Only the power of the die is read, because the board's power is repeated for each of its dies, as in the query.
 _LOG = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),
@@ -107,7 +107,7 @@ _LOG = CardListShape(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # `ecc_errors` is not read: no document says since when they are counted.
+    # `ecc_errors` is not read, because no document says since when the errors are counted.
     ignored=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
@@ -116,7 +116,7 @@ _LOG = CardListShape(
     count_key="attached_gpus",
 )  # fmt: skip
 
-# `-L`, a line for each die. nvidia-smi prints similar lines.
+# The output of `-L`: one line for each die. nvidia-smi prints similar lines.
 _NAMES = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"

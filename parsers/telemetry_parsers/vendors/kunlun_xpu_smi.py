@@ -37,7 +37,7 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# Each row has section and key in `-q`, section and key in the XML of `-q -x` (where `xpu` is a card), and the metrics.
+# ((section, key) in `-q`, (section, key) in the XML of `-q -x`, metrics). In XML, the section `xpu` is the card.
 _TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -131,7 +131,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # Only the model is in quotes. If it is at another position, a field before it is missing.
+        # Only the model is in quotes. If the model is at an unexpected position, a field before it is missing.
         quoted_positions = [position for position, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:

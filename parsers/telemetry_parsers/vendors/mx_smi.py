@@ -26,12 +26,12 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")
-# The state shows whether the GPU is usable.
+# The state says whether the GPU is usable.
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
-# Since 2.3, a board and its GPUs have separate cells, and power is below the board. 2.1.6 prints no limit.
+# Since 2.3, a board and its GPUs have separate cells, and the power is printed below the board. 2.1.6 prints no limit.
 _TABLE = CardTableShape(
     columns={
         "board": column(patterns.ID, fact("board")),
@@ -57,7 +57,7 @@ _TABLE = CardTableShape(
     expected_starts=("mx-smi", "ht-smi"),
     other_titles=(_SLICES,),
 )
-# The slices of a GPU. `Compute` is the share that a slice may use, not its utilization.
+# The table of a GPU's slices. `Compute` is the share of the GPU that a slice may use, not the slice's utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": IGNORED,
     "gpu": column(patterns.ID, identity("index")),

@@ -21,7 +21,7 @@ ASCEND = Vendor(
     word="ascend",
     other_tools=(("ascend-dmi", "npu-smi"),),
     name="Huawei Ascend",
-    # Accelerators only: Huawei's Hi1710 display controllers are the VGA output of management controllers (BMC).
+    # Without DISPLAY, because Huawei's Hi1710 display controllers are the VGA output of management controllers (BMC).
     pci=PciFunctions(0x19E5, (ACCELERATOR,)),
     nodes=(
         DeviceNodes(
@@ -57,7 +57,7 @@ ASCEND = Vendor(
         form="text",
         tool_version="25.5.1",
         driver="25.5.1",
-        # These are the values of a package, which has two dies.
+        # The values of a whole package with two dies.
         card=Card("Ascend 910C", 131072, 0, 170.0, 760.0, (800, 1800), (1600, 1600), 66.0, 105.0, 5, links=7),
         identity="{vdie}",
         fast=(*BASIC, "engine_utilization_ratio", "memory_bandwidth_ratio", "health"),

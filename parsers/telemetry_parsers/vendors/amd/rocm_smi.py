@@ -46,9 +46,9 @@ _TOOL = tool_of(
         gives=GIVES,
     )
 )
-# -a prints everything but takes seconds. Versions without JSON print a table.
+# -a prints everything, but takes seconds. Versions without --json print a table.
 _READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
-# Only the text output has processes by card, errors by block and retired pages.
+# Only the text output contains the processes of each card, the errors of each block, and retired pages.
 _PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
 _FACTS_COMMAND = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
 # Versions before 6.0 do not print the version of the tool.

@@ -32,7 +32,7 @@ AGENT = frozenset(
         "workgroup max size per dimension", "max waves per cu", "max work-item per cu", "grid max size",
         "grid max size per dimension", "max fbarriers/workgrp", "packet processor ucode", "sdma engine ucode",
         "iommu support", "l1", "l2", "l3", "l4",
-        # ROCm 1 to 3.
+        # Keys of ROCm 1 to 3.
         "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
 )  # fmt: skip
@@ -49,7 +49,7 @@ ISA = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# The headings of an agent's blocks. `Cache Info` is not one of them, because more of the agent's own keys follow it.
+# Maps headings to blocks of an agent. `Cache Info` opens no block, because more of the agent's own keys follow it.
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())
@@ -64,7 +64,7 @@ _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
-# Messages about the machine and the user, which precede the agents, and the command line.
+# The command line, and messages about the machine and the user. All of these precede the agents.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
     r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
@@ -251,7 +251,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Lines that show that a text is a part of this tool's output, for example the result of grep.
+# Lines of a text that is only an extract of this tool's output, such as the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 

@@ -24,9 +24,9 @@ _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
 _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
-# The service prints the average, minimum and maximum before the current number.
+# The service prints the average, minimum and maximum before the current value.
 _CURRENT_VALUE = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# This text is appended to a value with a missing part, so that the value is not understood.
+# Appended to a value with a missing part, so that the value is reported as not understood.
 _INVALID_VALUE = "?"
 _MAX_LINE_LENGTH = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
@@ -40,16 +40,16 @@ class _GridState:
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # The current label of `stats`, the texts beside and below it, and its position.
+    # In `stats`: the current label, the texts beside and below the label, and the label's position.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     where: str = ""
     section: str = ""
     last_key: str = ""
     item: str = ""
-    # For each device, the states in `health` by the number of the item.
+    # In `health`: maps each device and item number to the item's state.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # Whether the last line was a rule, and whether lines are ignored because their device is unknown.
+    # `is_ignoring`: lines are ignored because their device is unknown.
     is_after_rule: bool = False
     is_ignoring: bool = False
 
@@ -152,7 +152,7 @@ def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> Non
     key, colon, text = cells[-1].partition(":")
     name, _ = split_label(key)
     if grid.device is None or not colon or key.startswith("/"):
-        return  # a path continues in the next line
+        return  # a line that begins with `/` continues a path
     if not name:
         grid.draft.complain(line.where, value_without_key(cells[-1]))
         return
@@ -182,7 +182,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
     """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
     if item is not None and grid.item and int(item[1]) <= int(grid.item):
-        _ignore_device(grid, line)  # items of another device
+        _ignore_device(grid, line)  # the item numbers start again, so the heading of the next device is missing
         return
     if item is not None:
         grid.item, grid.section = item[1], item[2].lower()
@@ -261,7 +261,7 @@ def _number_in(text: str) -> str | None:
     engines = _ENGINE.findall(text)
     numbers = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:
-        return None  # an engine is missing, which may be the busiest
+        return None  # an engine is missing, and it may be the busiest
     if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in numbers):
         return None
     return max(numbers, key=float, default="N/A")

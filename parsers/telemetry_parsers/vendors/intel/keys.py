@@ -28,12 +28,12 @@ TABLE = CardTableShape(
 )
 
 _ECC = metric("ecc_enabled", words=ON_OFF)
-# 1.x prints this for an unknown value.
+# 1.x prints -1 for an unknown value.
 _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`. With underscores, they are keys of its JSON. The link's speed and width are maxima.
+# Labels of `discovery`. With underscores for blanks, they are the keys of its JSON. Link speed and width are maxima.
 _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -49,7 +49,7 @@ _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "pcie generation": _GENERATION,
     "pcie max link width": _WIDTH,
 }
-# Labels of `discovery` under the names that 1.x and 2.x print.
+# The labels of `discovery` in 1.x and 2.x that are read.
 DISCOVERY: Mapping[str, Target] = {
     **_DESCRIPTION_TARGETS,
     "stepping": fact("stepping"),
@@ -70,7 +70,7 @@ IGNORED_DISCOVERY = frozenset(
     }
 )  # fmt: skip
 
-# `config`, by section and key.
+# Maps (section, key) in `config` to metrics.
 CONFIG: Mapping[tuple[str, str], Target] = {
     ("", "power limit"): metric("power_cap_watts", unit="W"),
     ("memory ecc", "current"): _ECC,
@@ -82,7 +82,7 @@ CAP_RANGE = (
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
 )
 
-# `stats` and `dump`, without the unit in brackets after the name.
+# Labels of `stats` and `dump`, without the unit in brackets after the name.
 _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# For each unit in the documentation, the units that may be printed. A label without brackets has an empty unit.
+# Maps each documented unit to the units that may be printed. The unit is empty if a label has no brackets.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),
@@ -130,7 +130,7 @@ IGNORED_STATS = frozenset(
         "start time", "end time", "elapsed time", "pcie read", "pcie write", "device id",
     }
 )  # fmt: skip
-# `health`, by item and key.
+# Maps (item, key) in `health` to metrics.
 HEALTH: Mapping[tuple[str, str], Target] = {
     ("gpu core temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "core", unit="C"),
     ("gpu core temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "core", unit="C"),
@@ -141,9 +141,9 @@ HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
 _NO_STATE = frozenset({"not supported", "n/a", ""})
 _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
-# The items: temperatures of core and memory, power, memory, Xe Link ports, frequency.
+# Item numbers in `health`: core temperature, memory temperature, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
+# Maps each component in `health -j` to (item number in `health`, sensor of the component's thresholds).
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -160,7 +160,7 @@ THRESHOLDS: Mapping[str, Mapping[str, Target]] = {
     }
     for sensor in ("core", "memory")
 }
-# Keys of `discovery -j`, for all devices or for one.
+# Keys of `discovery -j`, which lists all devices or describes one device.
 JSON_KEYS: Mapping[str, Target] = {
     "device_id": identity("index"),
     "device_stepping": fact("stepping"),
@@ -182,7 +182,7 @@ IGNORED_JSON_KEYS = frozenset(
     }
 )  # fmt: skip
 
-# Counters of `stats -j`, without this prefix of their names. Other counters have no metric.
+# Counters of `stats -j`, without the prefix `XPUM_STATS_` of their names. Other counters have no metric.
 STATISTICS = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
@@ -202,12 +202,12 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# The command prints this in MiB, the service in bytes. No card has more MiB or fewer bytes than these limits.
+# The command prints MEMORY_USED in MiB, the service in bytes. No card has more MiB or fewer bytes than the limits.
 MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
-# Fields of `--query-gpu`, and of `dump` in version 2.x. The units of bare numbers are from the tool's documentation.
+# Fields of `--query-gpu` and, in 2.x, of `dump`. The units of bare numbers are from the tool's documentation.
 # `utilization.memory` is a share of time in one document and a share of memory in another.
 QUERY = QueryShape(
     fields={

@@ -101,7 +101,7 @@ _ITEM_READERS: Mapping[str, Callable[[_JsonObject, Draft], None]] = {
 }
 
 _NAME = "xpu-smi"
-# The numbers of these metrics in 1.x: utilization, power, clock, temperatures, and used memory as a share and in MiB.
+# Metric numbers in 1.x: utilization, power, clock, core and memory temperature, memory used in percent and in MiB.
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 

@@ -19,9 +19,9 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC_WORDS
 
-# `1339MiB(16384MiB)` or `16x(16x)`. The second value is missing if the text is cut off after the opening bracket.
+# A pair such as `1339MiB(16384MiB)` or `16x(16x)`. The second value is missing if the text ends at the bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
-# The pattern of the last value in a cell also matches a blank.
+# The pattern of a cell's last value also matches a missing value.
 _COLUMNS: Mapping[str, Column] = {
     "id": column(patterns.ID, identity("index")),
     "name": column(f"{patterns.NAME}?", identity("model")),
@@ -79,7 +79,7 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the table or, if rows may be missing, the reason why processes are not counted.
+# The rows of the process table or, if rows may be missing, the reason why processes are not counted.
 _Rows = list[_ProcessRow] | Absent
 
 
@@ -88,12 +88,12 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
     title = next(position for position, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
-            draft.is_cut = True  # this is the end of a card table whose headings are cut off
+            draft.is_cut = True  # the lines above the title are the end of a truncated card table
             draft.complain(line.where, not_understood(line.text))
     rows = _read_rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
-    draft.is_open = True  # the table does not name cards without a process
+    draft.is_open = True  # the table lists only cards with processes
     _store_processes(rows, draft)
 
 
@@ -147,7 +147,7 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
         elif _is_none_message(line) and line.ended:
             is_idle = True
         elif line.ended and line.text.strip():
-            # This may be the message that the tool's query failed, which does not mean that there are no processes.
+            # The line may report that the tool's query failed, so it does not mean that there are no processes.
             draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _report_cut(lines, draft)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from telemetry_parsers.reports.targets import Target, metric, switch
 
 VENDOR = "moorethreads"
-# HBM cards print "On-die, EDC" if both protections are on: on-die ECC and error detection on the bus.
+# HBM cards print "On-die, EDC" if both on-die ECC and error detection on the bus (EDC) are on.
 ECC_WORDS: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
-# Section and key, in lower case with single blanks. Keys outside of sections have an empty section.
+# (section, key), both in lower case with single blanks. The section is empty for keys outside of sections.
 Key = tuple[str, str]
 
 # The speeds of Fan0, Fan1 … are in a section of their own, below the section with the number of fans.

@@ -28,7 +28,7 @@ _REFUSED_REQUESTS = (
     "unsupported option",
 )
 ERRORS = (
-    # The exit status is 0. According to the vendor's checker, the usual cause is a disabled IOMMU.
+    # The tool exits with status 0. According to the vendor's checker, the usual cause is a disabled IOMMU.
     ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
     ErrorText("failed to load driver", "failed", "driver_gone", "load the module mtgpu or reinstall the driver"),
     ErrorText(
@@ -37,7 +37,7 @@ ERRORS = (
         "driver_gone",
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
-    # The message for an unknown flag is not documented. These messages are typical of such tools.
+    # The tool's message for an unknown flag is not documented, so the usual messages of such tools are expected.
     *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSED_REQUESTS),
 )
 _SILENT = (
@@ -56,7 +56,7 @@ _NAMES = CardListShape(
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-# The table is polled only for processes. Its readings would be older than those of the query.
+# Only processes are polled from the table. Its readings would be older than those of the query.
 _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 

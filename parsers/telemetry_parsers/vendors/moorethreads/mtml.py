@@ -64,7 +64,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 FAN_PREFIX = "DeviceFanSpeed."
 FAN = Row("fan_ratio", over=100)
 LINK_PREFIX = "DeviceMtLinkState."
-# State 2 is a link below its highest speed, which is up.
+# In state 2, a link is up, but below its highest speed.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0}
 _LINK_DOWNGRADED = 2
 _FACT_CALLS = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})

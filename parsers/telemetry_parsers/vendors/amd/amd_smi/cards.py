@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Blo
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# The version of an in-tree driver is /proc/version without blanks, which contains the kernel's version.
+# For an in-tree driver, the tool prints /proc/version without blanks. The driver's version is that of the kernel.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
@@ -100,7 +100,7 @@ def _power_kind(block: Block) -> str | None:
     return None
 
 
-# The path and the group of an entry. A later entry with the same path and group replaces an earlier one.
+# (path, group) of an entry. A later entry with the same path and group replaces an earlier entry.
 _EntryKey = tuple[tuple[str, ...], int]
 
 

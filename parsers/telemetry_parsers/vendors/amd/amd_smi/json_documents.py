@@ -66,7 +66,7 @@ _VERSIONS = (
     ("amdsmi_library_version", "library_version"),
     ("rocm_version", "rocm_version"),
 )
-# If a list under one of these keys is empty, its count is 0.
+# An empty list under one of these keys means a count of 0.
 _COUNTED = frozenset({"process_list", "retired", "pending"})
 # These lists contain the possible modes of a card, not devices.
 _NOT_DEVICES = frozenset(

@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics. Keys are in lower case without blanks, with `#` for ordinals."""
 
-# Monitor's columns are named as in its JSON. A number without a unit (CSV, JSON of 6.0) has the unit of the other formats.
+# Columns of `amd-smi monitor` have their JSON names. If CSV or JSON (6.0) omits a unit, that of other formats applies.
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _DOMAINS = {
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
-# Maps each throttle column of monitor to the reason's name in `metric --throttle`.
+# Maps each throttle column of `amd-smi monitor` to the reason's name in `amd-smi metric --throttle`.
 _VIOLATIONS = {
     "pviol": "ppt",
     "tviol": "socket_thermal",
@@ -75,7 +75,7 @@ _VIOLATIONS = {
 }
 _MONITOR = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP. Despite the key's name, it prints the current power cap.
+    # The column PWR_CAP. Despite the key's name, the value is the current power cap.
     "max_power": _power_cap("power_cap_watts"),
     "gpu_temperature": temperature_target("core"),
     "edge_temperature": temperature_target("edge"),
@@ -94,18 +94,18 @@ _MONITOR = {
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
     **{column: special("throttled", is_above_zero, reason) for column, reason in _VIOLATIONS.items()},
-    # Monitor's CSV prints some of these in MB and some in GB, so a number without a unit is not read.
+    # The CSV of `amd-smi monitor` prints some of these in MB, others in GB. So a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # The keys of the overview. Its temperature is that of the hotspot or, without a hotspot, of the edge.
+    # Keys of the overview table. `temp` is the hotspot's temperature or, without a hotspot sensor, the edge's.
     "temp": temperature_target("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share_target("fan_ratio"),
 }
-# Metrics by section and key. Clocks and powers that have several keys are below.
+# Maps sections and their keys to metrics. Clocks and powers that have several keys are defined below.
 _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share_target("utilization_ratio")),
@@ -171,10 +171,10 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "vram": {"size": metric("memory_total_bytes", unit="MB")},
     "asic": {"num_compute_units": metric("compute_units")},
 }
-# These are used only if no other key has a number.
+# These keys are used only if no other key of the metric has a number.
 FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
-    # Since 7.14, processors with graphics may print only these.
+    # Since 7.14, processors with integrated graphics may print only these keys.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
     ("usage", "apu_average_gfx_activity"): (_share_target("utilization_ratio"),),
     ("usage", "apu_average_vcn_activity"): (_share_target("engine_utilization_ratio", "vcn"),),
@@ -203,7 +203,7 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
         ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
         for name, domain in _LEVEL_DOMAINS.items()
     },
-    # Whether the memory controller is monitored for errors.
+    # The state says whether the memory controller is monitored for errors.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
@@ -217,7 +217,7 @@ _REPEATED_PATHS: frozenset[Path] = frozenset(
         *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
 )
-# The counts of a RAS block that are read. The block's name is the location.
+# The counts of a RAS block that become metrics. The label is the block's name.
 ECC_COUNTS: Mapping[str, str] = {
     "correctable_count": "ecc_corrected_total",
     "uncorrectable_count": "ecc_uncorrected_total",
@@ -228,7 +228,7 @@ STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
-# Sections with the named sensors of one chip's board or of the baseboard with eight chips.
+# Sections with named sensors, either of one chip's board or of the baseboard, which carries eight chips.
 BOARD_SECTIONS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
@@ -251,7 +251,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",), ("current_memory_partition",))),
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
-# The path of each value of a process, by the name of its CSV column.
+# Maps each CSV column of a process to the path of the value in the other formats.
 PROCESS_KEYS: Mapping[str, Path] = {
     "name": ("process_info", "name"),
     "pid": ("process_info", "pid"),
@@ -289,7 +289,7 @@ _IGNORED_PATHS = frozenset(
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
-        # The totals include the counts of caches. As a second location beside `all`, they would be counted twice in a sum.
+        # The totals include the cache counts. With an own location beside `all`, these would be counted twice in a sum.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)

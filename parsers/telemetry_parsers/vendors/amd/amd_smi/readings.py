@@ -96,7 +96,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
     for entry in block.entries:
         path = entry.path[1:] if entry.path[0] == _PROCESS_LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
-            # In the text form, a section within a process opens its own group. The name begins the next process.
+            # In printed text, a section within a process opens a new group. The name or PID begins the next process.
             is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
             if is_next or not groups:
                 groups.append({})
@@ -142,7 +142,7 @@ def _page_count(block: Block, section: str) -> Value | None:
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
-# The label of the total number of errors of all blocks.
+# The label of the number of errors in all blocks together.
 _ALL_BLOCKS = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 

@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
-# Column names with two meanings: the first path applies if one of the listed columns is present, else the second.
+# (columns, path if any of these columns is present, path otherwise) for each column name with two meanings.
 _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# CSV columns whose name differs from the key in the other formats, or whose section has no readings.
+# Paths of CSV columns whose name differs from the key in the other formats, or whose section has no readings.
 _PATHS_BY_NAME: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),

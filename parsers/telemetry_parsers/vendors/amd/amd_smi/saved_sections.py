@@ -14,7 +14,7 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NO_PROCESSE
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
-# A level of a clock. Some versions print only its number: `0: 300 MHz`.
+# A clock level without a name. Some versions print only the level's number: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _MAX_WRAP = 64
 _SHORTENED = "..."
@@ -207,5 +207,5 @@ def list_items(value: str) -> list[str]:
         return [value.strip()]
     items = [item.strip(" \t'\"") for item in items_text[1:].split(",")]
     if len(items) > 1 and "" in items:
-        return [value.strip()]  # an item is missing, so the positions of the others are unknown
+        return [value.strip()]  # an item is missing, so the positions of the other items are unknown
     return [f"{item} {unit}".strip() for item in items]

@@ -19,7 +19,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
-# The keys of monitor's JSON, by heading.
+# Maps each heading of `amd-smi monitor` to the key in its JSON.
 _HEADINGS: Mapping[str, str] = {
     "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
     "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
@@ -62,7 +62,7 @@ def table_headings(line: Line) -> list[str]:
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
     is_heading = (
         names[:1] == ["GPU"]
-        and line.text.isupper()  # unlike the headings of rocm-smi
+        and line.text.isupper()  # the headings of rocm-smi have lower-case letters
         and any(name in _HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
     )
     return words if is_heading and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
@@ -202,7 +202,7 @@ def _entries_of_cell(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(patterns.BUS, identity("bus_id")),
-    # If a chip has no name, its chip number is printed here.
+    # A chip without a name prints its chip number instead.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{patterns.NAME})", identity("model")),
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
@@ -220,7 +220,7 @@ _COLUMNS: Mapping[str, Column] = {
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
     "gfx-uti": column(patterns.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for the column, which cuts off the percent sign but no digit.
+    # `100.0 %` and `38.82 %` are too wide for the column, so the percent sign is cut off, but no digit.
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
     "mem-usage": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# A field of the blob: its offset, its type as in the struct module, and the number of values.
+# (offset, type as in the struct module, number of values) of a field in the blob.
 Field = tuple[int, str, int]
 
 
@@ -42,7 +42,7 @@ def _clocks(offset: int) -> dict[str, Field]:
     return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets are those of AMD's compiled structs. `centi` or `milli` in a name is the prefix of the unit.
+# The offsets are those of AMD's compiled structs. `centi` or `milli` in a name is the prefix of the value's unit.
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
@@ -133,7 +133,7 @@ _WHOLE_CARD = 0
 
 Numbers = Mapping[str, Sequence[int | None]]
 
-# For each name: the metric, its label, and the numbers by which a value is multiplied and divided.
+# Maps each name to (metric, label, factor, divisor).
 _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "edge": ("temperature_celsius", "edge", 1, 1),
     "edge_centi": ("temperature_celsius", "edge", 1, 100),
@@ -158,7 +158,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
 }
 # On Radeon cards and on the second die of an MI200, the energy counter is always 0.
 _NEVER_ZERO = frozenset({"energy"})
-# The bits of the chip-independent throttle status (enum smu_throttler of the driver), by reason.
+# Maps each reason to its bits in the chip-independent throttle status (enum smu_throttler of the driver).
 _THROTTLE_REASONS: Mapping[str, range] = {
     "power_limit": range(16),
     "current_limit": range(16, 32),
@@ -188,7 +188,7 @@ def content_of(data: object) -> bytes:
         raise UnknownBlobError("no bytes")
     try:
         return base64.b64decode(text, validate=True)
-    except ValueError as error:  # letters outside base64's alphabet, or outside ASCII
+    except ValueError as error:  # characters outside base64's alphabet or outside ASCII
         raise UnknownBlobError(f"broken bytes: {error}") from None
 
 

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
-# Only this file of a sleeping card is opened, because other files would wake the card.
+# `runtime_status` is the only file of a sleeping card that is opened. Other files would wake the card.
 _SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
 _FAST_FILES = (
@@ -72,7 +72,7 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes itself is requested, because an empty folder means 0 processes. The vendor files show
+        # The processes folder itself is requested, because an empty folder means 0 processes. Files named `vendor` show
         # which cards have driver files. For cards without driver files, more readings are taken from KFD.
         request=Files(globs=(*_card_paths("vendor"), *_node_paths("gpu_id", "properties"), *_PROCESSES)),
         tier="slow",

@@ -29,9 +29,9 @@ _ERROR_LINE = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
-# All files of all cards in a node have about ten thousand lines.
+# The files of all cards in a node have about ten thousand lines in total.
 _MAX_LINES = 5 * MAX_LINES
-# The messages of these tools for error numbers.
+# Maps the error messages of these tools to error numbers.
 _ERROR_NUMBERS: Mapping[str, int] = {
     "Permission denied": errno.EACCES,
     "Operation not permitted": errno.EPERM,
@@ -109,7 +109,7 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
         count = _TTAR_LINES.match(lines[position].text)
         if count is not None:
             body = lines[position + 1 : position + 1 + int(count[1])]
-            # A file with missing lines is not read: the archive is truncated there.
+            # A file with missing lines is where the archive is truncated. It is not read.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             position += 1 + int(count[1])

@@ -27,7 +27,7 @@ class Node:
     gpu_id: str
     compute_units: float | None
     max_clock_megahertz: float | None
-    memory_total_bytes: float | None  # if the node has one bank of memory
+    memory_total_bytes: float | None  # None unless the node has exactly one bank of memory
     memory_used_bytes: float | None
     unique_id: str | None
     facts: tuple[tuple[str, str], ...]
@@ -172,7 +172,7 @@ def _facts(node: _RawNode) -> dict[str, str]:
     if node.gpu_id:
         facts["gpu_id"] = node.gpu_id
     if version := values.get("gfx_target_version", 0):
-        # 90010 is gfx90a: major, minor, and the step in hexadecimal.
+        # 90010 is gfx90a: major 9, minor 0, step 10 (in hexadecimal, a).
         facts["gfx_version"] = f"gfx{version // 10_000}{version // 100 % 100:x}{version % 100:x}"
     if minor := values.get("drm_render_minor", 0):
         facts["render_node"] = f"renderD{minor}"
@@ -248,7 +248,7 @@ def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
     for (pid, gpu_id), output in sorted(tree.processes.items()):
         position = positions_by_gpu.get(gpu_id)
         used = units.number(output.text) if not output.status else Absent.NOT_REPORTED
-        # The driver has a file for each process and card, even if the process does not use the card.
+        # The driver creates a file for each process and card. It contains 0 if the process does not use the card.
         if position is not None and used != 0.0:
             memory = None if isinstance(used, Absent) or used < 0 else used
             draft.processes.append(Process(position, pid, "", memory))

@@ -12,8 +12,8 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# The user may not read the file. EPERM means something else: amdgpu returns it to any user while a card sleeps or is reset
-# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
+# The user must not read the file. EPERM does not mean this: amdgpu returns EPERM to all users while a card sleeps or is
+# reset (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
@@ -29,7 +29,7 @@ def absence_of(output: Output) -> Absent | None:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED
         return Absent.NOT_SUPPORTED if output.status in _UNSUPPORTED else Absent.NOT_REPORTED
-    # Sensors of a card that sleeps or is being removed are empty.
+    # The sensor files of a card that sleeps or is being removed are empty.
     return None if output.text.strip() else Absent.NOT_REPORTED
 
 
@@ -98,13 +98,13 @@ def _link_width_target(metric_key: str) -> Target:
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
-# Limits precede powers, because powers are checked against limits.
+# Power limits precede powers, because each power is compared with the limit.
 TARGETS_BY_FILE: Mapping[str, Target] = {
     "gpu_busy_percent": metric("utilization_ratio", unit="%"),
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # GTT is host memory that the GPU can use. On an APU, it is most of the GPU's memory.
+    # GTT is host memory that the GPU can use. An APU's memory is mostly GTT.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit_target("power_cap_watts", "uW"),
@@ -124,7 +124,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "max_link_width": _link_width_target("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
-# The metrics of a temperature sensor's limits.
+# The metric of each limit of a temperature sensor.
 LIMIT_TARGETS: Mapping[str, Target] = {
     "crit": _limit_target("temperature_critical_celsius", "mC"),
     "emergency": _limit_target("temperature_shutdown_celsius", "mC"),
