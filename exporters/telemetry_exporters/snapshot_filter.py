@@ -32,7 +32,7 @@ from telemetry_parsers.readings import Readings
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 Metrics = Mapping[str, Metric]
 NO_METRICS: Metrics = {}
-# The daemon counts events itself, so they stay valid when a device is lost. The loss may have caused the last event.
+# The daemon itself counts events, so these metrics stay valid for a lost device. The loss may be the last event.
 _VALID_FOR_LOST = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Exporters derive these metrics from the presence of devices and the health of sources, so parsers must not report them.
 _DERIVED = frozenset(
@@ -58,7 +58,7 @@ class Fault(enum.Enum):
     INVALID = "not a valid value of the metric"
 
 
-# The problems of omitted readings, by source.
+# Maps each source to the problems of its omitted readings.
 _Problems = defaultdict[str, list[Problem]]
 
 
@@ -181,7 +181,7 @@ class _Validator:
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()
-        # The numbers were checked before, so the result is valid for all numbers of this metric and label.
+        # `are_valid` has checked that the numbers are finite, so the metric and label are valid with any number.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid

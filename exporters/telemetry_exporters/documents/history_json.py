@@ -100,7 +100,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
         devices=(),
         events=tuple(map(_event, window.events)),
     )
-    # A text cannot contain this key, because its quotation marks would be escaped there.
+    # The hostname and the events cannot contain this key, because quotation marks within strings are escaped.
     before, key, after = encoded(to_plain(HistoryJson, without_devices)).partition('"devices":[')
     yield before + key
     comma = ""

@@ -22,10 +22,10 @@ class Status(enum.IntEnum):
     UNKNOWN = 3
 
 
-# A warning precedes an unknown state, because its fault is known.
+# WARNING comes before UNKNOWN, because the cause of a warning is known.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# The quiet condition whose status is UNKNOWN. Other quiet conditions are OK.
+# The quiet condition with the status UNKNOWN. All other quiet conditions have the status OK.
 _UNKNOWN_WORD = "unknown"
 _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 

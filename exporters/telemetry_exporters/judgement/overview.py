@@ -72,7 +72,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
 _RESTARTED = "a worker process reads the library and is restarted automatically"
-# Sources that call a vendor's library, with a tool that uses the same driver.
+# Maps each source that calls a vendor's library to the tool that uses the same driver.
 _LIBRARIES = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",

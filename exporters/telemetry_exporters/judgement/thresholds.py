@@ -123,7 +123,7 @@ def values_in_promql() -> dict[str, str]:
     return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
 
 
-# Numbers that replace those of the table within the context `overridden`.
+# The values that replace the values of THRESHOLDS within the context `overridden`.
 _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 

@@ -58,7 +58,7 @@ class Condition:
     metrics: tuple[str, ...]  # the metrics that `evidence` reads
     evidence: Evidence
     remedy: str = ""
-    alert: str = ""  # the alert that also reports it
+    alert: str = ""  # the alert for the same condition
 
 
 _bad = partial(Condition, Severity.BAD)

@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
-# A source in these states is exposed although it was never polled.
+# A source in one of these states is exposed even if it was never polled.
 _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 
@@ -99,6 +99,6 @@ def _poll_samples(poll: Health, labels: Labels) -> Iterator[Sample]:
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, labels)
     yield Sample("telemetry_source_overruns_total", float(poll.overruns), labels)
-    # Every reason has a series from the start, so that `increase()` includes the first failure.
+    # Each reason for a failure has a series from the start, so that `increase()` includes the first failure.
     for reason, count in (dict.fromkeys(REASONS, 0) | dict(poll.failures)).items():
         yield Sample("telemetry_source_failures_total", float(count), (*labels, ("reason", reason)))

@@ -15,12 +15,12 @@ from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-# The attributes of a device that determine its labels and which series it has.
+# The attributes that determine a device's labels, and which series the device has.
 _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# Maps a device's `up` to the values that precede its readings: those of `info` and `up`, or that of `unread`.
+# Maps `up` of a device to the values before its readings: the values of `info` and `up`, or the value of `unread`.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -104,8 +104,8 @@ class SharedLabels:
     labels: Labels
 
 
-# Shared labels, the value of the metric's own label (empty without such a label), and the position of the number in `values`.
-# A plain tuple, because a page has thousands, and creating a named tuple takes four times as long.
+# A series: (shared labels, value of the metric's own label or "", position of the number in `values`).
+# It is a plain tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
 Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 

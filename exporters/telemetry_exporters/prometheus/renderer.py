@@ -29,7 +29,7 @@ from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
 
-# Go writes numbers with an exponent from this value on, and this module does the same.
+# Numbers from this value on are written with an exponent, as Go does.
 _EXPONENT_FROM = 1e6
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -65,7 +65,7 @@ def _with_exponent(value: float) -> str:
     digits = repr(value)
     point = digits.find(".")
     if point <= 1:
-        return digits  # Python has written an exponent
+        return digits  # `repr` has already used an exponent
     mantissa = f"{digits[0]}.{digits[1:point]}{digits[point + 1 :]}".rstrip("0.")
     return f"{mantissa}e+{point - 1:02d}"
 
@@ -82,7 +82,7 @@ class PageTemplate:
         self._numbers_in = _picker(positions)
         self._infos_in = _picker(infos)
         self._absences_in = _picker(sorted(set(range(count)).difference(positions)))
-        self._numbers: tuple[float, ...] = (math.nan,) * len(positions)  # not equal to any number
+        self._numbers: tuple[float, ...] = (math.nan,) * len(positions)  # unequal to any number
         # The text before each number alternates with the text of the number. Heads of families are added later.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
@@ -131,7 +131,7 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 
 def _are_finite(values: tuple[Any, ...]) -> bool:
     try:
-        # A finite sum proves it. But the sum of finite numbers can be infinite, too.
+        # A finite sum proves that all numbers are finite. The sum of finite numbers can be infinite, too.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))
     except TypeError:  # an absent reading
         return False

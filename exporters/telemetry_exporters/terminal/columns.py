@@ -17,13 +17,13 @@ from telemetry_parsers.readings import Readings
 
 _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
-_Widths = dict[int, int]  # by the position of the column
+_Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
 # A column with this priority number or a higher one is omitted if no visible row has a value.
 OPTIONAL = 11
-# Names and states are cut to the second width before other columns are dropped, and to the first only after that.
+# Names and states shrink to _NAME_WIDTH first. Then columns are dropped, and only then do they shrink to _MIN_NAME.
 _MIN_NAME, _NAME_WIDTH = 8, 24
-# A sort key: a number, or the words and numbers of a text, so that 2 comes before 10.
+# A sort key: a number, or the words and numbers in a string, so that "2" comes before "10".
 Rank = float | tuple[str | int, ...]
 
 SEVERITY_STYLES = {
@@ -51,10 +51,10 @@ class Column(Generic[_T]):
     cell: Callable[[_T], Cell]
     rank: Callable[[_T], Rank | None]  # returns the sort key of a row, None without a value
     priority: int  # columns with the highest number are dropped first
-    min_width: int = 0  # the width to which texts may be cut; 0: never cut
+    min_width: int = 0  # the width to which texts may be cut; 0: they are never cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
-    group: str = ""  # alternatives: the widest column of a group that fits is shown
+    group: str = ""  # of the columns in a group, only the widest that fits is shown
     is_text: bool = False
     has_history: bool = False  # whether the history keeps its values
     max_width: int = 0  # the maximum width of a drawing; 0: not a drawing
@@ -225,7 +225,7 @@ def _owner_text(row: DeviceRow) -> str | None:
 
 
 VENDOR: Column[DeviceRow] = name_column("VENDOR", lambda row: row.device.vendor, 23, has_history=True)
-# In the order on the screen. Names and states (0, 1) are never dropped.
+# The columns in their order on the screen. Names and states (priorities 0 and 1) are never dropped.
 DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
     VENDOR,
     name_column("DEV", lambda row: row.device.device, 1, "device", has_history=True),
@@ -274,7 +274,7 @@ def fit_columns(
             continue
         full_widths[index] = width_of(index)
         width = _min_width(column, full_widths[index], room)
-        if column.name_width and not widths:  # the first name is shown in every terminal
+        if column.name_width and not widths:  # the first name is shown even if it has to be cut
             width = min(width, max(room, 1))
         if 0 < width <= room:
             widths = {**others, index: width}

@@ -20,11 +20,11 @@ _HOUR, _KWH = 3600.0, 3.6e6
 _MAX_TEXT_LENGTH = 48
 # Marks a key that the document has only for some groupings.
 _GROUPING_KEY = {"left_out": True}
-# CSV keeps its older name, because programs read it.
+# CSV keeps the older name for unallocated use, because programs read the CSV.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# Maps a grouping to its column names and to a function that returns their values for a record.
+# Maps a grouping to (column names, function). The function returns the values of these columns for a record.
 GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),

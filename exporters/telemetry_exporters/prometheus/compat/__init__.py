@@ -7,10 +7,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the names of the exporters do not need it
+if TYPE_CHECKING:  # most importers need only the names of the exporters
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
-# Where the table of each exporter is: the module in this package, and the name of the constant.
+# Maps each exporter to the location of its table: (module in this package, name of the constant).
 EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "dcgm-exporter": ("dcgm", "DCGM"),
@@ -29,7 +29,7 @@ EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-# Exporters that renamed their metrics: the versions that have a table, the default first.
+# Maps each exporter that renamed its metrics to the versions that have a table. The default version comes first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 
 

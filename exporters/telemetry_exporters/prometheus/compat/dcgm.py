@@ -128,12 +128,12 @@ DCGM = ExporterTable(
 )
 
 _HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
-# The old and the new unit in the help of a renamed row, by the factor between the two.
+# Maps the factor between two units to their names in the help of a renamed row: (old unit, new unit).
 _UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
     {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
 )
-# The renamed metrics of 4.9's default set according to its release notes: old name, new name, new value / old value. The names
-# are from NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), from its tests for DCGM 4.7, and from NVIDIA's list of field identifiers.
+# Renamed metrics in the default set of 4.9, from its release notes: (old name, new name, new value / old value). The
+# names are from NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), from its tests for DCGM 4.7, and from NVIDIA's list of field IDs.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
     ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
@@ -159,7 +159,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
     ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
 )
-# Other fields that DCGM renamed, for users of custom CSV files.
+# Other fields that DCGM renamed: (old name, new name, new value / old value). Custom CSV files may select them.
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),

@@ -133,7 +133,7 @@ def _reading_names(row: table.Row) -> Iterator[str]:
             yield name
 
 
-# The keys of queries in panels, variables and annotations.
+# The JSON keys that contain the query of a panel, a variable or an annotation.
 _QUERY_KEYS = ("expr", "query", "definition")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")

@@ -14,7 +14,7 @@ def or_empty(text: Fact) -> Callable[[DeviceContext], str]:
     return lambda context: text(context) or ""
 
 
-# Facts about the whole card. Without a UUID, its id on this node is used.
+# Facts about the whole card. A card without a UUID is identified by its id on this node.
 number = or_empty(lambda context: context.card.device)
 uuid = or_empty(lambda context: context.card.uuid or context.card.id)
 model = or_empty(lambda context: context.card.model)
@@ -24,17 +24,17 @@ bus_id = or_empty(lambda context: context.card.bus_id)
 upper_bus_id = or_empty(lambda context: bus_id(context).upper())
 # The UUID of the device itself, which may be a partition.
 own_uuid = or_empty(lambda context: context.device.uuid or context.device.id)
-# The UUID in lower case without NVIDIA's `GPU-`; the UUID with hyphens between its groups, as Ascend's driver prints it.
+# `bare_uuid` has lower case and no `GPU-`. `hyphened_uuid` has hyphens between the groups that Ascend's driver prints.
 bare_uuid = or_empty(lambda context: uuid(context).removeprefix("GPU-").lower())
 hyphened_uuid = or_empty(lambda context: "-".join(uuid(context).split()))
-# An Ascend chip's model, vendor and version in the notation of its driver's library; an MLU's model up to the first hyphen.
+# `chip_name` identifies an Ascend chip as its driver's library does. `model_family` is an MLU's model up to a hyphen.
 chip_name = or_empty(lambda context: f"{model(context).removeprefix('Ascend').strip()}-Ascend-V1")
 model_family = or_empty(lambda context: model(context).lower().partition("-")[0])
-# The node's name in Kubernetes, else its host name; its name in Kubernetes, else empty; its IP address.
+# `hostname` is the node's name in Kubernetes, otherwise its host name. `address` is its IP address.
 hostname = or_empty(lambda context: context.node.kubernetes_name or context.node.hostname)
 kubernetes_name = or_empty(lambda context: context.node.kubernetes_name)
 address = or_empty(lambda context: context.node.address)
-# 1 if the card is allocated to a pod, else empty.
+# "1" if the card is allocated to a pod, otherwise "".
 is_owned = or_empty(lambda context: "1" if context.owner.get("pod_name") else "")
 
 

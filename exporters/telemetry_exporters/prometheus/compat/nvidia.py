@@ -20,7 +20,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-# The polls with the readings: `fast` of NVML, `readings` of simulated cards.
+# The polls that read the cards: NVML has the poll `fast`, simulated cards have the poll `readings`.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
     "sw_power_cap": "sw_power_cap",
@@ -33,7 +33,7 @@ _REASONS = {
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 _FROM_NVML = "NVML's count by policy for sw_power_cap and sync_boost"
-# Their and our names for the locations of memory errors. A card that counts SRAM errors reports its device memory as DRAM.
+# Locations of memory errors: (their name, our name). Cards that count SRAM errors report their device memory as DRAM.
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}

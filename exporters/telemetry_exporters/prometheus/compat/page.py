@@ -73,7 +73,7 @@ def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
     return replace(table, labels=labels, node_label=name if table.node_label in spellings else table.node_label)
 
 
-# A number of the page: its sample, factor and decimals. A plain tuple, because a page has thousands.
+# A number on the page: (sample, factor, decimals). It is a plain tuple, because a page has thousands of numbers.
 _Number = tuple[Sample, float, int]
 _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
@@ -91,7 +91,7 @@ class _LayoutBuilder:
         self._exporter = exporter
         self._node = replace(node, hostname=snapshot.hostname)
         self._all_vendors = all_vendors
-        # By metric name, because rows with the same name are one family with adjacent lines.
+        # The key is the metric name, because rows with the same name form one family with adjacent lines.
         self._series: dict[str, tuple[Metric, list[Series]]] = {}
         self._added: set[tuple[str, SharedLabels]] = set()
         # Series with the same labels use one object, so that their text is rendered once.

@@ -18,7 +18,7 @@ class NodeIdentity:
 
     hostname: str
     kubernetes_name: str = ""
-    # Whether attribution is enabled. If so, each card has labels for its pod; they are empty without a pod.
+    # Whether attribution is enabled. If so, each card has labels for its pod, which are empty if there is no pod.
     reports_owners: bool = False
     address: str = ""
 
@@ -48,8 +48,8 @@ class ReportedDevice:
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # metrics that the device supports, with a number that is absent now
-    layout_value: Callable[[int], float]  # returns a number that decides which lines the page has
+    gaps: frozenset[str]  # metrics that the device supports, but whose number is absent now
+    layout_value: Callable[[int], float]  # returns the number at a position; the lines of the page depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Return the positions of the metric's numbers by label value, which is empty for a metric without a label."""
@@ -58,7 +58,7 @@ class ReportedDevice:
 
 _EVENTS = "event_last_timestamp_seconds"
 _EVENT_WATCH = "event_watch"
-# The label value of a sum over all locations.
+# The label value for the sum over all locations.
 _ALL = "all"
 
 
@@ -257,7 +257,7 @@ def is_whole_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
-# The numbers with which several exporters report the state of health; the PCIe transfer rate in GT/s by generation.
+# HEALTH_NUMBERS: the numbers for health states in several exporters. GIGATRANSFERS_BY_GENERATION: PCIe rates in GT/s.
 HEALTH_NUMBERS: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
 GIGATRANSFERS_BY_GENERATION: Mapping[float, float] = MappingProxyType(
     {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
@@ -273,7 +273,7 @@ NANO = 1e9
 
 # Numbers are rounded to this many decimals, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
-# The devices with a row: all, whole cards, partitions, cards without partitions, or partitions and cards without partitions.
+# The devices that have a row: all (""), whole cards, partitions, undivided cards, or partitions and undivided cards.
 Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 
@@ -307,7 +307,7 @@ class NodeRow:
 
     name: str
     help: str
-    metric: str = ""  # a metric of the daemon, added up over labels such as the reason; empty: the number of devices
+    metric: str = ""  # a metric of the daemon, summed over labels such as the reason; if empty, devices are counted
     source: str = ""
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"
@@ -319,7 +319,7 @@ class NodeRow:
 class UnservedNames:
     """Names of another exporter that are not served, and why. `*` matches any characters, `{a,b}` either word."""
 
-    names: str  # separated by ", "
+    names: str  # the names, separated by ", "
     why: str
 
 
@@ -336,7 +336,7 @@ class ExporterTable:
     rows: tuple[Row, ...]
     missing: tuple[UnservedNames, ...]
     node_rows: tuple[NodeRow, ...] = ()
-    node_label: str = ""  # the label of `node_rows` that contains the node's name; empty: they have no labels
+    node_label: str = ""  # the label of `node_rows` that contains the node's name; if empty, these rows have no labels
     has_partitions: bool = False
     hostname_labels: tuple[str, ...] = ()  # spellings of the label for the node's name, the usual one first
     version: str = ""  # the release with these names, if releases differ

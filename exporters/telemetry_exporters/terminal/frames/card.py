@@ -126,7 +126,7 @@ def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 _MAX_GAPS = 8
-# The height of the chart (second number) by the minimum number of rows of the terminal.
+# The height of the chart: (minimum rows of the terminal, rows of the chart).
 _HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 

@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _BETWEEN = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first of these subjects with a word in its name, else to `work`.
+# A metric belongs to the first subject with a word that is in the metric's name, otherwise to `work`.
 _WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),

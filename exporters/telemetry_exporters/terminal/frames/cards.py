@@ -94,7 +94,7 @@ def _card_column(column: Column[DeviceRow]) -> Column[Card]:
     )
 
 
-# The drawings that follow a column, by its heading.
+# Maps the heading of a column to the drawings that follow the column.
 _DRAWINGS: Mapping[str, tuple[Column[Card], ...]] = {
     "TEMP": (_history_column("TEMP 30 MIN", "temperature_celsius", 16),),
     "POWER / CAP": (_history_column("POWER 30 MIN", "power_watts", 19),),

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# Each character is replaced by at most one, so texts do not grow.
+# Each character is replaced by one character or removed, so texts do not become wider.
 _IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
@@ -21,7 +21,7 @@ class Glyphs:
     """The characters for drawing: `levels` of sparklines and charts, lowest first, and `full` and `empty` cells of bars."""
 
     levels: str
-    gap: str  # a slot without a number
+    gap: str  # the character for a slot without a number
     full: str
     empty: str
     is_ascii: bool

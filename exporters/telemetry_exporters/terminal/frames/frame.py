@@ -53,7 +53,7 @@ _MIN_ROWS_BELOW_HEADER = 6
 _SHORT_LABELS = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
 _ALL_VIEWS = frozenset(View)
-# The keys in the footer, the most important first, with the views that have them.
+# The footer: (key and meaning, the views that have the key). The most important key comes first.
 _KEYS = (
     ("? help", _ALL_VIEWS - {View.HELP}),
     ("q quit", _ALL_VIEWS),
@@ -69,7 +69,7 @@ _KEYS = (
 )
 _PROMPT = "filter: "
 _WIDEST_KEY = 13
-# The help. No key changes a card or ends a process, because `top` only reads.
+# The help: (keys, meaning). `top` only reads, so no key changes a card or ends a process.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
     ("PgUp PgDn", "the same by a page"),
@@ -95,7 +95,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# Terminals with fewer rows do not show the host or the troubles above the cards.
+# The host and up to _MAX_TROUBLES troubles are shown above the cards if the terminal has at least _HIGH rows.
 _HIGH, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -162,7 +162,7 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     tiles = node_tiles([scene.figures for scene in scenes])
-    # The history does not have the number of devices that were up.
+    # The number of devices that were up is not in the history, so this tile is omitted there.
     labels = _SHORT_LABELS if size.columns < _NARROW else {}
     words = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
     for line in wrap_parts(words, size.columns):
