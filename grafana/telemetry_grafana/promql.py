@@ -23,7 +23,7 @@ PARTITIONS = 'accelerator_info{parent!=""}'
 DEVICE = f"{NODE}, vendor, device, id, model"
 _TARGET_LABELS = frozenset(NODE.split(", "))
 _DEVICE_LABELS = frozenset(DEVICE.split(", "))
-# The labels that only accelerator_info has, besides the labels of every device.
+# The labels that only accelerator_info has, in addition to the labels that each device has.
 _INFO_LABELS = frozenset(
     {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "peak_origin"}
     | {"simulated", "replayed", "model_now", "profile"}
@@ -40,7 +40,7 @@ _GROUPING_LABELS = (
     _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS
 ).union((metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values())
 
-# Labels for which the catalogue has all values. Vendors may use further values of other labels.
+# The catalogue has all values of these labels. Vendors may use additional values of other labels.
 _CLOSED_LABELS = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")

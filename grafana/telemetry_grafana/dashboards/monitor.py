@@ -25,12 +25,12 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
-# Encodes a source's state as a number, by which sources are sorted. Sources with nothing to read come last.
+# Encodes the state of a source as a number for sorting. Sources with nothing to read come last.
 _STATE_NUMBER = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
 )
-# From 0 (never ok) to 1 (always ok), for sorting. Sources with nothing to read get 2, because they are normal.
+# A number for sorting, from 0 (never ok) to 1 (always ok). A source with nothing to read is normal and gets 2.
 _OK_SHARE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_ABSENT_STATES}", _ABSENT_STATES)

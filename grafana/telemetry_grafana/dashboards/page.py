@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# Name, label and series of each variable. Every node, or every card of every vendor, has these series.
+# The variables: (name, label, series). Every node, or every card of every vendor, has these series.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -54,7 +54,7 @@ def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVari
 
 
 _STEP = "60s"
-# What existed within an hour before a step is not annotated again, such as after an outage of the daemon.
+# If a value already existed within the hour before a step, such as before an outage, it is not annotated again.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
@@ -73,7 +73,7 @@ class _Annotation(AnnotationQuery):
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
 _EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
 _STARTED = "process_start_time_seconds{$nodes}"
-# Name, colour, query, title and text of each annotation. Grafana replaces labels in both texts.
+# The annotations: (name, colour, query, title, text). Grafana replaces `{{label}}` in the title and the text.
 _ANNOTATIONS = (
     (
         "Alerts",
@@ -103,7 +103,7 @@ _ANNOTATIONS = (
 
 def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
     """Return the annotations of a dashboard. Without `has_all_alerts`, only critical alerts are annotated."""
-    # The warnings of a whole fleet would hide the panels.
+    # Annotations for all warnings in a fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [
         _Annotation(name, color, query(text.replace("SEVERITY", severity)).expression, title, label_text)

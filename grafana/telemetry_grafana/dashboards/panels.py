@@ -23,7 +23,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# Texts that are shown for missing data. An empty panel could look like a good state.
+# These texts are shown if data is missing, because an empty panel could look like a good state.
 _NOT_COLLECTED = "not collected"
 _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
@@ -68,7 +68,7 @@ class Axis:
     soft_high: float | None = None
 
 
-# An axis for values that are far below the unit's usual range, which scales to the values.
+# An axis that scales to its values. It is for values that are far below the unit's usual range.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
@@ -381,7 +381,7 @@ def _column_settings(column: Column) -> dict[str, object]:
 
 
 def _label_settings(label: str) -> dict[str, object]:
-    # Job IDs are texts, and missing labels are shown as a dash.
+    # Job IDs are strings, and missing labels are shown as a dash.
     properties: dict[str, object] = {"unit": "string", "noValue": "–"}
     if label in _LABEL_PIXELS:
         properties["custom.width"] = _LABEL_PIXELS[label]

@@ -30,7 +30,7 @@ SELECTORS = {
 _CARD_KEY, _NODE_KEY = f"{NODE}, vendor, device", f"{NODE}, vendor"
 # Nodes with cards of several vendors. There, a card's number is unique only together with the vendor.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
-# Matches VENDOR MODEL if the model's name already begins with the vendor's. The group is the model's name.
+# Matches "VENDOR MODEL" if the model's name itself begins with the vendor. The group captures the model's name.
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
 _GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.

@@ -23,7 +23,7 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# Whether the clocks are throttled. Throttling by heat or the power brake is a problem, by the power limit it is not.
+# 1: throttled by heat or by the power brake, which is a problem. 2: throttled for another reason, which is normal.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
@@ -96,7 +96,7 @@ FAILING = number(
     _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=RED_IF_ANY,
 )
-# Some vendors do not report these numbers. The panel that they share leaves out missing numbers.
+# This number and others share a panel, which leaves out the numbers that a vendor does not report.
 THROTTLED = Figure(
     "Throttled",
     _count(

@@ -30,7 +30,7 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# This many cards are shown above the median, and as many below it.
+# The number of cards in a chart above the median and below it, and the number of nodes in other charts.
 _MAX_ROWS = 10
 
 

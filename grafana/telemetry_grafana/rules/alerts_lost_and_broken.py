@@ -5,19 +5,19 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# Missing devices are ignored on a node if an operator released a source, if all cards sleep, or while a driver hangs,
-# for which there is another alert.
+# Missing devices on a node are ignored if an operator has released a source, if all cards sleep, or if a driver hangs.
+# Another alert reports a driver that hangs.
 _UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
-# Partitions within the alert's time range: while a node does not respond, they must still not count as cards.
+# Excludes partitions that existed in the last 5 minutes, because a node that does not respond exposes no partitions.
 _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
 # The number of known cards, without partitions. Lost cards are included, because they have their own alert.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
 
-# How many cards a node had before its daemon lost its state within the last week.
+# The number of cards on a node before its daemon lost its state, if that happened within the last week.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
-# Nodes with failed sources are excluded, because these explain missing devices and have their own alert.
+# Nodes with failed sources are excluded: failed sources explain missing devices, and have their own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 

@@ -8,7 +8,7 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 # In these states, a source is expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _UNLESS_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# Jobs in which all responding targets are telemetry daemons. A target that never responded is then taken for one.
+# Jobs in which all responding targets are telemetry daemons. Their targets that never responded count as daemons, too.
 _IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _POLL_DURATION = "telemetry_source_duration_seconds"
 # Polls that run a tool once per card. With sixteen cards, they would exceed the limit for a poll of one run.

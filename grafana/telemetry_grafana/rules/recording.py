@@ -141,7 +141,7 @@ _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If work never adds much power, the tool reports a constant. `abs`, because a card far below idle power is not idle.
+    # If work never adds much power, the tool reports a constant. With `abs`, a card far below idle power is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
@@ -221,7 +221,7 @@ def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     )
 
 
-# What is compared between peers: a short name, the series, and the smallest spread that is assumed, so that small
+# The readings that are compared between peers: (name, series, minimum spread). Because of the minimum spread, small
 # deviations among very similar peers do not look large.
 _COMPARISONS = (
     ("utilization_ratio", _UTILIZATION, "0.02"),

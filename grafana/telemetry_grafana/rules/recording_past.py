@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Series of which alerts read hours. They are recorded once a minute, because reading every scrape would take seconds.
+# Alerts read hours of these series. They are recorded once a minute, because reading each scrape would take seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -100,7 +100,7 @@ _WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _CARDS_BEFORE_LOSS = "instance:accelerators:before"
 _LAST_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
-# The count from before the first loss of the state. It is kept if the state is lost again while devices are missing.
+# The count before the first loss of the state. It is kept if the state is lost again while devices are missing.
 _STILL_FEWER = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
 _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 

@@ -14,7 +14,7 @@ from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
-# The evaluation interval of alerts. It is long enough for no alert to be late, and keeps the load on Prometheus low.
+# The evaluation interval of alerts. It is short enough for timely alerts, and keeps the load on Prometheus low.
 EVERY = "1m"
 AT_ONCE = "0m"
 # This series is recorded in recording_past.py.
@@ -39,7 +39,7 @@ class Alert:
     check: str
     remedy: str = ""  # if empty, the remedy in _REMEDIES
     hold: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range of the condition; faults in a maintenance window are ignored
+    counted_over_seconds: int = 0  # the time range in which faults are counted; faults during maintenance are ignored
     held_back_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
     held_back_by_event: str = ""  # matches the codes of critical events that suppress this alert
 
