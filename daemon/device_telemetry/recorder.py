@@ -19,9 +19,9 @@ from device_telemetry.visible import numbered_devices
 from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
 
 _PATIENCE_SECONDS = 30.0
-# The longest wait for the energy counters: a daemon reads them again when a section ends.
+# The longest wait for the daemon, which reads the energy counters again when a section ends.
 _COUNTERS_SECONDS = 2.0
-# How far apart requests to read the counters must be, and how long the daemon needs to read them.
+# The minimum time between two requests to read the counters, and the time that the daemon needs to read them.
 _EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25
 # A larger age means that the document is from a node whose clock differs.
 _MAX_AGE_SECONDS = 60.0
@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # When a section last began or ended, and when the counters were last requested.
+        # The time when a section last began or ended, and the time when the counters were last requested.
         self._boundary = self._requested = -math.inf
         self._awaits_counters = False
         self._stopping = False

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Problem
 
 # The work of a kernel. `fused` computes and communicates, and counts as both. `wait` only waits for another stream and is ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
-# When `begin_ns` is 0: in 1970, when the node booted (CLOCK_MONOTONIC_RAW or CLOCK_BOOTTIME), or unknown.
+# The time at which `begin_ns` is 0: 1970, the boot of the node (CLOCK_MONOTONIC_RAW or CLOCK_BOOTTIME), or unknown.
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
@@ -86,7 +86,7 @@ class Kernel:
     longest_ns: int | None = None
     grid: str = ""
     block: str = ""
-    occupancy_ratio: float | None = None  # an estimate of the profiler from the launch shape, not a measurement
+    occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
         """Return the sums of two kernels. The longest execution is unknown if it is unknown for either kernel."""

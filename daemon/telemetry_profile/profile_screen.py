@@ -23,11 +23,11 @@ _MIN_KERNELS, _MAX_KERNELS = 2, 10
 _MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
 _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _MIN_SECONDS = 10**9
-_MIN_RATE = 1e9  # FLOP/s
+_MIN_RATE = 1e9  # FLOP/s; lower rates are called negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
 _WIDE, _NARROW_COLUMNS = 120, 5  # from 120 columns on, the table also has the launch shape
 _MIN_NAME = 20
-# For each unit: the shortest duration in nanoseconds that is shown in it, its name, and its nanoseconds.
+# Units of durations: (minimum duration in nanoseconds, name of the unit, length of the unit in nanoseconds).
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
     ("compute_ns", "compute"),

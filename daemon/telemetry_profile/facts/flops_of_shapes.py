@@ -138,7 +138,7 @@ class _Thread:
         """Yield start and FLOPs of the outermost operators that launched work. Operators on the CPU launch nothing."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
-        if not isinstance(indices, range):  # if operators start together, the longest is the outermost
+        if not isinstance(indices, range):  # of operators with the same start, the longest is the outermost
             indices = sorted(indices, key=lambda index: (self.begins[index], -self.ends[index]))
         for index in indices:
             begin, end = self.begins[index], self.ends[index]

@@ -12,9 +12,9 @@ from telemetry_profile.facts.intervals import Executions, Interval, Intervals, s
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
-# A long gap takes at least this share of the span. It is also longer than the gaps that a single host call causes.
+# A gap is long if it takes at least this share of the span, and at least 1 ms: a single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # below this share of work with a known launch, steps are found by the host's clock
+_MIN_LAUNCHED = 0.5  # if the launch is known for less than this share of work, the host's clock shows the steps
 
 
 class Splitter:
@@ -69,7 +69,7 @@ class Splitter:
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 total = total.joined(self.split(since, until))
-        # The long gaps are those of the whole time, because a gap may be long only in relation to a piece.
+        # Long gaps are not taken from the pieces, because a gap may be long for a piece but not for the whole time.
         return replace(total, gaps=0, gap_ns=0)
 
 

@@ -58,7 +58,7 @@ class Event(msgspec.Struct, gc=False):
         try:
             arguments = msgspec.json.decode(self.encoded_args)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}  # missing or invalid arguments are treated as none
+            return {}  # the arguments are missing or invalid
         return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:

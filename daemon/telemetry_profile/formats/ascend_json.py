@@ -37,7 +37,7 @@ _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them all
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Entries that repeat others: the sum of a group; and a matrix's slowest and fastest calls, besides `allreduce-total@…`.
+# Entries that repeat other entries: the sum of a group, and single calls of a matrix besides `allreduce-total@…`.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -193,7 +193,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # The clue may have only the beginning of the file, because the rank table of a thousand cards is longer.
+    # The clue may contain only the beginning of the file, because the rank table of a thousand cards is longer.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False

@@ -24,7 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The name of its process shows the kind of an event. The process `HCCL` has each collective, in addition to its tasks.
+# The name of an event's process shows the kind of the event. `HCCL` has each collective and, separately, its tasks.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -43,7 +43,7 @@ _CALL = re.compile(
     r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
 )  # the number of the call and its group, as in hcom_allReduce__428_0_1
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
-_NO_RANK = 2**16  # the largest valid rank; the field has all bits set if there is no partner
+_NO_RANK = 2**16  # larger numbers are not ranks: all bits are set if a task has no partner
 _WAIT = "Data_aug Bound"
 
 

@@ -57,7 +57,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
         name, total = _step_name(row["step_num"]), _ticks(row, "total")
         if not name or total is None:
             rows.count_damaged_row()
-        elif total:  # 0 is the mean of no steps
+        elif total:  # a mean of 0 means that there were no steps
             split = Split(
                 span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collective_ns(row)
             )

@@ -108,7 +108,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 _NVPROF_SEARCHED_LINES = 200
 _RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # a run number that follows the name of each kernel
 _HOST_TYPE = "API calls"
-# Functions of the runtime and the driver, for files without a type column.
+# Names of host functions in the runtime and the driver. They are needed for files without a type column.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
@@ -191,7 +191,7 @@ class _DecimalSign:
         if not _GROUPS.match(text) or self.decimal:
             decimal = self.decimal or "."
             return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
-        # Nanoseconds are whole numbers: the sign separates thousands.
+        # Nanoseconds are whole numbers, so a comma or point in them separates thousands.
         if unit.strip().lower() in _NANOSECONDS or not re.search(r"[.,]", text):
             return re.sub(r"\D", "", text)
         return None

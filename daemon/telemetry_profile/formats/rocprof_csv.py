@@ -13,7 +13,7 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Operations of the host, such as memory allocation, although their rows name a device.
+# Kinds of host operations, such as memory allocation. Their rows may name a device, too.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _ONLY_KERNELS = "copies are in another file: idle time is unknown"
 

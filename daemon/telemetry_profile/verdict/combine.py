@@ -136,7 +136,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
         if part.device.card.index is not None:
             indices.setdefault(_rank_or_folder(part), set()).add(part.device.card.index)
     for part in parts:
-        # A card without a number is taken for the numbered card of its rank or folder if there is only one.
+        # If a rank or folder has only one numbered card, a card without a number is considered the same card.
         owner = _rank_or_folder(part)
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
