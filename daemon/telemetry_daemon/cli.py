@@ -42,9 +42,9 @@ COMMANDS = (
 # The modules of commands outside this package.
 _ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
 
-# The message of argparse.
+# The message of argparse for an unknown command or value.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-# The errors of a full disk, a broken terminal or a closed descriptor.
+# The error numbers for a full disk, a broken terminal or a closed descriptor.
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 

@@ -15,7 +15,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.dataclass import dataclass, field
 
-if TYPE_CHECKING:  # imported when a node is examined
+if TYPE_CHECKING:  # at run time, imported only when a node is examined
     from telemetry_daemon.commands.rendering import Result
     from telemetry_exporters.judgement.checkup import Checkup
 
@@ -30,11 +30,11 @@ _UNKNOWN = 3
 _EXPECTED = "telemetry_devices_expected"
 _ON_BUS = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# The exit status for "unknown" in formats that differ from monitoring plugins.
+# Maps a format to its exit status for "unknown" if the status differs from that of monitoring plugins.
 _UNKNOWN_BY_FORMAT = {"nhc": 1, "npd": 2}
 _MAX_BYTES = 1 << 20
 _MAX_DEVICES = 4096
-# The thresholds that `check` evaluates. Prometheus evaluates the others.
+# The thresholds that `check` evaluates. Prometheus evaluates all other thresholds.
 NUMBERS = (
     "ecc_corrected",
     "ecc_corrected_sram",
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     except CommandError as error:
         reason = clean("; ".join(error.lines)).replace("|", "/")
         print(f"TELEMETRY UNKNOWN - {reason}", file=sys.stderr if arguments.format == "json" else sys.stdout)
-        # Otherwise Node Health Check would drain a node because of missing permissions.
+        # The exit status is 0, because Node Health Check must not drain a node because of missing permissions.
         is_ignored = arguments.format == "nhc" and isinstance(error, options.DaemonRefusedError)
         return 0 if is_ignored else _UNKNOWN_BY_FORMAT.get(arguments.format, _UNKNOWN)
     from telemetry_exporters.documents import check_formats

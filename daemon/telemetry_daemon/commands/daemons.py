@@ -102,7 +102,7 @@ def _connection_error(address: Address, credentials: Credentials, service_user: 
 def _owner_of(local_socket: Path) -> int | None:
     """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None if both are missing."""
     for path in (local_socket, local_socket.parent):
-        with contextlib.suppress(OSError):  # missing, or in a folder that this user may not enter
+        with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
             return path.stat().st_uid
     return None
 
@@ -112,7 +112,7 @@ def _is_served_by(port: int, user: int) -> bool:
 
     try:
         owners = {owner for _, owner, _ in sockets_on(port)}
-    except (OSError, ValueError):  # no /proc, or a different format
+    except (OSError, ValueError):  # /proc is missing or has another format
         return False
     return bool(owners) and owners <= {0, user}
 

@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_since(text: str) -> float:
-    with contextlib.suppress(argparse.ArgumentTypeError):  # it may be a day
+    with contextlib.suppress(argparse.ArgumentTypeError):  # the text may be a day
         return time.time() - options.seconds(text)
     try:
         return datetime.fromisoformat(text).timestamp()
@@ -123,7 +123,7 @@ def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with OwnFolder.at(folder) as opened:
             for name in (ROTATED_JOBS, JOBS, LEDGER):
-                with contextlib.suppress(FileNotFoundError):  # not created yet
+                with contextlib.suppress(FileNotFoundError):  # the file was not created yet
                     yield name, opened.read(name, _MAX_FILE_BYTES)
     except FileNotFoundError:  # no record was written yet
         return

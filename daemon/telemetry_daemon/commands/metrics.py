@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import EXPORTERS
 
-if TYPE_CHECKING:  # imported only for another exporter's names
+if TYPE_CHECKING:  # at run time, imported only for the names of another exporter
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
 EXAMPLES = {

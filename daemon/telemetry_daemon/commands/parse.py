@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     with load_parsers(find_parsers(arguments.paths)) as loaded:
         options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
-        hyphenated = arguments.source.replace("_", "-")  # the source of the tool hccn_tool is hccn-tool
+        hyphenated = arguments.source.replace("_", "-")  # the source of the tool `hccn_tool` is `hccn-tool`
         name = hyphenated if hyphenated in parsers else arguments.source
         options.check_sources([name], parsers)
         parser = parsers[name]

@@ -15,7 +15,7 @@ EXAMPLES = {
     "telemetry serve --demo 8xnvidia --fault lost,hot": "Serve a simulated node with faults, to test alerts.",
     "telemetry serve --replay node.jsonl.gz --speed 10": "Serve a recording of another node at ten times the speed.",
 }
-# A demo enables owners and steps, unless the environment disables them.
+# The demo enables owners and steps, unless the environment disables them.
 _DEMO_ENVIRONMENT = {"TELEMETRY_ATTRIBUTION_ENABLED": "true", "TELEMETRY_STEPS_ENABLED": "true"}
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.demo is not None:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = ConfigCheck(inputs)
-    # Import while the configuration is checked.
+    # This thread imports modules while the configuration is checked.
     with unused_imports_replaced():
         from telemetry_daemon.service.serving import Replacement, ReplayArguments, serve
     replacement = Replacement(arguments.demo, arguments.fault)

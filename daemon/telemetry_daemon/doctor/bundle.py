@@ -28,7 +28,7 @@ MAX_MEMBER_BYTES = 8 << 20
 _FOLDER = "telemetry-doctor"
 _CONTENTS = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# The size that is reserved for the archive's headers, padding and list of contents.
+# The number of bytes reserved for the archive's headers, padding and list of contents.
 _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _MAX_TEXT_LENGTH = 1 << 20
@@ -39,7 +39,7 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# The owner of a card is not masked if it is a job number, so that job numbers can be compared across members.
+# If the owner of a card is a job number, it is not masked, so that job numbers can be compared across members.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # Labels whose values are masked completely, because they are names.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS

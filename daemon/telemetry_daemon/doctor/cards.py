@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# Remedies by driver: for cards without a driver, and for display drivers, which provide no readings.
+# Maps a driver to the remedy, for cards without a driver and for display drivers, which provide no readings.
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the driver nvidia, disable nouveau in /etc/modprobe.d, and reboot",

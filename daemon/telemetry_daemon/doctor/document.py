@@ -211,7 +211,7 @@ def document(examined: Examination) -> dict[str, Any]:
         node=None if other is None else other.name,
         versions=_versions(other),
         pci=machine.on_bus if other is None else other.on_bus,
-        # The machine of another node is unknown.
+        # The user and the limits of another node are unknown.
         user=machine.user if is_here else None,
         groups=tuple(machine.groups),
         container=machine.container or None,

@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A row of the output: a heading, such as a source's name, or "", and a text.
+# A row of the output: (heading or "", text). The heading is, for example, the name of a source.
 _Row = tuple[str, str]
 _EMPTY: _Row = ("", "")
 _OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}

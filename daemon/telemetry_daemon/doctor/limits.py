@@ -19,9 +19,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _MIN_FREE_BYTES = 1 << 20
 _MIN_FREE_FILES = 16
-# cgroup v1 and systemd print a huge number if there is no limit. A value from here on means "no limit".
+# cgroup v1 and systemd print a huge number if there is no limit. This value and larger ones mean "no limit".
 _NO_LIMIT = 1 << 60
-# Values of the mount option hidepid= that hide processes from everybody outside the group in gid=, and from everybody.
+# Values of hidepid=: the first set hides processes from users outside the group in gid=, the second from all users.
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
 _HIDDEN = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
@@ -77,7 +77,7 @@ class _Requirement:
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
-# Enough for the maximum number of connections and the files of the readers.
+# This number is enough for the maximum number of connections and the files of the readers.
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 

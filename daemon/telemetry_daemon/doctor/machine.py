@@ -103,7 +103,7 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
                 if not pattern.startswith(_RENDER_NODES) or vendor_at.get(card.resolve().name.lower()) == vendor.word:
                     vendors_by_path[path] = (*vendors_by_path.get(path, ()), vendor.word)
     for node, vendors in sorted(vendors_by_path.items()):
-        with suppress(OSError):  # removed after the listing
+        with suppress(OSError):  # the file was removed after the listing
             status = node.stat()
             owner, group = user_name(status.st_uid), _group_name(status.st_gid)
             name, mode = f"/{node.relative_to(root)}", stat.S_IMODE(status.st_mode)

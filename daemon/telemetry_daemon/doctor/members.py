@@ -47,10 +47,10 @@ from telemetry_parsers.model import Capture, Device, Report
 _MAX_FLIGHTS = 3
 _MAX_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
-# The size before compression, which reduces the output of tools to a tenth.
+# The limit before compression. Compression reduces the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
-# Larger than for other texts, because only the labels of a page must be masked.
+# The limit is larger than for other texts, because only the labels of a page must be masked.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 # Version files of some drivers.
@@ -106,7 +106,7 @@ def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
 def _past_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
     """Return the daemon's newest captures, oldest first, as many as the limits on size and time allow. Raise ControlError."""
     daemon = material.examined.daemon
-    if daemon.is_broken:  # the control socket would not answer
+    if daemon.is_broken:  # a broken daemon does not answer on its control socket
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
     captures = list(recorder.recent_captures(material.configuration.settings.state.runtime_directory))

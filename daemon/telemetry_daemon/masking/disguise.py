@@ -11,7 +11,7 @@ _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
 # Some tools print leading zeros and others do not, so they are not part of the value.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# The smallest and the largest octet with one, two and three digits.
+# Maps the number of digits of an octet to (smallest octet, largest octet).
 _OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
@@ -79,10 +79,10 @@ class StandIns:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in
                 used.append(stand_in)
-        return next(iter(used), value)  # a value of zeros is unchanged
+        return next(iter(used), value)  # a value of zeros has no stand-in and is unchanged
 
     def _stream(self, value: str, attempt: int) -> bytes:
-        seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # a value may have a megabyte
+        seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long
         blocks = (
             hashlib.blake2b(f"{attempt} {block} {seed}".encode(), key=self._key).digest()
             for block in range(len(value) // 64 + 1)

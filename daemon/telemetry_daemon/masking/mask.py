@@ -134,7 +134,7 @@ class Mask:
 
     def _plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(plain, dict):
-            # The name of a job is not the name of a person; see the shapes of jobs.
+            # A job's name is not the name of a person. Shapes mask what a job's name contains.
             inherited = treatment if treatment == "names" and plain.get("kind") != "job" else None
             return {
                 self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)

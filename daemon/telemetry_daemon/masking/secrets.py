@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments also apply to a span of which a part was already examined.
+# These treatments examine each word, so they also apply to a span that was partly examined before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results are cached for texts up to this length, because each capture repeats the same keys and words.
@@ -21,10 +21,10 @@ _MAX_CACHED_LENGTH = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
 _AROUND_A_CELL = " \t\"'"
-# A longer line is not part of a table.
+# A line that is longer than this is not part of a table.
 _MAX_LINE_LENGTH = 20_000
 _MAX_HEADING_LENGTH = 60
-# At least two words, two blanks apart; a line with a number or a colon is a row.
+# A heading has at least two words, two blanks apart. A line with a number or a colon is a row instead.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 # Words are indexed by their beginning: the first letters and digits, or one character of another script.
@@ -50,7 +50,7 @@ class WholeWords:
 
     def _add(self, head: str, word: str) -> None:
         self._by_head.setdefault(head, set()).add(word.lower())
-        # The length before `lower`, which turns some capitals (İ) into two characters.
+        # The length of the original word is stored, because `lower` turns some capitals (İ) into two characters.
         lengths = self._lengths.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))
@@ -250,7 +250,7 @@ def _heading(line: str) -> _Heading | None:
             for column, cell in enumerate(cells)
             if len(cell) < _MAX_HEADING_LENGTH
         }
-        if separator == "|":  # a drawn table may have several heading lines: only names are certain
+        if separator == "|":  # a drawn table may have several heading lines, so only headings of names are certain
             by_column = {
                 column: "names" if _announces_names(cell.strip()) else None for column, cell in enumerate(cells)
             }

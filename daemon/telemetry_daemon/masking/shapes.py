@@ -14,8 +14,8 @@ from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# The treatments of a value: replace the whole value, each word, each word that is not harmless (names), or each word that
-# looks like an identity (odd).
+# A treatment replaces the whole value, each word, each word that is not harmless (`names`), or each word that looks
+# like an identity (`odd`). `keep` leaves the value.
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -32,7 +32,7 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-# Maps a lower-case substring to the pattern that requires it. Texts without any of these substrings are not searched.
+# Maps a lower-case substring to a pattern whose matches contain it. Texts without these substrings are not searched.
 _SECRET_WORDS: Mapping[str, str] = {
     "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",
@@ -45,9 +45,9 @@ _SECRET_WORDS: Mapping[str, str] = {
 }
 _SECRET_IDEOGRAPHS = ("密码", "口令", "令牌", "密钥")
 _SECRETS = rf"(?:{'|'.join(_SECRET_WORDS.values())})(?:[_-]?(?:id|key|file))?|{'|'.join(_SECRET_IDEOGRAPHS)}"
-# What follows must not be another key.
+# The text after a key must not be another key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
-# In a log, quotes follow backslashes.
+# In a log, backslashes may precede a quotation mark.
 _ASSIGNED = r"(?:\\{0,4}[\"'\])]){0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}"
 _TO_VALUE = _ASSIGNED + r"(?:\\{0,4}[\"'\[])?" + _NO_KEY
 _QUOTED = r"\\{0,4}([\"'])(?P<value>(?:(?!\1)[^\\\r\n]){1,400})"
@@ -234,7 +234,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
     (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _is_measured_value),
-    # In JSON and XML documents within a text: a list of names, a name in an object, an attribute.
+    # JSON and XML documents within a text: a list of names, a name in an object, and an attribute.
     (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
     (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
     (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
@@ -246,9 +246,9 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"\btelemetry [\w.+-]{1,40} on (?P<value>[^\s,]{1,255})(?=, run as )", "names"),
     (r"\brun as (?P<value>[^\s,]{1,64})", "names"),
     (r", in the groups (?P<value>[^\n;:,]{1,400})", "names"),
-    # In kernel messages: `pid=4242, name=python`.
+    # Kernel messages, such as `pid=4242, name=python`.
     (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
-    # In environments: every value.
+    # Every value of an environment variable.
     (r"^(?:export )?(?!PCI_)[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?P<value>\S+)$", "names"),
     # Paths. The pages of our documentation, which remedies name, are kept.
     (r"(?<![\w./~-])(?P<value>docs/(?:vendors/[a-zA-Z]+|agents|alerts|architecture|check|compatibility|configuration|fleet|install|kubernetes|metrics|outputs|owners|page|peaks|performance|profile|python|recordings|security|top|troubleshooting|web-configuration|writing-a-parser)\.md)(?![\w/])", "keep"),
@@ -260,7 +260,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
 ))  # fmt: skip
 
-# Also in values that a key announces: the shape is more precise than the key.
+# Values after a key are searched for these shapes, too, because the shapes are more precise than the key.
 FIRST_SHAPES = _rows(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _ANY, _HEX, _URL = "A-Za-z0-9", "0-9a-f", "A-Za-z0-9_-"
-# For each token: a pattern for its prefix, the characters allowed after the prefix, and their minimum count.
+# The tokens: (pattern of the prefix, characters allowed after the prefix, minimum number of these characters).
 TOKENS: tuple[tuple[str, str, int], ...] = (
     (r"gh[opsru]_", _ANY, 16),  # GitHub
     (r"github_pat_", "A-Za-z0-9_", 20),

@@ -42,7 +42,7 @@ HOST_WORDS = _words(
     """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s
     desktop laptop workstation hpc slurm job ip ec2 ctrl storage nas bastion"""
 )
-# The last part of a name in DNS or a cluster.
+# Words that may be the last part of a host name, in DNS or within a cluster.
 TOP_DOMAINS = _words(
     """com net org io ai cn de uk fr jp kr ru in eu us ca au ch nl se it es edu gov mil info biz dev app cloud tech site
     local localdomain lan internal intern corp home private intra cluster svc hpc test example invalid arpa"""
@@ -127,7 +127,7 @@ def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
     """Yield the positions of words in a tool's output that look like an identity and are not harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]
-        if len(token) < 4 or token.isalpha():  # shorter words are indices or units
+        if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units
             continue
         if token in harmless:
             continue

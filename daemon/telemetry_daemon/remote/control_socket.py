@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# The size limit of an answer, because another process may listen on the socket. A tool prints at most 8 MiB.
+# The size limit of a response, because another process may listen on the socket. A tool prints at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _MAX_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
@@ -113,7 +113,7 @@ class ControlServer:
             if isinstance(verb, StreamHandler):
                 await verb.serve(arguments, reader, writer)
                 return None
-            # On another thread, because a release may take a second and scrapes must not wait.
+            # The verb runs on another thread, because a release may take a second and scrapes must not wait.
             return await asyncio.to_thread(verb.answer, arguments)
         except CodecError as error:
             return {"error": f"{name}: {error}" if name else str(error)}
@@ -204,7 +204,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
     """Send a request, and return the answer, whose texts are safe to print on a terminal. Raises CommandError."""
-    from telemetry_daemon.remote import lenient  # not needed by the daemon
+    from telemetry_daemon.remote import lenient  # the daemon itself does not need it
 
     path = socket_path(settings.state.runtime_directory)
     try:

@@ -14,7 +14,7 @@ from telemetry_daemon.guarded.named import connect
 from telemetry_exporters.text import clean, cut
 from telemetry_parsers.dataclass import dataclass, field
 
-if TYPE_CHECKING:  # imported only for TLS
+if TYPE_CHECKING:  # at run time, imported only for TLS
     from ssl import SSLContext
 
 MAX_ANSWER_BYTES = 64 << 20

@@ -81,10 +81,10 @@ def _first_slot(since: Sequence[str] | None, history: History) -> int:
 def _unix_seconds(text: str) -> float | None:
     try:
         return number if math.isfinite(number := float(text)) else None
-    except ValueError:  # perhaps a date
+    except ValueError:  # the text may be a date
         pass
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
-    except ValueError:  # not a date either
+    except ValueError:  # the text is not a date either
         return None
     return time.timestamp() if time.tzinfo is not None else None

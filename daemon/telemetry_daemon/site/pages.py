@@ -96,7 +96,7 @@ def escaped(text: str) -> str:
 
 
 def _head(snapshot: Snapshot) -> str:
-    # The script needs these before its first request.
+    # The script needs these attributes before its first request.
     attributes = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
     return (
         f'<html lang="en" {attributes}>\n<head>\n<meta charset="utf-8">\n'

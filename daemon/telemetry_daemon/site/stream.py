@@ -22,7 +22,7 @@ from telemetry_parsers.past import KEPT
 MAX_STREAMS = 32
 # Clients of the Unix socket have a separate limit.
 MAX_LOCAL_STREAMS = 8
-# A stream that is older may be ended for a new client. Its client may connect again.
+# A stream that is older may be ended to make room for a new client. The client of the ended stream may connect again.
 TURN_SECONDS = 60.0
 MAX_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
@@ -211,7 +211,7 @@ class Streams:
         self._next_heartbeat = call_later(HEARTBEAT_SECONDS, self._send_heartbeats) if self._clients else None
 
     def _event(self, name: str, data: str, last_id: str = "") -> bytes:
-        # After a reconnection with this id, the client receives the history from the current slot on.
+        # A client that reconnects with this id receives the history from the current slot on.
         event_id = last_id or f"{self._instance}.{self._history.open_slot()}"
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 

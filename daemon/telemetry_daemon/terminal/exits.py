@@ -18,7 +18,7 @@ BY_SIGNAL = 128
 RESTART = 75
 CONFIGURATION = 78
 
-# Sent by `timeout`, service managers, and closed terminals. Python itself raises KeyboardInterrupt for Ctrl-C (SIGINT).
+# `timeout`, service managers and closed terminals send these. For Ctrl-C (SIGINT), Python raises KeyboardInterrupt.
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 

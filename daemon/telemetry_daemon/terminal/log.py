@@ -25,7 +25,7 @@ _STDERR = 2
 # If poll() reports a pipe as writable, this many bytes can be written without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
-# For each level: its lowest number, its name, and its priority in journald's line prefix (sd-daemon(3)).
+# The levels: (lowest number, name, priority in journald's line prefix). See sd-daemon(3) for the prefix.
 _LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_ASCII_TEXT = re.compile(r"[^\x20-\x7e]")

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Snapshot
 from telemetry_parsers.past import Past
 
-# The screen marks a state of this age as old.
+# From this age on, the screen marks a state as old.
 MAX_SILENCE_SECONDS = 15.0
 # The timeout of a request. After UNNOTICED_SECONDS, the screen shows that a response is missing.
 PATIENCE_SECONDS = 4.0

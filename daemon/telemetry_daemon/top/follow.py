@@ -47,7 +47,7 @@ class Follower(Feed):
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # The last complete snapshot, not updated with numbers of the stream.
+        # The last complete snapshot. Numbers from the stream are not added to it.
         self._complete: Snapshot | None = None
         self._past: Past | None = None
         self._fetched = self._past_fetched = NEVER

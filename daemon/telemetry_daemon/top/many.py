@@ -14,11 +14,11 @@ from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# For nodes that did not answer the last request: how many threads may wait for them, and how often they are asked.
+# Nodes that did not answer the last request: the threads that may wait for them, and the interval of further requests.
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
-# The limit for all nodes together. With more nodes than this allows, the interval becomes longer.
+# The limit for all nodes together. If there are too many nodes for INTERVAL_SECONDS, the interval becomes longer.
 REQUESTS_PER_SECOND = 32.0
 
 

@@ -23,7 +23,7 @@ from telemetry_exporters.terminal.style import Style
 
 _INSTEAD = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
-# Names for Boolean arguments, because the functions of curses accept no keyword arguments.
+# Names for Boolean arguments, which help because the functions of curses accept no keyword arguments.
 _ON, _OFF = True, False
 _PAIRS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
@@ -31,7 +31,7 @@ _PAIRS: Mapping[Style, int] = {
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
-# Styles for terminals without colours. The most severe ones must still be visible.
+# Attributes for terminals without colours, where severe styles must still be visible.
 _PLAIN: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,
@@ -240,7 +240,7 @@ class _Waker:
 
     def wake(self) -> None:
         """End the current or the next wait."""
-        with contextlib.suppress(OSError):  # the pipe is full, so the wait ends anyway, or the pipe is closed
+        with contextlib.suppress(OSError):  # the pipe is closed, or it is full and the wait ends anyway
             os.write(self._write, b"!")
 
     def wait(self, seconds: float) -> None:

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from telemetry_daemon.web.clients import Caller, ClientBuckets
 from telemetry_parsers.dataclass import dataclass
 
-# Tested with 32 password guessers and a scraper at one address: each is served within 10 s at bcrypt cost 12.
+# In a test, 32 password guessers and a scraper at one address were each served within 10 s at bcrypt cost 12.
 MAX_QUEUE_LENGTH = 64
 # Failures beyond this number do not delay a client, because a scraper may share its address with many guessers.
 MAX_COUNTED_FAILURES = 16
@@ -23,7 +23,7 @@ SECONDS_TO_FORGIVE_ONE = 15.0
 MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
-BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores the rest. This library raises an error for longer passwords.
+BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores any further bytes, and its Python library raises an error for them
 # The hash that is checked for unknown users. No password matches it.
 _UNKNOWN_USER = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
@@ -66,7 +66,7 @@ class BasicAuth:
         self._unknown_user = b""
         self._secret = os.urandom(32)
         self._cache = _ResultCache()
-        self._waiting: dict[bytes, _PendingCheck] = {}  # in order of arrival
+        self._waiting: dict[bytes, _PendingCheck] = {}  # in the order of arrival
         self._running: _PendingCheck | None = None
         self._failures = ClientBuckets(SECONDS_TO_FORGIVE_ONE, MAX_COUNTED_FAILURES)
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
@@ -223,7 +223,7 @@ class _ResultCache:
         for result, keys in self._results.items():
             if key in keys:
                 del keys[key]
-                keys[key] = None  # now the most recently used
+                keys[key] = None  # moves the key to the end: it is the most recently used key
                 return result
         return None
 

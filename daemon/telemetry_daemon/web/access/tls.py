@@ -19,11 +19,11 @@ _VERSIONS = {
     "TLS12": ssl.TLSVersion.TLSv1_2,
     "TLS13": ssl.TLSVersion.TLSv1_3,
 }
-# Without cipher_suites in the file: forward secrecy and authenticated encryption, like Mozilla's "intermediate".
+# The default has forward secrecy and authenticated encryption, like Mozilla's configuration "intermediate".
 _DEFAULT_CIPHERS = tuple(
     name for name in CIPHER_SUITES.values() if name.startswith("ECDHE") and ("GCM" in name or "POLY1305" in name)
 )
-# With TLS 1.0 or 1.1, which have no authenticated encryption: forward secrecy.
+# The default for TLS 1.0 and 1.1 has only forward secrecy, because these have no authenticated encryption.
 _DEFAULT_OLD_CIPHERS = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
 _VERIFY_MODES = {
     ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,
@@ -193,7 +193,7 @@ class TlsChannel(Channel):
 
     def closing_bytes(self) -> bytes:
         """Return TLS's close message, which proves to the client that the response was not truncated."""
-        with contextlib.suppress(ssl.SSLError):  # unwrap also wants the client's close message, which is not awaited
+        with contextlib.suppress(ssl.SSLError):  # `unwrap` fails if the client's close message has not arrived
             self._tls.unwrap()
         return self._outgoing.read()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 1024 * 1024
 
-# Names of cipher suites in Go's crypto/tls, which the file uses, and in OpenSSL.
+# Maps the name of a cipher suite in Go's crypto/tls, which the file uses, to its name in OpenSSL.
 CIPHER_SUITES: Mapping[str, str] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",

@@ -26,7 +26,7 @@ class Connection(asyncio.BufferedProtocol):
     _shared: SharedState
     _transport: asyncio.Transport = field(init=False)
     caller: Caller = field(init=False)
-    # Set when the first byte arrives.
+    # `_channel` is set when the first byte arrives.
     _channel: Channel | None = None
     _conversation: HttpConversation = field(init=False)
     _requirements: object = None
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._phase is not Phase.CLOSING:
             self.abort()
 
-    # Bytes in.
+    # Received bytes.
 
     def _receive(self, data: bytes) -> None:
         channel = self._channel or self._open_channel(data[0])
@@ -215,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if refusal is None and not request.query:
             self._respond_to(request)
-        elif refusal is None:  # the response to a query is not cached, so it takes longer
+        elif refusal is None:  # responses to queries are not cached, so they take longer
             self._shared.turns.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)

@@ -60,7 +60,7 @@ class HttpConversation:
             self._without_body = event.method == b"HEAD"
             request = _check_request(event)
             if isinstance(request, Request) or not request.final:
-                self._http.next_event()  # consumes the end of the message, which has no body
+                self._http.next_event()  # consumes the end of the request, which has no body
         except h11.RemoteProtocolError as error:
             return Refusal(status_page(error.error_status_hint), final=True)
         return request

@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.named import bind_unix_socket
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_parsers.dataclass import dataclass
 
-BACKLOG = 4096  # clients beyond it try again after a second
+BACKLOG = 4096  # if more clients wait, their systems try again after a second
 # Connections inherit this size. The default is up to 4 MB for a client that does not read.
 SEND_BUFFER_BYTES = 256 * 1024
 

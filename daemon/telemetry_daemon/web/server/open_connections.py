@@ -159,7 +159,7 @@ class Deadlines:
 
     head: float = 5.0  # from accept, or from the first byte of a later request, to the end of the head
     idle: float = 60.0  # between requests
-    answer: float = 30.0  # until the kernel has the last byte of a response, or of a piece
+    answer: float = 30.0  # until the kernel has the last byte of a response or of one of its pieces
     linger: float = 1.0  # until the client closes after the response
 
 

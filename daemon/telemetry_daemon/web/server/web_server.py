@@ -190,7 +190,7 @@ class WebServer:
             client.close()
 
 
-# Does not use `loop.sock_accept`, because cancelling it may lose an accepted client.
+# This class does not use `loop.sock_accept`: cancelling that call may lose an accepted client.
 class _Acceptor:
     """Accepts clients and passes them to `create_connection`. Calls `make_room` when no descriptors are left."""
 
