@@ -28,7 +28,7 @@ _READING_PREFIXES = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
 
-# Keys with more dotted parts are rejected before parsing. Names of settings have at most five parts.
+# Keys with more parts (between dots) are rejected before parsing. Names of settings have at most five parts.
 _MAX_PARTS = 64
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _OVERLONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MAX_PARTS}}}")

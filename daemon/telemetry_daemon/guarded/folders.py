@@ -126,7 +126,7 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # The expected owner is this user. If this user is root, it may change once on the path, to the service's user.
+        # The expected owner is this user. For root, the owner may change once along the path, to the service's user.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.

@@ -59,7 +59,7 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 def open_file(path: str, folder: int | None = None) -> int:
     """Return a descriptor to read a regular file. Links are not followed if `folder` is given. Raises OSError."""
     follow_links = folder is None
-    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):  # pathlib is slow
+    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):
         raise NotAFileError(mode, path)
     descriptor = os.open(path, _OPEN_FLAGS | (0 if follow_links else os.O_NOFOLLOW), dir_fd=folder)
     if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):  # the file was replaced in the meantime

@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# The interval of process lists if owners are reported. It is short, because a process on another owner's card may be.
+# The interval of process lists if owners are reported. Processes on cards of other owners may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"

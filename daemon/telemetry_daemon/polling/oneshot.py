@@ -30,7 +30,7 @@ _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 # The time after which slow sources are reported.
 _REPORT_AFTER_SECONDS = 0.5
 
-# Returns the outcome of a poll or its replacement, such as readings of the running daemon.
+# A function that returns the outcome of a poll or a replacement, such as the readings of the running daemon.
 Substitute = Callable[[Source, PollOutcome], PollOutcome]
 
 

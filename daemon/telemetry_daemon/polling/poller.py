@@ -288,7 +288,7 @@ class Poller:
         """Suspend the poll's job if its tool, library or files are missing; otherwise resume the job."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # Checked at the normal interval even if a cheaper source exists, because that source may fail.
+            # The poll is checked at the normal interval even if a cheaper source exists, because that source may fail.
             interval = poll_intervals.current_interval(poll, source.settings, state, FastPollNeed())
             self._missing.suspend(source.name, poll, job_id, interval)
         elif self._missing.is_suspended(source.name, poll):

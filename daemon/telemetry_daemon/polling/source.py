@@ -22,7 +22,7 @@ from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
-# Called with a reader's capture and its parsed report.
+# A function that receives a reader's capture and its parsed report.
 OnCapture = Callable[[Capture, "Report | None"], None]
 
 

@@ -85,7 +85,7 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Return tuples as lists and bytes as text, because some functions of pynvml return bytes. Other values stay unchanged."""
+    """Return tuples as lists and bytes as strings, because some functions of pynvml return bytes. Other values stay unchanged."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value

@@ -19,7 +19,7 @@ from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Pol
 # The device, inode and modification time of a path, or None if the path does not exist.
 FileState = tuple[int, int, int] | None
 
-# The loader's cache (its other folders), the default folders of ld.so and musl, and Debian's multiarch folders.
+# These change when a library is installed: ld.so's cache, the default folders of ld.so and musl, and Debian's folders.
 _MULTIARCH = f"{os.uname().machine}-linux-gnu"
 _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
@@ -29,7 +29,7 @@ _LIBRARY_PATHS = (
 _RESTART_SECONDS = 30.0
 # All polls of a source together look for a missing library at most this often, about once a minute.
 _CHECK_SECONDS = 55.0
-# A built-in reader with a missing library is started again only if a folder of the dynamic loader has changed.
+# A built-in reader with a missing library is tried again if a library folder has changed, or after half an hour.
 _BUILT_IN_READERS = "telemetry_daemon.readers."
 _RETRY_SECONDS = 1800.0
 
@@ -134,13 +134,13 @@ class WorkerReader:
             and request.module
             and not find_spec(request.module)
         ):
-            # A new process would fail in the same way, and a running process has already loaded the module.
+            # A new worker would fail in the same way. A running worker has already loaded the module.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and not self._is_retry_due(request):
             return self._missing
         if isinstance(request, Files) and not has_folder(request, self._root):
-            # Do not start a worker on a node without such cards.
+            # Do not start a worker on a node without the cards of this source.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None
 

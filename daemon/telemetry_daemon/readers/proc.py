@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD = b"drm-pdev"
-# The inode and change time of a process's folder. Two processes differ in them, but one process may change them, too.
+# The inode and change time of a process's folder. Both differ between processes, but may also change for one process.
 FolderState = tuple[int, int]
 # All other variables of an environment are dropped, because they may contain passwords.
 VARIABLES = (
@@ -43,7 +43,7 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS = os.sysconf("SC_CLK_TCK")
 # A process with a reused PID is reported after this time. Until then, a card's process list may mean the old process.
 _LIST_AGE_SECONDS = 600.0
-# An output without data. It shows that /proc was read although no process uses a card.
+# An output without data. It shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
@@ -116,7 +116,7 @@ def command_line(pid: int) -> str:
 
 
 def proc_text(path: str, max_bytes: int = MAX_BYTES) -> str:
-    """Return the beginning of a /proc file as text."""
+    """Return the beginning of a /proc file as a string."""
     return proc_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 

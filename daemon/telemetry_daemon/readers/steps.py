@@ -24,7 +24,7 @@ MAX_LISTED, MAX_READ, MAX_READ_OF_A_USER = 262_144, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
-# A file that did not change for this long is quiet. A running job writes its file every few seconds.
+# A file that has not changed for this long counts as quiet. A running job writes its file every few seconds.
 _QUIET_SECONDS = 60.0
 _MAX_NAME_LENGTH, _MAX_PARTS = 64, 8
 # A file that was read within a tick of its change is read again, because a later write may have the same timestamp.

@@ -24,7 +24,7 @@ from telemetry_parsers.replay_info import ReplayInfo
 log = logging.getLogger(__name__)
 
 # A replay that starts in the middle of a recording also reads the half hour before, to fill the history, and
-# the newest capture of each poll from before that.
+# the newest capture of each poll before that half hour.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
 # The pause at the end of a recording before it restarts. The speed of the replay does not affect it.
 PAUSE_SECONDS = 2.0

@@ -17,8 +17,8 @@ from telemetry_parsers.model import Capture, Plain
 
 # A line contains the output of several runs of a tool, each of at most 8 MiB, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
-# Decoded JSON may use a hundred times the memory of its text, so these characters are limited. Even 8 MiB of CSV
-# output have at most this number, and the captures of 64 cards have only ten thousand.
+# Decoded JSON may use a hundred times the memory of its text, so a line may have at most this number of these
+# characters. Even 8 MiB of CSV output have no more, and the captures of 64 cards have only ten thousand.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
 # The bytes with which a bundle of `telemetry doctor` begins.
 _BUNDLE = b"telemetry-doctor/"

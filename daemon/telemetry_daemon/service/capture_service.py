@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# If a command reads slowly, captures beyond this size are dropped, and the command receives their number.
+# If a command reads slowly, captures beyond this size are dropped, and the command receives the number of dropped ones.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
 # When a reload disables the recorder, files that are being written have this much time to finish.

@@ -9,7 +9,7 @@ import gc
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _LARGE_BYTES = 128 << 10
-# A poll of 128 cards creates 14,000 objects that live until the next poll.
+# More than the 14,000 objects that a poll of 128 cards creates and that live until the next poll.
 _GC_THRESHOLD = 20_000
 _LIBC = ctypes.CDLL(None)
 

@@ -22,7 +22,7 @@ from telemetry_parsers import host, steps
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
-if TYPE_CHECKING:  # `telemetry snapshot --demo` has no past
+if TYPE_CHECKING:  # not for `telemetry snapshot --demo`, which has no past
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 

@@ -21,7 +21,7 @@ INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_jou
 MAX_GAP_INTERVALS = 2.0
 # The code of the event for lost links, and the (source, poll) under which these events are stored.
 LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
-# The changes of presence that cause an event. The first appearance of a device causes none.
+# The changes of presence that cause an event. The first appearance of a device causes no event.
 _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 

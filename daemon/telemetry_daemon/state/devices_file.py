@@ -68,7 +68,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
         return StoredDevices(since=now)
-    # A present device that was stored without a model gets the same id again when a source reports it.
+    # Drop present devices without a model: such a device gets the same id again when a source reports it.
     usable = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept = presence.keep_most_seen(usable)
     if len(kept) < len(usable):

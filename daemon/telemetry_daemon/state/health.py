@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # The tiers, most frequently polled first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# If the polls of a source have different states, the source gets the one that comes first here.
+# If the polls of a source have different states, the source has the state that comes first here.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",

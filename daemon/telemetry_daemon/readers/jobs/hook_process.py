@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from telemetry_daemon.terminal import streams
 
-# A hook must take less than two seconds with Python's start: Slurm drains a node whose prolog or epilog hangs.
+# With the time to start Python, a hook takes less than two seconds: Slurm drains a node whose prolog or epilog hangs.
 _MAX_SECONDS = 1.2
 _MAX_BYTES = 16 << 10
 # poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).

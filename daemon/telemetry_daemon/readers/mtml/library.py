@@ -62,7 +62,7 @@ def refusal(code: int) -> ReaderRefusal:
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
-# The names in the order in which the binding tries them.
+# The names of the library, in the order in which the binding tries them.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 

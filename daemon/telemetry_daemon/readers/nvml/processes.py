@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The suffixes of each call, newest first. The layout of entries has not changed since driver 450.
+# The version suffixes of the calls, newest first. The layout of entries has not changed since driver 450.
 _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN = (1 << 64) - 1
@@ -151,7 +151,7 @@ class ProcessUtilization:
         return caller.guarded_call(UTILIZATION_CALL, partial(self._samples, caller.handle))
 
     def _samples(self, handle: Any) -> list[Plain] | FailedCall | None:
-        if self._newest > self._clock() * 1e6:  # the clock was set back, so all samples would be older
+        if self._newest > self._clock() * 1e6:  # the clock was set back, so all new samples would count as old
             self._newest = 0
         since = self._newest
         found: Any = self._nvml.call(UTILIZATION_CALL, handle, since)
