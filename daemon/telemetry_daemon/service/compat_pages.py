@@ -98,7 +98,7 @@ class CompatPages:
 
     async def _retry_serving(self) -> None:
         while self._servers is not None and any(self._errors.values()):
-            await asyncio.sleep(_RETRY_SECONDS)  # a port in use gives no notice when it becomes free
+            await asyncio.sleep(_RETRY_SECONDS)  # there is no event for a port that becomes free
             try:
                 await self._serve(self._servers, self._settings)
             except WebError as error:  # the web configuration file is currently invalid; a later attempt may succeed

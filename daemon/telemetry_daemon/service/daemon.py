@@ -65,7 +65,7 @@ HOUSEKEEPING_SECONDS = 10.0
 LEDGER_SECONDS = 1.0
 # The longest time that stopping may take, even if a tool hangs.
 MAX_END_SECONDS = 2.5
-# The additional time for the flight recorder to finish a file. The sum is less than the unit's TimeoutStopSec.
+# The additional time for the flight recorder to finish a file. Both times together are less than TimeoutStopSec.
 _LAST_FLIGHT_SECONDS = 6.0
 _NO_CONTROL_WARNING = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"

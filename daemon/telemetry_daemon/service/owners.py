@@ -70,7 +70,7 @@ class JobFolderWatcher:
         now = time.time_ns()
         try:
             changed = self._path.stat().st_mtime_ns
-        except OSError:  # no hook has run yet, or permission is denied. The sources report this.
+        except OSError:  # no hook has run yet, or permission is denied, which the sources report
             return
         is_settled = not 0 <= self._checked - changed <= _CLOCK_TICK_NANOSECONDS
         if changed != self._changed or not is_settled:

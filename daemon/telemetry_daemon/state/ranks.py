@@ -48,7 +48,7 @@ def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalR
     """Return the ranks of the node that has one of these names. Raises RankTableError and OSError."""
     try:
         return _local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
-    except TooLargeError:  # read in a child process
+    except TooLargeError:  # a large table is read in a child process
         return _read_in_child(settings, names())
 
 

@@ -64,7 +64,7 @@ def _run_as_child(work: Callable[[], int], output: int, errors: int) -> NoReturn
             os.dup2(descriptor, stream)
         # New stream objects, because the old streams may assume the position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
-        with suppress(SystemExit):  # a usage error or the help text, already printed
+        with suppress(SystemExit):  # argparse has printed a usage error or the help text
             work()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -82,5 +82,5 @@ class Mtml(Binding):
             except ImportError:
                 raise SessionEndedError(NO_BINDING) from None
             if not hasattr(module, "mtmlLibraryInit"):
-                raise SessionEndedError(NO_BINDING)  # an unrelated package of that name
+                raise SessionEndedError(NO_BINDING)  # an unrelated package named pymtml
             self.module, self.error = module, module.MTMLError

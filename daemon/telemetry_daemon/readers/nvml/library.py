@@ -83,7 +83,7 @@ class Nvml(Binding):
     def call_directly(self, name: str, *arguments: Any) -> int:
         """Return the error number of a direct library call, which is cheaper than a call through pynvml."""
         try:
-            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat relies on it, too
+            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat calls this function, too
         except self.module.NVMLError as error:
             return int(error.value)
 

@@ -95,7 +95,7 @@ def read_fabric(nvml: Nvml, caller: DeviceCaller) -> Plain:
 
 def _fabric_info(nvml: Nvml, handle: Any) -> Plain | FailedCall:
     structure = getattr(nvml.module, "c_nvmlGpuFabricInfo_v2_t", None)
-    if structure is None:  # pynvml before 12.550 lacks it
+    if structure is None:  # pynvml before 12.550 lacks this structure
         return FailedCall(codes.NOT_SUPPORTED)
     info = structure()
     info.version = _VERSION_2
