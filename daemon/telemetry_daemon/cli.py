@@ -139,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # a scheduler drains a node whose hook fails
+        from telemetry_daemon.readers.jobs import hook_process  # if a hook fails, the scheduler drains the node
 
         hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)
@@ -155,7 +155,7 @@ def _main(arguments: list[str]) -> int:
             streams.say(line)
         return error.status
     except BrokenPipeError:
-        # The reader of the output has exited, as with `| head`.
+        # The program that reads the output has exited, as with `| head`.
         _discard_output()
         return exits.OK
     except KeyboardInterrupt as end:

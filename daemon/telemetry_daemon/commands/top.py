@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     options.check_replay(arguments)
     options.check_faults(arguments)
     feed = _feed(arguments)
-    with log.deferred("error"):  # a log line would be written across the screen
+    with log.deferred("error"):  # otherwise log lines would be written across the screen
         show(feed, os.environ)
     return 0
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# The size limit of a response, because another process may listen on the socket. A tool prints at most 8 MiB.
+# The size limit of an answer. It is needed because another process may listen on the socket. Tools print at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _MAX_LINE_BYTES = 32 << 20
 _BYTES_A_SECOND = 16 << 20
@@ -58,7 +58,7 @@ class ControlError(Exception):
 
 
 class RefusedError(ControlError):
-    """The daemon refused the request. The text is its reason."""
+    """The daemon refused the request. The message is the reason."""
 
 
 def socket_path(runtime_directory: str) -> Path:

@@ -53,7 +53,7 @@ _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
 class DocumentError(ValueError):
-    """An invalid document. The text names the position."""
+    """An invalid document. The message names the position."""
 
     def __init__(self, position: str, expected: str) -> None:
         super().__init__(f"{position} is not a valid {expected}")

@@ -39,7 +39,7 @@ _MAX_SHOWN_LENGTH = 80
 
 
 class AddressError(ValueError):
-    """An invalid address. The text contains the address and the remedy."""
+    """An invalid address. The message contains the address and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class _Connection:
 
 
 class NodeError(Exception):
-    """A node did not answer. The text is the reason and the remedy. `status` is the HTTP status, or 0."""
+    """A node did not answer. The message is the reason and the remedy. `status` is the HTTP status, or 0."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)

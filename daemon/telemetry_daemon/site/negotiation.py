@@ -125,7 +125,7 @@ def _names(family: bytes) -> set[bytes]:
 
 
 class BadQueryError(Exception):
-    """An invalid query. The text is one line with the error and the remedy."""
+    """An invalid query. The message is one line with the error and the remedy."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -137,7 +137,7 @@ class Follower(Feed):
         try:
             yield
         except NodeError as error:
-            self._fetched = NEVER  # so that the next request is for a complete snapshot
+            self._fetched = NEVER  # request a complete snapshot next
             self.latest.put_trouble(str(error))
             self._wake()
         except DocumentError as error:
@@ -154,7 +154,7 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
-            with self.latest.showing_delay():  # the screen shows within two seconds if the daemon hangs
+            with self.latest.showing_delay():  # if the daemon hangs, the screen shows this within two seconds
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
@@ -170,7 +170,7 @@ class Follower(Feed):
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
-            self._fetched = NEVER  # the card is missing now, so request a complete snapshot
+            self._fetched = NEVER  # the card is missing now, so request a complete snapshot next
             return
         with self._lock:
             shown = self._snapshot

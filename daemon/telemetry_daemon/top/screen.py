@@ -188,7 +188,7 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         name = environment.get("TERM") or "no name"
         raise CommandError(f"the terminal type {name} cannot move the cursor; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # Curses installs its own handler, which ignores ^Z while a frame is written, unless the process already has one.
+    # Prevents curses from installing its own handler for ^Z, which ignores ^Z while a frame is written.
     before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:

@@ -15,7 +15,7 @@ _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*
 
 
 class WebError(Exception):
-    """The server cannot serve with its settings. The text is one line with cause and remedy."""
+    """The server cannot serve with its settings. The message is one line with cause and remedy."""
 
 
 class ListenError(WebError):

@@ -56,7 +56,7 @@ class Response:
             return ""
 
 
-# Returns the response to a request, without waiting for a tool.
+# A function that returns the response to a request, without waiting for a tool.
 Handler = Callable[[Request], Response]
 
 

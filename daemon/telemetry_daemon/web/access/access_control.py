@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # saves 4.4 MiB in a daemon without TLS
     import ssl
 
 CHECK_INTERVAL_SECONDS = 1.0
-# OpenSSL caches up to 20,000 TLS sessions, which Python cannot change. A new context has an empty cache.
+# Python cannot change OpenSSL's limit of 20,000 cached TLS sessions. Beyond this number, the context is replaced.
 MAX_TLS_SESSIONS = 1000
 SETTLING_SECONDS = 0.5
 _TLS_HANDSHAKE_RECORD = 0x16
@@ -31,7 +31,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4",
 
 logger = logging.getLogger(__name__)
 
-# A callback for the decision about a request: a refusal, or None to allow it.
+# A callback that receives the decision about a request: a refusal, or None if the request is allowed.
 Decision = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
@@ -242,7 +242,7 @@ class HostRule:
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))
-        # Without configured hosts, the header is checked only at loopback addresses, otherwise at every address.
+        # If hosts are configured, the header is checked at every address. Otherwise only loopback addresses check it.
         self._loopback_addresses = frozenset(
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )
@@ -251,7 +251,7 @@ class HostRule:
         """Return whether this authority (host and port) may be requested at this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback_addresses):
-            return True  # browsers always send the header
+            return True  # a request without the header is not from a browser
         match = _AUTHORITY.fullmatch(authority)
         if match is None:
             return False
@@ -268,7 +268,7 @@ def _canonical_host(host: str) -> str:
     """Return a host in comparable form: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
     try:
         return str(ip_address(host.partition("%")[0]))
-    except ValueError:  # a name
+    except ValueError:  # a host name instead of an address
         return host.lower().removesuffix(".")
 
 
@@ -277,5 +277,5 @@ def _is_loopback(host: str) -> bool:
         return True
     try:
         return ip_address(host).is_loopback
-    except ValueError:  # a name
+    except ValueError:  # a host name instead of an address
         return False

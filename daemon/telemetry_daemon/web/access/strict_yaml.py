@@ -28,7 +28,7 @@ class Table:
     entries: tuple[tuple[str, int, yaml.Node], ...] = ()
 
     def error(self, key: str, problem: str) -> WebConfigError:
-        """Return an error for a key of this table. The text is one line with file, line number and full key."""
+        """Return an error for a key of this table. The message is one line with file, line number and full key."""
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 

@@ -42,12 +42,12 @@ class Connection(asyncio.BufferedProtocol):
     _is_last_response: bool = False
     _bytes_while_closing: int = 0
 
-    # Called by the event loop.
+    # Methods that the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline for the first request."""
         self._transport = cast("asyncio.Transport", transport)
-        # asyncio calls pause_writing as soon as the kernel's buffer is full, so at most one write is buffered here.
+        # asyncio then calls `pause_writing` as soon as the kernel's buffer is full, so asyncio buffers at most one write.
         self._transport.set_write_buffer_limits(high=0)
         self.caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
         self._set_deadline(self._shared.deadlines.head, self._on_head_timeout)
@@ -102,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
 
-    # Called by the server.
+    # Methods that the server calls.
 
     def abort(self) -> None:
         """Disconnect at once."""
@@ -267,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._to_send.appendleft(piece[WRITE_BYTES:])
             try:
                 self._transport.write(channel.protect(piece[:WRITE_BYTES]))
-            except OSError:  # ssl.SSLError: the TLS connection is broken
+            except OSError:  # for example, an ssl.SSLError if the TLS connection is broken
                 self.abort()
                 return
         if self._is_write_blocked:
@@ -281,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.is_complete:  # the client requested only the head
             pieces.close()
             return
-        # Limits the unread data in the kernel.
+        # This limits the data that the kernel keeps for a client that does not read.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._pieces = pieces
         self._access_state = self._shared.access.access_state

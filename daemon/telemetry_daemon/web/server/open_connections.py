@@ -22,7 +22,7 @@ MAX_CONNECTIONS = 512
 # The limit for connections without a complete request, and for connections that are being answered. A normal client
 # needs milliseconds for either, so the oldest connections probably belong to attackers.
 MAX_IN_PROGRESS = 256
-MAX_SHARE = 0.25  # above the limits, a client with a larger share of the connections loses its oldest one
+MAX_SHARE = 0.25  # above the limits, clients with a larger share of the connections lose connections first
 MIN_CONNECTIONS = 8
 # The smallest send buffer in Linux. A stream client that does not read soon fills it, and is thus detected.
 STREAM_BYTES = 4608
