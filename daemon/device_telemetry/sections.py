@@ -22,7 +22,7 @@ class Sample:
 
     time: float
     values: Mapping[str, Mapping[str, float]]
-    # The age of each device's energy counter at the time of the sample.
+    # Maps a device to the age of its energy counter at the time of the sample.
     counter_ages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -76,7 +76,7 @@ class Section:
     _starts: list[float] = field(default_factory=list)
     _statistics: dict[tuple[str, str], _Statistics] = field(default_factory=dict)
     _joules: dict[str, float] = field(default_factory=dict)
-    # The number of seconds for which the energy is known.
+    # Maps a device to the number of seconds for which its energy is known.
     _counted_seconds: dict[str, float] = field(default_factory=dict)
     _estimated: set[str] = field(default_factory=set)
     _is_exact: bool = True
@@ -103,7 +103,7 @@ class Section:
             if seconds > 0:
                 self._add_readings(name, before.values[name], after.values[name], seconds)
                 if ENERGY in before.values[name]:
-                    self._add_energy(name, 0.0, 0.0)  # so that the results contain the energy
+                    self._add_energy(name, 0.0, 0.0)  # the results then contain the energy, even if it is 0
             self._add_counter(name, before, after, spans)
         oldest = min((after.counter_time(name) for name in names), default=after.time)
         self._spans = [(begin, end) for begin, end in self._spans if end > oldest]

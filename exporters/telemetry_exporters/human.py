@@ -153,7 +153,7 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 }
 
 
-# Units that only the suffix of a metric name shows.
+# Maps the suffix of a metric name to the function that formats a value if only this suffix shows the unit.
 _BY_SUFFIX: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
     "_bytes_per_second": bytes_per_second,
@@ -180,7 +180,7 @@ def _without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-# Shown instead of the memory of devices that have no memory of their own.
+# This text is shown if a device has no memory of its own.
 SHARED = "shared with host"
 # `memory_used_bytes` and `memory_used_ratio` have the same name without their units.
 _SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")

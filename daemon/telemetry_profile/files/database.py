@@ -87,7 +87,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
                 _unpack(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
                     database = _database(connection, seconds, copy.stream)
-                    copy.remove_name()  # SQLite has it open and no longer needs the name
+                    copy.remove_name()  # SQLite has opened the file and no longer needs its name
                     yield database
             return
         with _connect(str(path)) as connection:
@@ -99,7 +99,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
     """Return a problem if a file is shorter than its header states. SQLite notices only missing pages that it reads."""
     head = os.pread(stream.fileno(), 100, 0)
-    is_valid = head[24:28] == head[92:96]  # otherwise an old SQLite version wrote last, without updating the size
+    is_valid = head[24:28] == head[92:96]  # if false, an old SQLite version wrote last and did not update the size
     page_bytes = int.from_bytes(head[16:18], "big")
     stated_bytes = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
     return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []

@@ -153,7 +153,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
         session = next((session for session in sessions if _belongs_to(part, session)), None)
-        # The first file of another format belongs to the latest session.
+        # The first file of a format that the latest session does not contain belongs to that session.
         latest_formats = {other.file.facts.format for other in (sessions[0] if sessions else ())}
         if not session and sessions and part.file.facts.format not in latest_formats:
             session = sessions[0]
@@ -249,7 +249,7 @@ def _member_of(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     begin, end = _unix_time(first, device.begin_ns, offsets), _unix_time(first, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
-    # The folders are removed, since they may contain the name of a host or a user.
+    # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     return Member(
         device, first.file.facts.tool, formats, first.file.facts.clock, begin, end, files, max(sizes, default=None)
@@ -260,7 +260,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
     """Return the latest part of each format, and all parts that have no time. Add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
     for part in parts:
-        if part.device.begin_ns is None:  # sums have no time, and are all kept
+        if part.device.begin_ns is None:  # all parts without a time, such as sums, are kept
             continue
         latest = latest_by_format.setdefault(part.file.facts.format, part)
         if latest is not part:

@@ -20,7 +20,7 @@ class UsualStep:
     member: Member
     steps: int
     split: Split
-    compute_ns: tuple[int, ...] = ()  # of each step
+    compute_ns: tuple[int, ...] = ()  # the compute time of each step
     left_out: tuple[str, ...] = ()  # the excluded steps with reasons
     gaps: tuple[Gap, ...] = ()
 
@@ -72,7 +72,7 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
         launching, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
-        # Gaps before the first or after the last launch are no part of `launching`, so the difference is a minimum.
+        # `launching` excludes gaps before the first launch and after the last, so the difference is only a minimum.
         least = (launching or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
             without_collective,

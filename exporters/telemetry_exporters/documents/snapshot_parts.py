@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Health, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
-# Marks a key that older daemons do not write.
+# Marks a key in a document that older daemons do not write.
 ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}

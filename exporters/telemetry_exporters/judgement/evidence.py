@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temp
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps a metric to its labels, and each label to the position of its value.
+# Maps a metric to pairs: (label, position of the label's value).
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 

@@ -142,7 +142,7 @@ def judge(snapshot: Snapshot) -> Verdict:
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ):
-        # The devices of a model usually share this object, so the conditions are selected once.
+        # Devices of one model usually share `positions`, so the conditions are selected once per object.
         key = id(view.positions)
         if key not in conditions:
             conditions[key] = tuple(

@@ -56,7 +56,7 @@ class Column(Generic[_T]):
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
     group: str = ""  # of the columns in a group, only the widest that fits is shown
     is_text: bool = False
-    has_history: bool = False  # whether the history keeps its values
+    has_history: bool = False  # whether the history keeps the column's values
     max_width: int = 0  # the maximum width of a drawing; 0: not a drawing
     draw: Callable[[_T, int], Cell] | None = None
 

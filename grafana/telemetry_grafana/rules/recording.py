@@ -76,7 +76,7 @@ _DEVICES = (
 _ON_CARD = f"on ({CARD}) group_left ()"
 # The compute clock. NVIDIA reports it both as `sm` and as `graphics`, other vendors as one of them.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
-# The activity of the 16-bit matrix pipe if it is reported, otherwise that of all matrix units together.
+# The activity of the 16-bit matrix pipe if it is reported, otherwise the activity of all matrix units together.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
 CEILING = "accelerator:flops_ceiling:estimate"
@@ -192,7 +192,7 @@ _WITHOUT_COUNTED_PARTITIONS = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
-# Maps the name of a sum to its expression, in which OVER stands for the labels to sum by, and its meaning.
+# Maps the name of a sum to (expression, meaning). In the expression, OVER stands for the labels to sum by.
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",

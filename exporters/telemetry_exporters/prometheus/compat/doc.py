@@ -139,11 +139,11 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _SELECTOR = re.compile(r"\{[^{}]*\}")
 _RANGE = re.compile(r"\[[^\[\]]*\]")
-# Keywords before a list of labels.
+# A keyword followed by a list of labels.
 _LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")
-# A name that no bracket follows. With a bracket it would be a function.
+# A name without a bracket after it. A name with a bracket is a function.
 _WORD = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?![\w:]|\s*\()")
 _KEYWORDS = frozenset(
     {

@@ -38,7 +38,7 @@ class DeviceContext:
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
-# Returns the value of another exporter's label for a device, or None to omit the label.
+# A function that returns the value of another exporter's label for a device, or None to omit the label.
 Fact = Callable[[DeviceContext], str | None]
 
 
