@@ -12,9 +12,9 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 Origin = Literal["vendor", "measured", "configured"]
 
-# Rates of `fp32` and `fp64` are for the vector units, and other rates for the matrix units. Integers are signed.
+# Rates of `fp32` and `fp64` are for the vector units, other rates for the matrix units. Integers are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
-# The first of these rates that is known is the 16-bit matrix rate.
+# The 16-bit matrix rate is the first of these rates that is known.
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
@@ -66,11 +66,11 @@ class Model(NamedTuple):
     units: int  # multiprocessors or compute units of one listed device
     quoted: tuple[tuple[str, QuotedRate], ...]
     memory_gigabytes_per_second: float | None  # None if the documents contradict each other
-    sources: tuple[str, ...]  # documents, which are listed in `.ci/peak_sources.py`
+    sources: tuple[str, ...]  # names of documents in `.ci/peak_sources.py`
 
 
-# Dense operations of one unit per cycle; a fused multiply-add counts as two. `fp32` is for the vector units, other types are
-# for the matrix units. Sums of 16-bit types and fp8 have 32 bits.
+# Dense operations of one unit per cycle. A fused multiply-add counts as two. `fp32` is for the vector units, other
+# types are for the matrix units. Sums of 16-bit types and fp8 have 32 bits.
 PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
@@ -101,7 +101,7 @@ _HOPPER_FP32 = _quoted(1980, fp32=66.9)
 _HOPPER = (*_HOPPER_FP32, *_quoted(1830, tf32=494.7, bf16=989.4, fp16=989.4, fp8=1978.9, int8=1978.9))
 _MI300X = _quoted(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=2614.9, int8=2614.9)
 
-# A row is on one line, or on two lines.
+# Each row is on one or two lines.
 # fmt: off
 ROWS: tuple[Model, ...] = (
     Model(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
@@ -155,8 +155,8 @@ ROWS: tuple[Model, ...] = (
 )
 # fmt: on
 
-# "Roughly one eighth of the total GPU memory resources, including both capacity and bandwidth" is a memory slice of MIG (MIG
-# user guide, Concepts). The pattern excludes compute instances (1c.3g.40gb), which share their memory slices.
+# A memory slice of MIG is "roughly one eighth of the total GPU memory resources, including both capacity and bandwidth"
+# (MIG user guide, Concepts). Compute instances (1c.3g.40gb) are excluded, because they share memory slices.
 _MIG_PROFILE = re.compile(r"[0-9]g\.([0-9]+)gb(?:[+-][a-z.]+)?\Z")
 _MIG_SLICES = 8
 _GIBIBYTE = 2.0**30

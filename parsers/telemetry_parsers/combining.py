@@ -129,7 +129,7 @@ def has_repeated_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# The outcome of a combined report is the first of these that some output has.
+# A combined report has the first of these outcomes that any of its reports has.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 

@@ -29,7 +29,7 @@ def _lean_dataclass(**options: bool) -> Callable[[type], type]:
         if options.get("frozen"):
             new_class.__setattr__, new_class.__delattr__ = _refuse_to_set, _refuse_to_delete
         if getattr(vars(new_class).get("__weakref__"), "__objclass__", new_class) is not new_class:
-            del new_class.__weakref__  # keeps the first class alive before Python 3.11.3 (gh-102069)
+            del new_class.__weakref__  # would keep the first class alive before Python 3.11.3 (gh-102069)
         return new_class  # type: ignore[no-any-return]  # Any, because mypy rejects assignments to methods
 
     return decorate

@@ -13,7 +13,7 @@ from telemetry_parsers.text.lines import quote
 _PREFIX = "telemetry_host_"
 # Greater than any real value.
 _LARGEST = 1e18
-# The metrics of each call, in the order of the readings.
+# Maps each call to its metrics, in the order in which they are reported.
 _METRICS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu_utilization_ratio",),
     "memory": ("memory_used_bytes", "memory_total_bytes"),
@@ -86,7 +86,7 @@ def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Val
     if isinstance(value, bool) or not isinstance(value, int | float):
         problems.append(Problem(key, f"{key} is {type(value).__name__}, not a number"))
         return Absent.NOT_UNDERSTOOD
-    if not 0 <= value <= _LARGEST:  # also NaN
+    if not 0 <= value <= _LARGEST:  # true for NaN, too
         return Absent.IMPLAUSIBLE
     return float(value)
 

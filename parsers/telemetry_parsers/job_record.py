@@ -12,7 +12,7 @@ from telemetry_parsers.ownership import Basis, OwnerKind
 _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
 # The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or was
-# missing, the start of the daemon, or the end of the day.
+# missing (`seen`), the start of the daemon, or the end of the day.
 TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
 # `estimated` means that the daemon integrated the power for at least some of the time.
 EnergySource = Literal["", "counter", "estimated"]

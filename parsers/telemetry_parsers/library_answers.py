@@ -40,7 +40,7 @@ def number(answer: Plain) -> Value:
     """Return the number in an answer, or an absence for a boolean, a string or a sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
-    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # also NaN
+    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # true for NaN, too
         return Absent.NOT_UNDERSTOOD
     return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
 
@@ -77,9 +77,9 @@ class LibrarySpec:
     name: str
     source: str
     vendor: str
-    devices: str  # the library's word for devices, which is the key of their list in lower case
-    max_devices: int  # the limit for devices of a node
-    absences: Mapping[int, Absent]  # the absence for each known error number
+    devices: str  # the library's word for devices; in lower case, it is the key of their list
+    max_devices: int  # the maximum number of devices of a node
+    absences: Mapping[int, Absent]  # maps known error numbers to absences
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""

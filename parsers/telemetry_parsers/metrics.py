@@ -23,7 +23,7 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# The temperature of a device is the maximum of its main sensors: all except sensors of the memory, the board and the air,
+# A device's temperature is the maximum of its main sensors: all except sensors of the memory, the board and the air,
 # whose names begin with these words. Dies in the package (`aid0`, `xcd0`) and unknown sensors are main sensors.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
@@ -130,7 +130,7 @@ _ACTIVITY = (
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
-# The peak rates of a card are from a table of models or the configuration: see merge/peaks.py.
+# The merge takes the peak rates of a card from a table of models or from the configuration. See merge/peaks.py.
 _PEAKS = (
     _device("peak_flops", "", "Peak rate of dense operations per second at the quoted clock. The label peak_origin of accelerator_info names the source.", 1, 1e20, "dtype", DTYPES),
     _device("flops_per_cycle", "", "Dense operations per cycle of the whole device. Multiply by the current clock for the current peak rate.", 1, 1e12, "dtype", DTYPES),
@@ -190,7 +190,7 @@ _FAULTS = (
     _device("processes", "", "Processes that use the device.", 0, 1e7),
     Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, from the job's rank table or the environment of its processes; always 1. The label server is the server's position or id in the table.", 1, 1, "rank"),
 )
-# Metrics by owner. A card has at most 16 owners. Partitions have no series, since they are part of their card's values.
+# Metrics of owners. A card has at most 16 owners. Partitions have no series, because the card's values include them.
 _OWNERS = (
     _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); all shares of a card add to 1 at most. Multiply by it to split a card's readings.", 1),
     _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times its share."),
@@ -376,9 +376,9 @@ def is_main_temperature(sensor: str) -> bool:
     return not sensor.startswith(OTHER_SENSORS)
 
 
-# Patterns of words of the metric `throttled`, as NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX report them.
+# Patterns of throttling reasons in the words of NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX.
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
-# These return whether a throttling reason is the power limit, or a vague reason, which can include the power limit.
+# Return a match if a throttling reason is the power limit, or if it is vague and can include the power limit.
 is_power_limit_reason = re.compile(POWER_LIMIT_REASONS).fullmatch
 is_vague_reason = re.compile(VAGUE_REASONS).fullmatch

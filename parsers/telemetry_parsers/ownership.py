@@ -6,13 +6,13 @@ from typing import Literal
 
 from telemetry_parsers.dataclass import dataclass
 
-# `others` stands for all owners beyond the limit of owners per card.
+# `others` combines all owners beyond the maximum number of owners per card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
-# How a device is named: number of its device node, render node or DRM card, physical id of the chip, or the tool's
-# index.
+# How a device is named. `minor`, `render` and `card` are numbers of device nodes, `physical` is the chip's physical id,
+# and `index` is the tool's index.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# The measure from which a share was derived. `partition` means the owner's slices of the card.
+# What a share was derived from. `partition` means the owner's partitions of the card.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
@@ -36,7 +36,7 @@ class Owner:
 class DeviceName:
     """A name of a device, and the way in which it names the device."""
 
-    text: str  # as printed
+    text: str  # the name as printed
     way: Way
     value: str  # the normalized text
     vendor: str = ""  # empty if unknown
@@ -48,10 +48,10 @@ class Claim:
     """A device that an owner has, as a source reports it, or an owner without a device. Times are Unix seconds."""
 
     owner: Owner
-    # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`, `slurm:ID`,
-    # `sluid:ID`, `pbs:ID`, `flux:ID`.
+    # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,
+    # `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`.
     keys: tuple[str, ...] = ()
-    names: tuple[DeviceName, ...] = ()  # possible names, which are tried in order
+    names: tuple[DeviceName, ...] = ()  # possible names of the device, which are tried in order
     replica: str = ""  # the part of a shared device
     lives: bool | None = None  # False if the owner has ended
     started: float | None = None
@@ -77,8 +77,8 @@ class Task:
     user: str = ""
     command: str = ""
     container: str = ""
-    owner: Owner | None = None  # by the cgroup: the innermost job or container, else the unit or the user
-    keys: tuple[str, ...] = ()  # as in `Claim`
+    owner: Owner | None = None  # from the cgroup: the innermost job or container, otherwise the unit or user
+    keys: tuple[str, ...] = ()  # the same keys as in `Claim`
     rank: int | None = None
     holds: tuple[ProcessUsage, ...] = ()
 
@@ -130,7 +130,7 @@ class PartSeconds:
 class StepCounts:
     """The counts of one rank since its start; None for a count that the job does not report."""
 
-    file: str  # its path
+    file: str  # the path of the file with the counts
     user_id: int
     job_id: str
     rank: str

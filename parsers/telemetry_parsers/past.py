@@ -27,7 +27,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# The metrics whose history is kept, and the labels that are considered. The highest value of these labels is kept.
+# Maps each metric with a history to a function that selects labels. The highest value of these labels is kept.
 _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
     "power_watts": _unlabelled,
@@ -110,4 +110,4 @@ class Past:
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0  # the number of the first slot; numbers do not change if the clock is set
+    first: int = 0  # the number of the first slot; slot numbers do not change if the clock is set

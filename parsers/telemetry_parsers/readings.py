@@ -9,7 +9,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import MergedReading, Value
 
 ReadingKey = tuple[str, str]
-# The size of the cache of extended shapes.
+# The maximum number of extended shapes in the cache.
 _MAX_EXTENDED = 32
 
 

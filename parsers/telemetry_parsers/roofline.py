@@ -62,6 +62,6 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
 def _number(cell: str) -> float | None:
     try:
         value = float(cell)
-    except ValueError:  # not measured
+    except ValueError:  # the cell is blank or a word, because the value was not measured
         return None
     return value if 0 < value < math.inf else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass
 
-# Numbers with all bits set, and "blank" values of drivers. Printed numbers of all units are compared with them.
+# Numbers with all bits set, and "blank" values of drivers. A printed number is compared with these in any unit.
 ALL_BITS = frozenset(
     {
         2**32 - 1,
@@ -21,7 +21,7 @@ ALL_BITS = frozenset(
 MOST = 9e18
 
 _WORDS = (2.0**31 - 1, 2.0**32 - 1)
-# Sentinels by the unit of a metric, in base units, with the digits that tools print.
+# Maps the unit of a metric to sentinels in base units, rounded as tools print them.
 OF_UNIT: Mapping[str, frozenset[float]] = {
     "": frozenset(_WORDS),
     "bytes": frozenset(_WORDS),
@@ -30,12 +30,12 @@ OF_UNIT: Mapping[str, frozenset[float]] = {
     # 0xFFFF divided by 1000.
     "celsius": frozenset({65.535}),
     "volts": frozenset({65.535}),
-    # The same, and 2^31-1 and 2^32-1 divided by 10^6.
+    # 0xFFFF divided by 1000, and 2^31-1 and 2^32-1 divided by 10^6.
     "watts": frozenset(
         {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
     ),
 }
-# Sentinels by metric, within the metric's range.
+# Maps a metric to sentinels that are within the metric's range.
 OF_METRIC: Mapping[str, frozenset[float]] = {
     name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")
 }
@@ -49,7 +49,7 @@ class VendorLimits:
     blanks: frozenset[float] = frozenset()
 
 
-# By vendor and metric. Chips of Ascend are also used outdoors, where temperatures can be negative.
+# Maps (vendor, metric) to limits. Chips of Ascend are also used outdoors, where temperatures can be negative.
 OF_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
     ("ascend", "temperature_celsius"): VendorLimits(-40.0, frozenset({-1.0}))
 }

@@ -29,7 +29,7 @@ HERTZ: Units = MappingProxyType(
         GHz=(10**9, 1), Ghz=(10**9, 1),
     )
 )  # fmt: skip
-# Tools of accelerators print MB and GB for MiB and GiB.
+# Accelerator tools print MB and GB, but mean MiB and GiB.
 BYTES: Units = MappingProxyType(
     _units(
         B=(1, 1), KiB=(1 << 10, 1), KB=(1 << 10, 1), kB=(1 << 10, 1), MiB=(1 << 20, 1), MB=(1 << 20, 1),
@@ -118,7 +118,7 @@ def spelled(unit: str, units: Units) -> str | None:
 def _with_unit(text: str, units: Units) -> Absent | None:
     """Return the absence for a placeholder with a unit, such as `N/A mV`, `None%` or `N/A N/A`, or None."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
-    # A unit without a number, or after a dash, is not a placeholder, but a damaged value.
+    # A unit alone or after a dash is a damaged value, not a placeholder.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 

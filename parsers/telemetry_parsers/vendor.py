@@ -28,7 +28,7 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # at the die, as `slowdown_celsius`
+    full_load_celsius: float  # measured at the die, like `slowdown_celsius`
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0
@@ -52,7 +52,7 @@ class Demo:
     tool_version: str
     driver: str
     card: Card
-    identity: str  # the form of the cards' UUIDs
+    identity: str  # the format string of the cards' UUIDs
     fast: tuple[str, ...]
     slow: tuple[str, ...] = ()
     inventory: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Demo:
     power_kind: str = "average"
     not_supported: tuple[str, ...] = ()  # keys of the source's metrics that this model does not support
     pcie_errors: tuple[str, ...] = ()
-    partitions: tuple[Partition, ...] = ()  # of each card
+    partitions: tuple[Partition, ...] = ()  # the partitions of each card
     partition_keys: tuple[str, ...] = ()  # the metrics of partitions
     only_partitions: tuple[str, ...] = ()  # the metrics of partitions that a divided card does not have
 
@@ -93,7 +93,7 @@ class DeviceNodes:
     """The device nodes that the tools open: patterns of their paths, and names of their drivers in /proc/devices."""
 
     paths: tuple[str, ...]
-    drivers: tuple[str, ...]  # for the allow-list in the systemd unit; a fixed major number instead of a name
+    drivers: tuple[str, ...]  # names for the systemd unit's allow-list, or a fixed major number such as "226"
     comment: str = ""
 
 
@@ -116,7 +116,7 @@ class NodePool:
     comment: str
     sources: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # of nodes, besides the labels with the PCI vendor id and `classes`
+    labels: tuple[str, ...] = ()  # labels of nodes besides those with the PCI vendor id and `classes`
     runtime_class: str = ""
     privileged: bool = False  # such a pool is off by default
     mounts: tuple[Mount, ...] = ()
@@ -131,9 +131,9 @@ class Vendor:
     name: str
     pci: PciFunctions
     nodes: tuple[DeviceNodes, ...]
-    permissions: str  # of the daemon's user, for docs/install.md
+    permissions: str  # the permissions that the daemon's user needs, shown in docs/install.md
     pool: NodePool
-    demo: Demo  # the cards that the simulator shows for the vendor's word
-    other_demos: tuple[tuple[str, Demo], ...] = ()  # simulated cards with other words
-    missing_metrics: tuple[tuple[str, str], ...] = ()  # core metrics that no known output contains, with the reason
-    other_tools: tuple[tuple[str, str], ...] = ()  # other programs of the vendor, with the source for the same readings
+    demo: Demo  # the cards that the simulator shows for `word`
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # (other word, its simulated cards)
+    missing_metrics: tuple[tuple[str, str], ...] = ()  # (core metric that no known output contains, reason)
+    other_tools: tuple[tuple[str, str], ...] = ()  # (other program of the vendor, source with the same readings)

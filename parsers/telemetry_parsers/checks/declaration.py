@@ -52,7 +52,7 @@ _DERIVED_METRICS = MERGE_METRICS | {
     "rank_info",
     "foreign_memory_bytes",
 }
-# Labels that every series of a device or every scraped series has.
+# Labels that all series of a device have, and labels that Prometheus adds or reserves.
 RESERVED_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
 # Labels whose words are limited to the metric's `words`, so that dashboards can colour them.

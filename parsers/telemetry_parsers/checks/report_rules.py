@@ -44,7 +44,7 @@ _FACTORS: tuple[tuple[int, int], ...] = (
     (125_000, 1),  # megabits to bytes
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
-# A PCIe generation may be printed as a speed.
+# A tool may print the speed instead of a PCIe generation.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
 # Metrics whose numbers need not be in the input: counted rows and pages, …
 _COUNTED = frozenset({"processes", "retired_pages"})
@@ -98,7 +98,7 @@ def _tokens_in(text: str) -> frozenset[str]:
     return frozenset(_canonical(float(token)) for token in set(_TOKEN.findall(text)))
 
 
-@lru_cache(maxsize=8192)  # damaged forms of a capture have most values in common
+@lru_cache(maxsize=8192)  # the damaged forms of a capture share most of their values
 def _tokens_of_value(value: str) -> frozenset[str]:
     return _tokens_in(value) | {_canonical(number) for number in _numbers_of_bytes(value)}
 
@@ -129,9 +129,9 @@ def _numbers_of_bytes(text: str) -> Iterator[float]:
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
-# The domain is missing if the tool does not print it.
+# A bus address. The domain is missing if the tool does not print it.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# Other vendors whose cards a vendor's tools list: Hygon's runtime includes a copy of ROCm's tools.
+# Maps a vendor to other vendors whose cards its tools list. Hygon's runtime includes a copy of ROCm's tools.
 _ALSO_LISTED: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 

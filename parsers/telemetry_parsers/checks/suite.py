@@ -13,7 +13,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
-# The number of positions at which each sample is cut, and the most violations that are returned.
+# The maximum number of positions at which each sample is cut, and of violations that are returned.
 _MAX_CUTS = 128
 _MAX_VIOLATIONS = 50
 
@@ -54,7 +54,7 @@ def _to_capture(parser: Parser, sample: Sample) -> Capture:
 
 def parse_violations(parser: Parser, capture: Capture) -> list[str]:
     """Return the violations in the report on this capture."""
-    original = repr(capture)  # a copy would differ if it contains NaN
+    original = repr(capture)  # a copy that contains NaN would not be equal to the original
     report = _parse(parser, capture)
     if isinstance(report, _Raised):
         return [report.text]

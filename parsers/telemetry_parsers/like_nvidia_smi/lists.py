@@ -26,13 +26,13 @@ class CardListShape:
     """The format of one tool's list of `key : value`."""
 
     card_heading: re.Pattern[str]
-    card_targets: tuple[Target, ...]  # the target of each group of `card_heading`, such as the index
-    keys: Mapping[Key, tuple[Target, ...]]  # by section and key in lower case
+    card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
+    keys: Mapping[Key, tuple[Target, ...]]  # maps (section, key) in lower case to targets
     ignored: frozenset[Key] = frozenset()  # known keys without a metric
     ignored_sections: frozenset[str] = frozenset()
     header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys above the cards to facts
     count_key: str = ""  # the key of the number of cards
-    ignored_suffix: re.Pattern[str] | None = None  # of a key, such as the number of the hottest sensor
+    ignored_suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
     address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts
 
 
@@ -76,9 +76,9 @@ class _ScanState:
     section: str = ""
     card_count: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
-    card_keys: dict[Key, None] = field(default_factory=dict)  # the keys of the card so far
+    card_keys: dict[Key, None] = field(default_factory=dict)  # the keys that the current card has had so far
     sections_by_card: list[tuple[str, ...]] = field(default_factory=list)
-    is_mixed: bool = False  # the heading of the next card is missing
+    is_mixed: bool = False  # a key was repeated, because the next card's heading is missing
 
 
 def _read_line(state: _ScanState, line: Line) -> None:
@@ -190,7 +190,7 @@ def _normalized_key(name: str, shape: CardListShape) -> str:
 
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
-# An empty element is read like an element with this text.
+# An empty XML element is read like an element with this text.
 _EMPTY_ELEMENT_TEXT = "none"
 # A card has about 150 tags. No tool prints a text with more tags than this.
 _MAX_TAGS = 2 * MAX_LINES

@@ -97,9 +97,9 @@ _HEADING = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[
 _ALIGNED_HEADING = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
 _MAX_ROW_LENGTH = 4000
 _MAX_CELLS = 200
-# The name and the unit of each field. The unit is printed in brackets after the name.
+# (name, unit) of each field. The unit is printed in brackets after the name.
 _Headings = Sequence[tuple[str, str]]
-# The newest row of each card: its line, its headings, and its cells.
+# Maps each card to its newest row: (line, headings, cells).
 _NewestRows = dict[str, tuple[Line, _Headings, list[str]]]
 
 # Fields that several tools share with nvidia-smi.

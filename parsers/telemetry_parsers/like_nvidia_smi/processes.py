@@ -30,7 +30,7 @@ class _ProcessCounts:
     """The number of processes of each card, or the reason why it is unknown."""
 
     by_position: Counter[int] = field(default_factory=Counter)
-    has_body: bool = False  # a row, or the message that there are no processes
+    has_body: bool = False  # a row or the message about no processes was read
     absence: Absent | None = None
 
 

@@ -21,7 +21,7 @@ _MAX_CELLS = 16
 _MAX_LINE_LENGTH = 400
 _MODEL = identity("model")
 _BUS_ID = identity("bus_id")
-# For each cell of a line: its reader and its values.
+# (reader, target texts) for each cell of a line.
 _Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 
@@ -37,9 +37,9 @@ class CardTableShape:
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
-    # The tool always prints a process table last. If it is there, no card is missing.
+    # The tool always ends with a process table. If the process table is printed, no card is missing.
     ends_with_processes: bool = False
-    separator: str = ""  # a mark in the rules between cards. The rule below the last card does not have it
+    separator: str = ""  # a mark in the rules between cards, but not in the rule below the last card
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -
         text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
             match = pattern.search(text)
-            # If the version is blank, the matched word is the next label, which has no digit.
+            # If no version is printed, the match is the next label. Unlike a version, a label has no digit.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 draft.tool_version = draft.tool_version or version

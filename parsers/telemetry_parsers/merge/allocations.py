@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
-# At most this many problems with a source's claims are shown.
+# The maximum number of problems with a source's claims that are shown.
 _MAX_PROBLEMS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
@@ -200,10 +200,10 @@ class _DeviceUse:
     owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
     is_listed: bool
-    # Whether any process has an unknown owner.
+    # True if any process has an unknown owner.
     has_unknown: bool
     non_owner_bytes: float | None
-    # Empty if a process of unknown owner may belong to the device's owner.
+    # Empty if a process with an unknown owner may belong to the device's owner.
     use_by_other_users: tuple[GroupUsage, ...] = ()
 
     @classmethod
@@ -291,7 +291,7 @@ def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
     if not uses:
         return ()
     parts = split_card([*uses, *device_use.use_by_other_users])[: len(uses)]
-    # Memory of other users does not reduce the shares of owners that use no memory yet.
+    # The memory of other users does not reduce the shares of owners that use no memory yet.
     uses_no_memory = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
     if parts[0].basis == "equal" or uses_no_memory:
         parts = split_card(uses)

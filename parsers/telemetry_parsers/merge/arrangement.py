@@ -178,7 +178,7 @@ def _arranged_devices(
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
         parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in named.group.parts)
-        # After the reports about an unconfirmed device were removed, a sighting of the known device may be empty.
+        # A sighting of the known device may have no parts after the reports about an unconfirmed device were removed.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
         }

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# For each kind of number, the facts that contain it, possibly after a word: `renderD128`.
+# Maps each way of naming by number to the facts that contain the number, possibly after a word: `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),

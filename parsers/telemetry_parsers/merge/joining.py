@@ -93,8 +93,8 @@ class _OtherReport:
         self._newest = newest
         self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
         self._chips = ChipFinder(report.report.devices)
-        # Some tools renumber the cards when a card is lost. So two polls are matched by index only if both list the
-        # same indices.
+        # Some tools renumber the cards when a card is lost. So devices of two polls are matched by index only if both
+        # polls list the same indices.
         self._by_index = self._finder.slots() == newest.slots
         self._by_chip = self._chips.is_comparable_with(newest.chips)
 
@@ -136,10 +136,10 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
             parts.append((other.report, position_in_other))
             parent = other.parent(position_in_other) if device.parent is None else device.parent
             device = combine_devices(device, other.report.report.devices[position_in_other])
-            # Needless copies are avoided, because this runs for every device at every poll.
+            # The device is copied only if it changes, because this runs for every device at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
-        device = replace(device, up=listed_device.up)  # `up` from the other polls may be older
+        device = replace(device, up=listed_device.up)  # `up` in other polls may be older
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
@@ -219,7 +219,7 @@ class _Joiner:
         if len(candidates) == 1:
             group = candidates[0]
         elif sighting.is_attached:
-            return  # such a source only describes devices that other sources list
+            return  # an attached source only describes devices that other sources list
         else:
             if candidates:
                 self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguity_text(candidates))))

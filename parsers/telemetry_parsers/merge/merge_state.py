@@ -13,14 +13,14 @@ class MergeState:
     """The remembered devices, and facts about them that later reports may omit."""
 
     identities: tuple[Identity, ...] = ()
-    # For each device id: the number of lists with the device since the start, and the time of the newest list.
+    # Maps each device id to (number of lists with the device since the start, time of the newest list).
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    # The reports that list new devices which are not confirmed yet.
+    # The reports that list new devices that are not confirmed yet.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
-    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by vendor and source
-    # For each vendor and index space: the address and UUID of each index, as a device.
+    forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # devices forgotten per (vendor, source)
+    # Maps (vendor, index space) to the address and UUID that belong to each index, stored as a device.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
-    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # the source of each (id, metric, label)
+    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # maps (id, metric, label) to the source
 
     def is_same_as(self, other: MergeState) -> bool:
         """Return whether the states are the same, apart from `seen`. Return False while a device is unconfirmed."""

@@ -34,7 +34,7 @@ def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], read
     return MergedDevice(*values)
 
 
-# If the reports of some polls keep expiring and returning, the same arrangements recur.
+# Arrangements are kept for reuse. They recur if the reports of some polls keep expiring and returning.
 _MAX_PREVIOUS = 7
 
 
@@ -50,7 +50,7 @@ class MergedNode:
     arrangement: Arrangement
     fresh: FreshReports
     events: tuple[DeviceEvent, ...] = ()
-    # The newest is first.
+    # Sorted from the newest to the oldest.
     previous_arrangements: tuple[Arrangement, ...] = ()
 
     @property

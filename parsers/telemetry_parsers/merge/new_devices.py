@@ -11,9 +11,9 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.model import Device, Identity, Problem
 
 ENOUGH_WITNESSES = 2
-# A report that lists the new device: the source, the poll, and the time of the capture.
+# A report that lists the new device: (source, poll, time of the capture).
 Witness = tuple[str, str, float]
-# The reports that list a new device. The keys are the device's vendor and its UUID or address.
+# Maps (vendor, UUID or address) of each new device to the reports that list the device.
 Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 
@@ -51,7 +51,7 @@ def check_new_devices(
             if _is_different(report.report.devices[position], occupant)
         }
         if not witnesses_now:
-            continue  # nothing shows that this is not the known device
+            continue  # no report shows that this is not the known device
         # The number of witnesses is limited, because their reports may be repeated without end.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses

@@ -12,10 +12,10 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# A numbering of devices: the vendor, and the numbering's name, such as that of the tool.
+# A numbering of devices: (vendor, name of the numbering). The name may be that of a tool.
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
-# The indices that each source lists, by source and index space.
+# Maps (source, index space) to the indices that the source lists.
 _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 

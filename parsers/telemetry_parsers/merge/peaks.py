@@ -19,7 +19,7 @@ _MAX_CACHED = 1024
 Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
-# The PCI vendor ids of vendors whose tools print a card's PCI device id, which becomes the fact `chip_id`.
+# PCI vendor ids of the vendors whose tools print a card's PCI device id. The device id becomes the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
@@ -29,7 +29,7 @@ class PeakFinder:
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # Cached results. The keys are the properties of a device that determine its peaks.
+        # A cache. Its keys are the properties of a device that determine the device's peaks.
         self._cache: dict[object, _Found] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:

@@ -14,8 +14,8 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _ALL = "all"
 
-# A reading that can be chosen: the ranks of its value, its report's form and its report, the number of the report, and
-# the position in the report. The lowest choice wins.
+# A candidate reading: (rank of its value, rank of its report's form, rank of its report, number of its report, position
+# in its report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
 # The position of an absence that is in no report, because no source reports the metric.
 NO_POSITION = -1

@@ -94,7 +94,7 @@ class _ReturnedDevices:
                 return True
             if (identity.vendor, identity.partition, identity.index) in self._numbers:
                 return True
-        if not identity.bus_id or identity.uuid is None:  # the chips of a card may share an address
+        if not identity.bus_id or identity.uuid is None:  # chips without a UUID may share an address
             return False
         slot = slot_of(identity.bus_id, identity.partition)
         return any(
@@ -132,8 +132,8 @@ def update(
     wall: float,
 ) -> Presence:
     """Compare the remembered devices with the current lists, and return the new presence of all devices."""
-    # `listing_sources` have a fresh list of devices. The lists of `numbering_sources` have only indices, which cannot
-    # show that a device with an address is missing.
+    # `listing_sources` have a fresh list of devices. `numbering_sources` list only indices, which cannot show that a
+    # device with an address is missing.
     seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [

@@ -26,7 +26,7 @@ ABSENCE_RANK = {
 }
 NUMBER = -1
 
-# The devices, metrics and labels of a report's readings as three columns, which are compared at every poll.
+# (devices, metrics, labels) of a report's readings, each as a column. The columns are compared at every poll.
 Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
 _DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
@@ -38,12 +38,12 @@ class ReportColumns:
 
     names: Names
     plugin_metrics: Mapping[str, Metric]
-    positions: tuple[int, ...]  # of the valid readings in the report; unknown metrics are left out
+    positions: tuple[int, ...]  # positions of the valid readings in the report, without unknown metrics
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]  # maps the positions of used and total memory to that of the ratio
+    ratios: Mapping[tuple[int, int], int]  # maps positions of (used memory, total memory) to that of the ratio
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
         """Return the values of these readings and the memory ratios. Values outside their range become absences."""
@@ -146,7 +146,7 @@ def check_report(
     if columns is None or columns.plugin_metrics is not plugin_metrics or columns.names != names:
         columns = create_columns(names, plugin_metrics)
     values = columns.values(readings)
-    # Each value that is not a float: an absence, or None for a missing ratio.
+    # All values that are not floats: absences, or None for a missing ratio.
     absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
     properties = (columns, absences, report.report.devices, _traits(report))
     if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
@@ -166,7 +166,7 @@ NodeShape = tuple[
 
 def preference_key(report: SourceReport) -> tuple[float, float]:
     """Return the sort key of a report within its source: the shortest interval first, then the newest."""
-    # With the newest first, the order would change at every poll, and merge could not reuse its results.
+    # If the newest were first, the order would change at every poll, and the merge could not reuse its results.
     return report.interval, -report.taken
 
 

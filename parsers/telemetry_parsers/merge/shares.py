@@ -9,7 +9,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Basis, Process
 
-# `1g.10gb`, `1c.3g.40gb`, and `2g.20gb+me`: compute slices precede memory slices.
+# In a profile such as `1g.10gb`, `1c.3g.40gb` or `2g.20gb+me`, the compute slices precede the memory slices.
 _PROFILE = re.compile(r"(?:MIG )?(?:(\d)c\.)?(\d)g\.")
 _SLICES = 7
 _SLICES_OF_MODEL = (("A30", 4),)

@@ -14,7 +14,7 @@ _MAX_PARTS = 64
 _SHORT_ID = 12
 _DELETED = " (deleted)"
 _ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})")
-# The cgroup hierarchies in the order in which they are searched. That of version 2 has an empty name.
+# The cgroup hierarchies in the order in which they are searched. The hierarchy of version 2 has an empty name.
 _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 
@@ -48,15 +48,15 @@ def _pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
 
 _ID = r"([0-9a-f]{64})"
 _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})"
-# A part may match several patterns. The deepest part is the most specific.
+# A part of a path may match several patterns. The last part of the path is the most specific.
 # fmt: off
 _PATTERNS = (
-    # Kubernetes with either cgroup driver. In slices, the UID has underscores, and containerd may append the container's id.
+    # Kubernetes with either cgroup driver. In slices, the UID has underscores. containerd may append a container's id.
     _pattern("pod", rf"(?:[\w-]+-)?kubepods(?:-[a-z]+)?-pod{_UID}\.slice(?::[a-z-]+:[0-9a-f]+)?"),
     _pattern("pod", rf"pod{_UID}"),
-    # Processes that monitor containers have no owner.
+    # A process that monitors a container has no owner.
     _pattern("monitor", r"(?:crio|libpod)-conmon-([0-9a-f]{64})(?:\.scope)?"),
-    # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders named by the container's id.
+    # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders with the container's id as name.
     _pattern("container", rf"(?:docker|cri-containerd|nerdctl|crio|libpod|isulad?|buildkit)-{_ID}\.scope"),
     _pattern("container", rf"libpod-payload-{_ID}"),
     _pattern("container", rf"[^:/]+:(?:cri-containerd|docker|nerdctl|runc):{_ID}"),
@@ -72,13 +72,13 @@ _PATTERNS = (
     _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"pbs_jobs\.service/job(?:id|s)/\Z"),
     _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"(?:\A|/)torque/\Z"),
     _pattern("flux", r"(?:imp-)?shell-[0-9]+-([^/.]+)\.service"),
-    # User sessions and system units.
+    # Slices of users, and system services.
     _pattern("user", r"user-([0-9]{1,10})\.slice"),
     _pattern("service", r"([^/]+\.service)", r"(?:\A|/)system\.slice/"),
     _pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
 )
 # fmt: on
-# The kinds that precede a pod if they are inside it, and the kinds that are used only if there is no other owner.
+# Kinds that have priority over a pod if they are inside it, and kinds that are used only if there is no other owner.
 _INNERMOST = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
 _UNITS = frozenset({"user", "service"})
 

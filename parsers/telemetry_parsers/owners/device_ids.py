@@ -8,16 +8,16 @@ from collections.abc import Collection, Mapping
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, Way
 
-# Each pattern has named groups: the card's name, the instance on the card, and the part of a shared card.
+# A pattern has up to three named groups: the card's name, the instance on the card, and the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], Way], ...]
 
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
 _NUMBER = "[0-9]{1,6}"
-# How plugins append the number of a shared card's part: for time slicing and MPS, Cambricon, GKE.
+# Plugins append the number of a shared card's part after `::` (time slicing, MPS), `-_-` (Cambricon), `/vgpu` (GKE).
 _PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
-# What plugins append to a UUID: HAMi a number, Cambricon a profile and number, others the UUID of an instance.
+# Plugins append this to a UUID: HAMi a number, Cambricon a profile and a number, others the UUID of an instance.
 _SUFFIX = r"-(?P<suffix>[\w.+-]{1,80})"
 
 
@@ -25,7 +25,7 @@ def _patterns(*rows: tuple[str, Way]) -> _Patterns:
     return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
 
 
-# Ids that any vendor may use. Drivers before 470 name a MIG instance by card, GPU instance and compute instance.
+# Ids that any vendor may use. NVIDIA's drivers before 470 name a MIG instance by card, GPU and compute instance.
 _OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
@@ -42,7 +42,7 @@ class _Family:
     vendor: str
     domains: tuple[str, ...]
     resources: re.Pattern[str]  # names of resources that are always cards
-    # How the ids of cards begin if the resource has another name. Network plugins use the same domains.
+    # The beginning of card ids of other resources. Network plugins use the same domains, so not all ids are of cards.
     card_ids: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
@@ -64,7 +64,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # The card's index, and the instance's position in the card's list. This name cannot be used to find a device.
+        # (card's index):(position in the card's list of instances). The merge cannot find a device by this name.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
         card_ids=r"(?:GPU|MIG)-",
@@ -72,7 +72,7 @@ _FAMILIES = (
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
         "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
-        # The kubelet's reader finds out the render node of this platform device.
+        # A platform device. The kubelet's reader looks up its render node.
         (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
     ),
     _family("hygon", "hygon.com", r"dcu|dcunum", _INDEX),
@@ -97,12 +97,12 @@ _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # The instance is named by its profile and placement. This name cannot be used to find a device.
+        # The instance's name is its profile and placement. The merge cannot find a device by this name.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that is known only from the configuration may be of any vendor.
+# A resource that only the configuration names may be of any vendor.
 _UNKNOWN_VENDOR = _Family(
     "",
     (),

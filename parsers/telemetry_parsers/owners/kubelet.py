@@ -17,9 +17,9 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _MAX_ID_LENGTH = 256
-# The name of a namespace, a pod (with dots) or a container.
+# The name of a namespace, a pod or a container. Names of pods may contain dots.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
-# The UID of a static pod has no hyphens.
+# A pod's UID. The UID of a static pod has no hyphens.
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.ASCII)
 _CONTAINER_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -76,7 +76,7 @@ class _NodeData:
     uids: Mapping[_Path, list[str]] = field(default_factory=dict)
     containers: Mapping[_Path, list[str]] = field(default_factory=dict)
     living: frozenset[str] | None = None
-    # Whether all living pods have a log folder. The folder's name contains the pod's UID.
+    # True if all living pods have a log folder. The folder's name contains the pod's UID.
     has_all_uids: bool = True
 
     @classmethod
@@ -131,7 +131,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # If only the pod of a process is known, the process belongs to a container with a device or to the only container.
+        # If only a process's pod is known, the process belongs to a container with a device or to the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:

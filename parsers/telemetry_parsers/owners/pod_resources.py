@@ -12,10 +12,10 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
 MAX_ANSWER_BYTES = 4 << 20
-# The maximum number of pods, of containers and of devices. No real node reaches it.
+# The maximum number of pods, of containers and of devices. No real node reaches this number.
 MAX_ENTRIES = 4096
 
-# A function that returns whether devices of this resource or driver shall be decoded.
+# A function that returns whether the devices of a resource or driver shall be decoded.
 IsWanted = Callable[[str], bool]
 _Span = tuple[int, int]
 

@@ -18,7 +18,7 @@ _MAX_CHARACTERS = 16_384
 _UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MAX_BYTES = 1 << 60
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-# Memory on the card: amdgpu and xe print `vram`, i915 prints `local`. The key `resident` replaced `memory`.
+# Memory on the card: amdgpu and xe print `vram`, i915 prints `local`. `drm-resident-` replaced `drm-memory-`.
 _MEMORY = re.compile(r"drm-(resident|memory)-((?:vram|local)\d*)")
 _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 

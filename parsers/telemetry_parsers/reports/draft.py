@@ -13,11 +13,11 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Absences that become problems, because the tool printed a text that is not a valid number.
+# Readings with these absences become problems, because the tool printed a text that is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
-# Returns the problem's text for an absent reading, from the reading and the printed text.
+# (absent reading, printed text) → text of the problem.
 Wording = Callable[[Reading, str], str]
-# A metric and its label.
+# A reading's (metric, label).
 Key = tuple[str, str]
 
 
@@ -42,12 +42,12 @@ class Draft:
 
     vendor: str
     wording: Wording = problem_by_metric
-    words: Mapping[str, Value] = field(default_factory=dict)  # in lower case, printed instead of any number: `failed`
+    words: Mapping[str, Value] = field(default_factory=dict)  # in lower case, in place of numbers: `failed`
     index_space: str = ""
     tool_version: str | None = None
     driver: str | None = None
     is_cut: bool = False  # the text shows that its list may be truncated
-    is_open: bool = False  # the list has no end mark, so it is ignored if the tool failed
+    is_open: bool = False  # the list has no end mark, so the list is ignored if the tool failed
     has_gaps: bool = False  # the list is complete, but some device could not be parsed
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Draft:
     events: list[Event] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     _devices: list[Device] = field(default_factory=list)
-    # The position of each device by its key in the text, such as an index or a bus address.
+    # Maps a device's key in the text, such as an index or a bus address, to the device's position.
     _positions: dict[Hashable, int] = field(default_factory=dict)
-    # The readings of each device by key, and the order of all readings.
+    # The readings of each device by key, and (device, key) of all readings in order.
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 

@@ -89,7 +89,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
     """Return the problem of a known error in the text, or nothing. An unsupported feature is not an error."""
     report = error_report(printed, None, errors)
-    # Some keys begin like an unknown error, such as `Error Count`.
+    # Unknown errors do not count, because some keys begin like an error: `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
@@ -216,7 +216,7 @@ def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Repor
 def parser_of(
     tool: Tool,
     *polls: Poll,
-    more_metrics: Iterable[str] = (),  # metrics that are in no table, such as a number of rows
+    more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a number of rows
     is_kept: Callable[[str, Reading], bool] | None = None,  # returns whether this poll keeps a reading
 ) -> SourceParser:
     """Return the parser of a tool. The source has the name of the tool, such as `hccn-tool` for hccn_tool."""

@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Value
 
-# The units that a text may have, by the unit of its metric in the catalogue.
+# Maps the unit of a metric in the catalogue to the units that a printed text may have.
 _UNITS: Mapping[str, units.Units] = {
     "ratio": units.RATIO,
     "celsius": units.CELSIUS,
@@ -35,12 +35,12 @@ _UNITS: Mapping[str, units.Units] = {
     "seconds": units.SECONDS,
     "": units.COUNT,
 }
-# The units of metrics without a unit in the catalogue that some tools print with a unit.
+# The printed units of metrics that have no unit in the catalogue.
 _UNITS_OF_METRIC: Mapping[str, units.Units] = {"fan_rpm": units.RPM}
 _STATE = re.compile(r"P([0-9]{1,2})\Z")
 _GENERATION = re.compile(r"(?:Gen[ \t]{0,2})?([0-9]{1,2})\Z", re.IGNORECASE)
 _WIDTH = re.compile(r"[xX]?([0-9]{1,3})[xX]?\Z")
-# Metrics whose numbers can be printed with a letter that is not a unit.
+# Patterns of metrics whose numbers may be printed with a letter or word that is not a unit: `P0`, `Gen4`, `x16`.
 _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "performance_state": _STATE,
     "pcie_link_generation": _GENERATION,
@@ -51,9 +51,9 @@ _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-# Parses a text that is not a quantity. The second argument is the unit in the text's key, or empty.
+# Returns the value of a text that is not a plain quantity. Arguments: the text, the unit in its key or an empty string.
 Read = Callable[[str, str], Value]
-# How a text that is not one of a target's words is handled: as a number, as not understood, or ignored.
+# What happens to a text that is not one of a target's words: read as a number, reported as not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 

@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# The keys, headings and targets of one vendor in a shared shape.
+# The keys, headings and targets of one vendor for a shape that several vendors share.
 _Words = TypeVar("_Words")
 
 
@@ -39,11 +39,11 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# Returns whether the text has a shape. If so, the text was read into the draft.
+# Reads a text into the draft if it has the expected shape. Returns whether it has.
 Reader = Callable[[ToolText, Draft], bool]
-# Returns the final report on a text without a device, from the draft's report.
+# Returns the final report on a text without devices. The first argument is the draft's report.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# Returns a report on an output without a known shape, or None if this refusal does not apply.
+# Returns a report on output in no known shape, or None if this refusal does not apply.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
@@ -115,8 +115,8 @@ class DeviceTool:
     """A tool that reports one device per call. Saved output may contain several calls, each after its command line."""
 
     command: str
-    unclear_problem: str  # for an answer that does not name its device, if there are more answers
-    parts: Callable[[Run], Sequence[Run]]  # returns the answers after one command line
+    unclear_problem: str  # the problem of an answer that does not name its device, if there are other answers
+    parts: Callable[[Run], Sequence[Run]]  # splits the output after one command line into answers
     missing: Callable[[Run], Problem | None]  # returns the problem of a command without an answer
 
 
@@ -137,16 +137,16 @@ class Tool:
     shapes: tuple[Shape, ...]
     silent: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None  # the numbering to which its device indices belong; None: its own
-    words: Mapping[str, Value] = field(default_factory=dict)  # printed instead of any number
-    wording: Wording = problem_by_metric  # how problems word a bad number
+    index_space: str | None = None  # the numbering of its device indices; None if the tool has its own numbering
+    words: Mapping[str, Value] = field(default_factory=dict)  # words that the tool may print instead of any number
+    wording: Wording = problem_by_metric  # creates the text of the problem of a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # Reject texts with marks of other tools before trying the shapes, which related tools share. False if the shapes are
-    # unique, since a device's name may contain the mark of another tool.
+    # Reject texts with marks of other tools before trying the shapes, because related tools share shapes. False if the
+    # shapes are unique, because a device's name may contain the mark of another tool.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
-    remnants: tuple[Refusal, ...] = ()  # … and checked after `errors`
+    remnants: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked after `errors`
     is_complaint: Callable[[str], bool] = _accept_any_line  # lines of the error stream that are shown to the operator
     finish: Callable[[Report, Output], Report] = _unchanged
 

@@ -55,7 +55,7 @@ def several_runs(runs: int) -> str:
     return f"{runs} runs of the tool in one text; only the last run is read"
 
 
-# The most problems in a report.
+# The maximum number of problems in a report.
 MAX_PROBLEMS = 12
 
 
@@ -69,7 +69,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# These are searched in this order, after the error texts of the tool.
+# These error texts are searched in this order, after those of the tool.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),

@@ -11,16 +11,16 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Plain, Problem
 from telemetry_parsers.text.lines import quote
 
-# Numbers remain texts, so that parsers see the printed digits.
+# Numbers remain strings, so that parsers see the digits as printed.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 # A document begins at the start of a line.
 _LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
 # For tools that print one object per line, a document may also begin after other text in the line.
 OBJECTS = re.compile(r"(?=\{)")
-# `amd-smi --file` appends the next list on the same line.
+# `amd-smi --file` appends the next list to the line on which the previous list ends.
 _NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MAX_APPENDED = 1000
-# A text with more brackets that do not begin JSON contains no JSON.
+# After this many brackets that do not begin JSON, the search for documents ends.
 _MAX_FAILURES = 16
 # Does not match `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
@@ -129,7 +129,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
     while position is not None:
         try:
             item, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):  # the end of the text, which the document's fault reports
+        except (ValueError, RecursionError):  # truncated here, which the document's fault reports
             break
         items.append(item)
         comma = _COMMA.match(text, end)

@@ -11,8 +11,8 @@ from telemetry_parsers.text.lines import Line
 _RULE_SIGNS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
-_MAX_CELL_LENGTH = 400  # a longer cell has no headings
-_MAX_WORDS = 4  # in a heading
+_MAX_CELL_LENGTH = 400  # a longer cell contains no headings
+_MAX_WORDS = 4  # of one heading
 _MAX_CELLS = 64  # a line with more cells is not a row
 
 
@@ -21,7 +21,7 @@ class TableShape:
     """The form of one tool's table. Rules separate its records."""
 
     headings: frozenset[str]  # in lower case with single blanks
-    words: Mapping[str, re.Pattern[str]]  # patterns of values that are one word, by heading; other values are free text
+    words: Mapping[str, re.Pattern[str]]  # heading: pattern of its values, if they are one word; others are free text
     opening: str  # the first heading; its value begins each record
 
 
@@ -127,7 +127,7 @@ class _TableReader:
     def _read_rule(self, line: Line) -> None:
         self.end_record()
         if not self.in_headings:
-            self.closed = "=" in line.text  # reset if another record follows
+            self.closed = "=" in line.text  # set to False if another record follows
         self.in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
@@ -214,7 +214,7 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
     values: dict[str, Value] = {}
     misfits: list[Line] = []
     for row, names in zip(rows, headings, strict=False):
-        fits = len(row.cells) <= len(names)  # cells at the end may be missing
+        fits = len(row.cells) <= len(names)  # a row may omit cells at its end
         for cell, cell_names in zip(row.cells, names, strict=False) if fits else ():
             parts = _split_cell(cell, cell_names, shape)
             fits = fits and parts is not None
@@ -222,7 +222,7 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
         if not fits or (row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
-        misfits.append(rows[-1].line)  # the lines below are missing
+        misfits.append(rows[-1].line)  # the record's other lines are missing
     return Record(rows[0].line, values, tuple(misfits))
 
 

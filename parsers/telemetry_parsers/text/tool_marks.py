@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# By the name of the tool's source, or of its command if different.
+# Maps a tool, by the name of its source or command, to strings that identify its output.
 TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
     "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
@@ -22,7 +22,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
     "efsmi": ("EFSMI", "Enflame System Management"),
     "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-    # Other tools may also print these words, so these are searched for last.
+    # Other tools may also print the following words, so these are searched for last.
     "rocm-smi or hy-smi": ('"card0"',),
     "xpu-smi": (
         "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",

@@ -20,7 +20,7 @@ TOOL = "efsmi"
 _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
-# `Mem` is the total memory. The memory in use is in `-q` and, as a percentage, in the monitor.
+# `Mem` is the total memory. Only `-q` and the monitor (in percent) print the memory in use.
 _TABLE = CardTableShape(
     columns={
         "dev": column(patterns.ID, identity("index")),

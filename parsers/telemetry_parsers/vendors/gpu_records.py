@@ -114,7 +114,7 @@ _WITH_MIG = replace(
     partition_keys=_INSTANCE_METRICS,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
 )
-# An HGX node has eight B200, a tray of GB200 has four.
+# An HGX node has eight B200 GPUs. A tray of GB200 has four GPUs.
 _B200 = replace(
     _H100,
     card=Card("NVIDIA B200", 183359, 722, 140.0, 1000.0, (120, 1965), (3996, 3996), 68.0, 87.0, 5, links=18),
@@ -130,7 +130,7 @@ NVIDIA = Vendor(
     word="nvidia",
     other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
     name="NVIDIA",
-    # Audio, USB, bridges (NVSwitch) and network functions of the same cards have other classes.
+    # The cards' other functions (audio, USB, network) and bridges (NVSwitch) have other PCI classes.
     pci=PciFunctions(0x10DE, (DISPLAY, ACCELERATOR)),
     nodes=(
         DeviceNodes(
@@ -165,7 +165,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # ES1000 and Rage XL are VGA chips of older servers' management controllers. Integrated graphics are cards, as in amdgpu.
+    # Excluded are ES1000 and Rage XL, VGA chips of old servers' BMCs. Integrated graphics are included, as in amdgpu.
     pci=PciFunctions(0x1002, (DISPLAY, ACCELERATOR), excluded_ids=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(
@@ -233,7 +233,7 @@ AMD = Vendor(
 HYGON = Vendor(
     word="hygon",
     name="Hygon",
-    # Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs have this vendor id as well.
+    # All classes: Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs share the vendor id.
     pci=PciFunctions(0x1D94),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",)), DeviceNodes(("/dev/mkfd",), ("mkfd",))),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
@@ -356,7 +356,7 @@ ILUVATAR = Vendor(
 INTEL = Vendor(
     word="intel",
     name="Intel",
-    # Arc, Flex and Max are display controllers behind a bridge; integrated graphics are 00:02.0, NPUs 00:0b.0.
+    # Arc, Flex and Max are display controllers behind a bridge, unlike integrated graphics (00:02.0), NPUs (00:0b.0).
     # Intel's GPU tools do not list its other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),

@@ -18,14 +18,14 @@ from telemetry_parsers.text.framed import TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 
 TOOL = "hccn_tool"
-# The index is the Phy-ID of npu-smi and the number of the /dev/davinci node.
+# A device's index is its Phy-ID in npu-smi and the number of its /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
 # Chips up to Ascend 910 have one RoCE port. The ports of a 950 have a die and a number.
 ROCE_PORT = "roce"
 
 LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
-# Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below it.
+# Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below this key.
 _FLAPS_KEY = "link up count"
 # Counters of chips up to Ascend 910. One answer contains all of them.
 _ROCE_COUNTERS: Mapping[str, Target] = {
@@ -43,7 +43,7 @@ _PORT_COUNTERS: Mapping[str, Target] = {
 }
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
-# The metric that the answer to each flag must contain, if any. Without it, the answer is cut off or not understood.
+# Maps a flag to the metric that the answer must contain. An answer without this metric is cut off or not understood.
 METRICS_BY_FLAG: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
@@ -55,7 +55,7 @@ METRICS_BY_FLAG: Mapping[str, str] = {
 _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists. Unknown lines in these lists are not reported; only the keys above are read.
+# Titles of lists. In a list, only the keys above are read, and unknown lines are not reported as unknown.
 _LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _IGNORED_KEYS = frozenset(
     {
@@ -102,7 +102,7 @@ _PORT_TABLE = TableShape(
 _NUMBER_TABLE = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The device's key in the draft. It cannot be the device's number, which an answer may print after the readings.
+# The key of the device in the draft, because the device's number may be printed after its readings.
 _DEVICE_KEY = "device"
 
 

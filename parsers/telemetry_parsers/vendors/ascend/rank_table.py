@@ -17,10 +17,10 @@ COMPLETED = "completed"
 _MAX_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _MAX_NAMED = 5
-# The length of a host name (RFC 1035), which is the longest text in a table.
+# The maximum length of a host name (RFC 1035). Host names are the longest strings in a table.
 _MAX_TEXT_LENGTH = 255
 _MAX_DEPTH = 32
-# A string without its closing quote extends to the end of the text. Every quote matches, so the time is linear.
+# A string without a closing quote extends to the end of the text. So every quote matches, and the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -214,7 +214,7 @@ def _remedy(line: str, error: json.JSONDecodeError) -> str:
         return "JSON has no comments; remove the comment"
     if remaining.startswith("..."):
         return "replace the dots by the entries that were left out"
-    # Since 3.13, Python reports the position of the comma itself.
+    # Since Python 3.13, the error's position is that of the comma itself.
     if remaining.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
         return "remove the comma before the closing bracket"
     if not line.strip():

@@ -17,7 +17,7 @@ from telemetry_parsers.vendors.intel.grids import split_label, target_of
 
 _INDEX = ("deviceid", "device id")
 _TILE = "tileid"
-# The newest row of each device and tile: its line, its headings, and its cells.
+# Maps each device and tile to the newest row: (line, headings, cells).
 _NewestRows = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PROCESS_ROW = re.compile(
     r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"

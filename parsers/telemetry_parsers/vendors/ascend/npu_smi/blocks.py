@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, car
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
-_MAX_CHIPS = 16  # of one card; 310 has four
+_MAX_CHIPS = 16  # chips of one card; a 310 card has four
 
 
 def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) -> bool:

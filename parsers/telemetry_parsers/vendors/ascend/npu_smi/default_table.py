@@ -22,7 +22,7 @@ _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
 _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
-# Memory is printed as `3412 / 65536`. A number of five digits has no blank before the slash.
+# Memory (used, total) is printed as `3412 / 65536`. A number of five digits has no blank before the slash.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
 _PAIRS = tuple(
     f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
@@ -37,7 +37,7 @@ _WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
     "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
 }
-# Tables of Ascend 950 print id and name in separate cells, older ones in one cell.
+# Tables of Ascend 950 print the card's id and name in separate cells, tables of older cards in one cell.
 _SHAPES = tuple(
     TableShape(frozenset({*_WORD_PATTERNS, "name"}), _WORD_PATTERNS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
@@ -46,7 +46,7 @@ _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
 _PROCESSES_SINCE = 23  # the first version that lists processes below every table; 22.0.3.1 does not
 
-# The utilization is that of the AI cores or, if it is not printed, that of the whole chip.
+# The utilization is that of the AI cores or, if that is not printed, that of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (
@@ -59,7 +59,7 @@ _ENGINES = (
     (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
-# The parser's metrics are collected from these tables.
+# These tables contain the metrics that the parser declares.
 TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 
@@ -225,7 +225,7 @@ _PID = re.compile(r"[0-9]{1,18}\Z")
 _CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("npu", "npu id", "chip"), _ID),
     "process id": _PID,
-    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # no number for a process on the host
+    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # not a number if the process runs on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
 _OLD, _NEW = (
@@ -241,9 +241,9 @@ class _ProcessCounts:
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table
     idle_cards: set[int] = field(default_factory=set)  # cards with the message that there are no processes
-    closed_cards: set[int] = field(default_factory=set)  # cards with rows above a rule
-    cut_cards: set[int] = field(default_factory=set)  # cards with rows that no rule follows
-    absence: Absent | None = None  # the reason if rows cannot be counted
+    closed_cards: set[int] = field(default_factory=set)  # cards with rows that a rule follows, so all rows are printed
+    cut_cards: set[int] = field(default_factory=set)  # cards with rows that no rule follows, so rows may be missing
+    absence: Absent | None = None  # the reason why rows cannot be counted, if any
 
 
 def _is_process_title(line: Line) -> bool:

@@ -10,7 +10,7 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, health, metric, switch
 
-# The physical id of a chip, which is also the number of its /dev/davinci node and the number for hccn_tool.
+# The index space of physical chip ids. These are also the numbers of the /dev/davinci nodes, and hccn_tool uses them.
 PHYSICAL_SPACE = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
@@ -27,19 +27,19 @@ def split_key(key: str) -> tuple[str, str]:
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 _MEMORIES = ("hbm", "ddr")
-# The printed names of each kind of memory. For cards without HBM, DDR is just called memory.
+# The printed names of HBM and of DDR. For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# `-t memory` of a 310 prints no kind; `-t flash` prints the size of a flash chip under the same key.
+# For a 310, `-t memory` prints keys without a kind of memory. `-t flash` prints a flash chip's size under the same key.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
-# Only cards without HBM print these.
+# Only cards without HBM print these keys.
 KEYS_WITHOUT_HBM = frozenset(
     {
         *BARE_MEMORY_KEYS, "memory capacity", "memory clock speed", "memory bandwidth usage rate", "total ddr capacity", "vectorcore usage rate",
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# Product names and headings of products without HBM. Other answers in the same log may contain them.
+# Names and headings of products without HBM, and with HBM. Another answer in the same log may contain them.
 NO_HBM_PATTERN = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 HBM_PATTERN = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
 # Cards with HBM print these keys, possibly without a line about HBM: a virtual card may omit the usage of its HBM.
@@ -88,7 +88,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card, unless they are printed below a chip, which happens only on cards with one chip.
+# Values of the whole card. Only on cards with one chip, the tool may print them below the chip as its values.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Values of the whole card that are printed below the name of its controller.
 PART_FIELDS: Mapping[str, Target] = {
@@ -96,14 +96,14 @@ PART_FIELDS: Mapping[str, Target] = {
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# `{}` is HBM or DDR. The device's memory is HBM if the chip has any; see `docs/vendors/ascend.md`.
+# `{}` is `hbm` or `ddr`. The device's memory is HBM if the chip has HBM, otherwise DDR. See `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
     "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
     "{} clock speed": metric("clock_hertz", "memory"),
 }
-# Keys that are read for HBM and for DDR. The labels differ.
+# Error counts are read for both HBM and DDR, with different labels.
 ECC_FIELDS: Mapping[str, Target] = {
     "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
     "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
@@ -116,9 +116,9 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# The first key that is printed is used: the state of HBM or, for a device without HBM, of DDR.
+# The first of these keys that is printed is used: the state of HBM or, for a device without HBM, of DDR.
 ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
-# The JPEG encoder and decoder share a label; the higher utilization is used.
+# The JPEG encoder and decoder share a label. The higher utilization of both is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
@@ -126,7 +126,7 @@ HEALTH_KEYS = ("health status", "health")
 ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 HEALTH_TARGET = health({state: state for state in HEALTH_STATES})
 
-# The parser's metrics are collected from these tables.
+# These tables contain the metrics that the parser declares.
 TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, ECC_ENABLED_TARGET, HEALTH_TARGET)
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
@@ -144,11 +144,11 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTAL_KEYS = ("total count", "card count")
-# Keys of active faults. The values of the first two are hexadecimal codes; the others count chips with a fault.
+# Keys of active faults. The first two contain hexadecimal codes. The last two contain the number of faulty chips.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # The value of this key continues on the next lines, which have a blank key.
 MULTILINE_KEY = "error information"
-# Keys of the 950's link, which are not documented.
+# Keys of the link of a 950. These keys are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # Keys whose values identify or describe a part. These values are not measured.
 IDENTITY_KEYS = frozenset(
@@ -182,7 +182,7 @@ COMMON_KEYS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# The beginnings of keys of links between chips. They are not read, because they do not name the link.
+# The beginnings of keys of links between chips. These keys are not read, because they do not name the link.
 IGNORED_STARTS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
@@ -196,21 +196,21 @@ class EndKey:
     excludes: str = ""
 
 
-# The keys that may end a complete answer. An answer about the chips of a card names each chip, above or below
-# its lines. A name below them shows that they are complete. Other answers end with one of these keys.
+# The keys that may end a complete answer. An answer about a card's chips names each chip above or below the chip's
+# lines. If the name is below the lines, they are complete. All other answers end with one of these keys.
 # Answers about a 950, which has no chips, begin with the card.
 END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    EndKey("temperature", excludes="aicore usage rate"),  # of temp; common prints the power below the temperature
+    EndKey("temperature", excludes="aicore usage rate"),  # temp (`common` prints the power below the temperature)
 )
-# An answer about one chip does not name the chip or, in common, temp and volt, names it above its lines.
+# Answers about one chip, by the last key. They do not name the chip or (common, temp, volt) name it above its lines.
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A
     *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
     EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # common of 310P
-    # Older versions print no clocks. If there is HBM, its rate is above the temperature.
+    # common of older versions, without clocks. A usage rate of HBM would be printed above the temperature.
     EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),
     EndKey("temperature", excludes="aicore usage rate"),  # temp
     *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
@@ -222,7 +222,7 @@ END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     EndKey("health", requires=CHIP_KEY),
     EndKey("error information"),  # health
 )
-# In `common`, the name of the card's controller is above its lines. In other answers it is below them.
+# `common` names the card's controller above the controller's lines. Other answers name the controller below them.
 END_KEYS_OF_PARTS: tuple[EndKey, ...] = (
     *map(EndKey, ("npu real-time power", "power dissipation")),
     # The controller of a 910B has a temperature and no power in `common` (23.0). That of a 910A has both.

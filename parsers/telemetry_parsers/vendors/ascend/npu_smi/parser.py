@@ -52,8 +52,8 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# The metrics that each poll adds to those of the table. Metrics of the table are not added, because values of different
-# times would alternate, and some answers have another meaning (usable memory, AI cores for the whole chip).
+# The metrics that each poll adds to those of the default table. Polls do not repeat metrics of the table: values of
+# different times would alternate, and some values mean something else (usable memory, AI cores for the whole chip).
 _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -80,11 +80,11 @@ def _is_added(poll: str, item: Reading) -> bool:
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
     common_keys = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
-    # Many tools print such blocks, with keys such as `HBM Temperature`.
+    # Many tools print such blocks, so at least one line must have a key of npu-smi, such as `HBM Temperature`.
     is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # This is needed only for answers about memory. Only the beginning of the text is searched, to limit the time.
+    # Only answers about memory need this search for product names. It is limited to the start of the text to save time.
     upper_text = text.joined.upper()
     log_start = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
     without_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
@@ -130,7 +130,7 @@ _TOOL = Tool(
     ),
     silent=_SILENT,
     errors=ERRORS,
-    index_space="",  # a shape sets PHYSICAL_SPACE if all indices are physical ids
+    index_space="",  # readers set PHYSICAL_SPACE if all indices are physical ids
     words=PLACEHOLDERS,
     per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at
 
 _CARD_HEADING, _CHIP_HEADING = "npuid(idx)", "chipid(idx)"
-# The metrics of each column of `watch`.
+# Maps each column of `watch` to its metrics.
 _WATCH_TARGETS: Mapping[str, tuple[Target, ...]] = {
     "pwr(w)": (metric("power_watts"),),
     "pwr(mw)": (metric("power_watts"),),
@@ -32,7 +32,7 @@ _WATCH_TARGETS: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_CHIP_UTILIZATION = "npu util(%)"  # read last: the utilization of the AI cores takes precedence
+_CHIP_UTILIZATION = "npu util(%)"  # read last, because the utilization of the AI cores has priority
 _WATCH_HEADINGS = frozenset({_CARD_HEADING, _CHIP_HEADING, *_WATCH_TARGETS})
 _DEVICE_NAME = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
@@ -63,7 +63,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     """Return the headings in the heading line of `npu-smi info watch`; empty for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
-    # Each heading ends in a bracket, so even a single blank separates two headings.
+    # Headings end with a bracket and may be separated by a single blank, so the line is split at the brackets.
     names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MAX_COLUMNS) if part.strip()]
     return tuple(names) if names[:1] == [_CARD_HEADING] else ()
 
@@ -107,7 +107,7 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _RELATION.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# A test for each shape. A line that passes no test has the shape of the line before it.
+# Maps each shape to a test of a line. A line that passes no test has the shape of the line before it.
 _SHAPE_TESTS: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,

@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
 _PROCESS_KEYS = ("process id:", "process name:", "process memory(mb):")
 _ERROR_WORDS = ("warning", "[warning", "error:", "[error", "failed to ")
 _NO_PROCESS = "no process in device"
-_NAME_FAILED = "get pid name failed"  # the process follows, with a blank name
+_NAME_FAILED = "get pid name failed"  # printed above a process with a blank name
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,8 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 
-# The deadlines are long: initialisation takes seconds without a persistence daemon, and killing a process in the middle of a
-# call has left GPUs that had to be reset.
+# The deadlines are long, because initialisation takes seconds without a persistence daemon, and because GPUs had to be
+# reset after a process was killed in the middle of a call.
 PARSER = SourceParser(
     name=SOURCE,
     vendor=NVML.vendor,

@@ -12,7 +12,7 @@ from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
-# The energy counters of these GPUs count the whole module, including CPU and memory (ml-energy/zeus #172).
+# Models whose energy counter includes the whole module with CPU and memory (ml-energy/zeus #172).
 _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
@@ -88,7 +88,7 @@ def _read_reasons(answer: Plain, supported: Plain, readings: DeviceDraft) -> Non
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
-        value = Absent.IMPLAUSIBLE  # all known bits are set, whatever the number's size
+        value = Absent.IMPLAUSIBLE  # all known bits are set: a placeholder of any size
     mask = integer(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     expected_bits = tables.DEFAULT_REASONS if mask is None else mask
@@ -119,7 +119,7 @@ def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[s
     if name == tables.MEMORY_POWER:
         return _absence_of_memory_power(answer, average)
     is_invalid = (
-        (name == _MEMORY_TEMPERATURE and answer == 0)  # the card has no such sensor
+        (name == _MEMORY_TEMPERATURE and answer == 0)  # 0 means that the card has no such sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
         or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # the driver does not support modules
     )
@@ -136,7 +136,7 @@ def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
     part, total = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
-        return None  # reported without change
+        return None  # None: the value is reported without change
     if isinstance(total, Absent):
         return Absent.NOT_REPORTED
     return None if 0 < part < total else Absent.NOT_SUPPORTED
@@ -218,9 +218,9 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Dev
 
 _MAX_LINKS = 128
 _LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
-# A sleeping link (2) wakes by itself and is up. A link whose traffic is disabled (3) is down.
+# State 2, a sleeping link, wakes by itself and is up. State 3, a link whose traffic is disabled, is down.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# The first of these names that has a number is used. NVLink 5 has bytes and recovery events, others KiB and recoveries.
+# Metric: (name, factor) to try in order. NVLink 5 has bytes and recovery events, other links KiB and recoveries.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
@@ -297,7 +297,7 @@ def _store_link_absences(readings: DeviceDraft, reason: Absent) -> None:
         readings.add(metric, reason, _TOTAL_LABEL, "NVLink")
 
 
-# The bus address, and the printed numbers of the GPU instance and the compute instance.
+# (bus address, number of the GPU instance as printed, number of the compute instance as printed)
 _InstanceKey = tuple[str | None, str | None, str | None]
 
 

@@ -9,7 +9,7 @@ from telemetry_parsers.library_answers import LibrarySpec, Row
 from telemetry_parsers.model import Absent
 
 NOT_SUPPORTED_CODE = 3
-# Some drivers return 2 for a field or a link that does not exist, 25 and 26 for calls of other driver versions.
+# NVML error codes. Some drivers return 2 if a field or link does not exist, and 25 or 26 for calls of other versions.
 _REASONS = MappingProxyType(
     {
         -1: Absent.NOT_UNDERSTOOD,  # set by the reader: the library returned invalid text
@@ -36,9 +36,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The requested limits of the temperature margin (T.Limit), which exists since Ada and Hopper.
+# The limits that are read of the temperature margin (T.Limit), which exists since Ada and Hopper.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Errors are counted since the driver was loaded ("vol" in NVML) and over the board's lifetime ("agg").
+# Errors are counted since the driver was loaded ("vol", volatile) and over the board's lifetime ("agg", aggregate).
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -58,7 +58,7 @@ MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = {
     "UtilizationRates": (_ratio("utilization_ratio", part="gpu"), _ratio("memory_activity_ratio", part="memory")),
     "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
-    # Before 510, memory reserved by the driver was counted as used.
+    # Before driver 510, used memory included the memory reserved by the driver.
     "MemoryInfo": _memory("total", "used", "free"),
     "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
     "TemperatureV.0": (Row("temperature_celsius", "core"),),
@@ -83,7 +83,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 }
 MODULE_POWER = "power_module"
 MEMORY_POWER = "power_memory"
-# Nanoseconds since the driver was loaded.
+# Counters of throttled time in nanoseconds since the driver was loaded, and the throttling reasons.
 THROTTLED: Mapping[str, str] = {
     "perf_policy_power": "sw_power_cap",
     "perf_policy_thermal": "thermal",
@@ -119,8 +119,8 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Errors by location, from fields (up to Turing) and from calls (since Ampere). Totals are used only if no
-# location is recorded. A memory that the card does not have is not reported as absent.
+# Errors at each location, read from fields up to Turing and by calls since Ampere. Totals are used only if no
+# location is recorded. Locations in memories that the card does not have are omitted, not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
     f"ecc_{bit_errors}_{span}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
     for span, _, lifetime_suffix in _ECC_SPANS
@@ -151,14 +151,14 @@ _SHARED_GPM: Mapping[str, tuple[Row, ...]] = {
 }
 _GRAPHICS = _ratio("graphics_active_ratio")
 GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_SHARED_GPM}
-# For MIG instances, NVML has no other utilization than this share of time in which any work ran.
+# NVML reports no utilization of MIG instances. The share of time in which any work ran is used instead.
 GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_SHARED_GPM}
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
 PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
-# An idle GPU is not throttled.
+# The reason "idle" is not reported, because an idle GPU is not throttled.
 IDLE_REASON = 0x01
 REASONS: Mapping[int, str] = {
     0x02: "applications_clocks",
@@ -172,7 +172,7 @@ REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The reasons that all drivers have. The last two reasons exist since driver 615.
+# The bits of the reasons that all drivers report. The last two reasons above exist since driver 615.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
