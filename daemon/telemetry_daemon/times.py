@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 # The longest single wait of the main thread. Only the main thread runs signal handlers, and its wait for a lock is not
 # interrupted if the kernel delivers the signal to another thread.
 MAX_WAIT_SECONDS = 0.2
-MIN_SLEEP_SECONDS = 1.0  # the clocks are read one after the other, so they differ slightly
+MIN_SLEEP_SECONDS = 1.0  # shorter sleep may be an error, because the clocks are read one after the other
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
 _PART = re.compile(r"([0-9]{1,9})([dhms])")

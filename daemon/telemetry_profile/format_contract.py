@@ -137,7 +137,7 @@ class Device:
     end_ns: int | None = None
     split: Split = Split()
     steps: tuple[Step, ...] = ()
-    kernels: tuple[Kernel, ...] = ()  # largest total first
+    kernels: tuple[Kernel, ...] = ()  # the kernel with the largest total first
     flops: Flops | None = None
     dtype: str = ""  # the data type of most of the matrix work
     first_collective: FirstCollective | None = None

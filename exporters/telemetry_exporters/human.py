@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
-# The minimum duration in nanoseconds for a unit, the unit, and its length in nanoseconds.
+# Units of durations: (minimum duration in nanoseconds, name of the unit, length of the unit in nanoseconds).
 _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 _MAX_NAME_LENGTH = 48
 _BASES: Mapping[Basis, str] = {

@@ -128,7 +128,7 @@ def run_program(program: str, *arguments: str) -> str:
         return ""
     try:
         ended = short_lived.run_command((tool.path, *arguments), "", _SECONDS)
-    except short_lived.NoAnswerError:  # too slow, or its output was incomplete
+    except short_lived.NoAnswerError:  # the program was too slow, or its output was incomplete
         return ""
     return ended.output if ended.status == 0 else ""
 

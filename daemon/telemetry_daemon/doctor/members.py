@@ -187,7 +187,7 @@ def _versions(material: BundleMaterial) -> Iterator[str]:
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:
-        with suppress(metadata.PackageNotFoundError):  # optional packages
+        with suppress(metadata.PackageNotFoundError):  # some packages are optional
             yield f"{package} {metadata.version(package)}"
     yield f"kernel {platform.system()} {platform.release()}"
     root, examined_sources = material.root, material.polled.examined_sources

@@ -134,7 +134,7 @@ class Mask:
 
     def _plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(plain, dict):
-            # A job's name is not the name of a person. Shapes mask what a job's name contains.
+            # The name of a job is not the name of a person; `shapes` has patterns for jobs.
             inherited = treatment if treatment == "names" and plain.get("kind") != "job" else None
             return {
                 self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
@@ -199,7 +199,7 @@ def names_here(
 def _lines(path: Path) -> list[str]:
     try:
         return read_file(str(path), _MAX_FILE_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:  # missing in some container images
+    except OSError:  # the file is missing in some container images
         return []
 
 

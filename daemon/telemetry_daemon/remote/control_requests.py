@@ -7,7 +7,7 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# The schema of a line between captures: how many captures were dropped before it. `round_ended` is the monotonic time when
+# The schema of a line with the number of captures that were dropped before it. `round_ended` is the monotonic time when
 # each poll had ended once since the recording began, or since the daemon started if the flight recorder is on.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0

@@ -149,7 +149,7 @@ class _Connection:
         while size := self._read_chunk_size():
             yield from self._read_exactly(size)
             self._read_line()
-        while self._read_line():  # trailers
+        while self._read_line():  # skip the trailers
             pass
 
     def _read_chunk_size(self) -> int:

@@ -165,7 +165,7 @@ class Site:
         return Response(200, body, content_type, (*headers, _GZIP) if is_compressed else headers)
 
     def _history_document(self, request: Request) -> Response:
-        from telemetry_daemon.site.history_routes import history_pieces  # most daemons are only scraped
+        from telemetry_daemon.site.history_routes import history_pieces  # unused if the daemon is only scraped
 
         if self._history is None:
             return self._not_found()
@@ -178,7 +178,7 @@ class Site:
         return Response(200, (), _JSON, headers, LazyBody(pieces, is_compressed=is_compressed))
 
     def _events(self, request: Request) -> Response:
-        from telemetry_daemon.site.stream import Streams  # most daemons are only scraped
+        from telemetry_daemon.site.stream import Streams  # unused if the daemon is only scraped
 
         if self._history is None or self._loop is None:
             return self._not_found()
@@ -191,14 +191,14 @@ class Site:
             self._read_counters()
         elif request.query:
             return self._snapshot_of_devices(request)
-        from telemetry_exporters.documents import snapshot_json  # most daemons are only scraped
+        from telemetry_exporters.documents import snapshot_json  # unused if the daemon is only scraped
 
         return self._cached(
             request, "json", lambda snapshot: snapshot_json.render(snapshot, self._extra).encode(), _JSON, ()
         )
 
     def _snapshot_of_devices(self, request: Request) -> Response:
-        from telemetry_daemon.site.history_routes import selected_snapshot  # most daemons are only scraped
+        from telemetry_daemon.site.history_routes import selected_snapshot  # unused if the daemon is only scraped
 
         try:
             body = selected_snapshot(self._newest(), request.query, self._extra)

@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 
 MAX_VALUE_LENGTH = 4096
 MAX_CHANGES_KEPT = 4096
-# How many deferred records are written at the end.
+# The maximum number of deferred records that are written at the end.
 MAX_DEFERRED = 10
 _STDERR = 2
 # If poll() reports a pipe as writable, this many bytes can be written without blocking (pipe(7), PIPE_BUF).

@@ -17,7 +17,7 @@ UNITS: Mapping[str, int] = {
     "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": _MINUTE, "min": _MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
-# A cell that begins with a number. Headings never do.
+# A cell that begins with a number. Headings never begin with a number.
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
 # Maps the headings of all tools to roles of columns. Headings are in lower case, without blanks and underscores.
@@ -102,7 +102,7 @@ def _time_in(cell: str, unit: int) -> int | None:
     if not match["unit"]:
         return nanoseconds(number.replace(",", ""), unit) if unit else None
     unit = UNITS.get(match["unit"].lower(), 0)
-    # A single comma is a decimal comma: a tool that prints units chooses them so that no thousands occur.
+    # A single comma is a decimal comma, because tools that print units choose units for which numbers are below 1,000.
     has_decimal_comma = number.count(",") == 1 and "." not in number
     return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
@@ -334,7 +334,7 @@ def _long_cells(line: str) -> list[str]:
     cells: list[list[str]] = [[]]
     parts = line.split('"')
     for number, part in enumerate(parts):
-        if number % 2:  # within quotes
+        if number % 2:  # the part is within quotation marks
             cells[-1].append(part)
         elif not part and 0 < number < len(parts) - 1:  # a doubled quote is a literal quote
             cells[-1].append('"')

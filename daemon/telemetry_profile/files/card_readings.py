@@ -16,7 +16,7 @@ from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_profile.format_contract import Card
 from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 
-if TYPE_CHECKING:  # large, and only needed for recordings
+if TYPE_CHECKING:  # this module is large, and only recordings need it
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
 # A step may be shorter than the time between two polls. Then the nearest sample within this time is used.

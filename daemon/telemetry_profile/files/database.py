@@ -21,7 +21,7 @@ MAX_UNPACKED_BYTES = 8 << 30
 _MAX_COLUMNS = 200_000
 _STEPS_BETWEEN_CHECKS = 100_000
 _PIECE_BYTES = 1 << 20
-# Functions in the file's schema are not trusted. Nothing is written, not even next to the file.
+# SQLite must not trust functions in the schema of the file, and must not write anything, not even beside the file.
 _PRAGMAS = (
     "trusted_schema = OFF",
     "query_only = ON",

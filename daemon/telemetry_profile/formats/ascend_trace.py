@@ -64,7 +64,7 @@ class _Reader:
         self._timeline = Timeline()
         self._is_complete = False
         self._index = _device_number(clue)
-        self._processes: dict[str, str] = {}  # by process number as text
+        self._processes: dict[str, str] = {}  # maps the number of a process, as a string, to its name
         self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Task] = []
         self._tasks: list[_Task] = []

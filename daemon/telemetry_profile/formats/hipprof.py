@@ -194,7 +194,7 @@ class _Reader:
     def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
         self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
-        self._processes: dict[str, tuple[_Kind, int | None]] = {}  # by process number as text
+        self._processes: dict[str, tuple[_Kind, int | None]] = {}  # the key is the process number as a string
         self._rank = rank_in_name(clue)
 
     def key(self, name: str, value: Any) -> None:  # JSON of any shape

@@ -56,7 +56,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             for row in table.rows:
                 _add_execution(row.text("name"), row, timeline)
             continue
-        if not any(column.role == "total" and column.unit for column in table.columns):  # bytes, not times
+        if not any(column.role == "total" and column.unit for column in table.columns):  # not times, but bytes
             continue
         kernels_of_table: dict[str, Kernel] = {}
         for row in table.rows:

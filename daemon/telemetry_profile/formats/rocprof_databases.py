@@ -154,7 +154,7 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# The tables of kernels: the trace and, if it is missing, the counters. Each with its name column and card column.
+# Tables of kernels: (table, name column, card column). The second table, of counters, is used if the trace is missing.
 _OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
 # Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")

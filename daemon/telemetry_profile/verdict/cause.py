@@ -179,7 +179,7 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
         return text
     interval = round(spans / (launches - len(evidence.ranks)))
     busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if interval <= busy:  # the host launches faster than the card works, so it is not slowed by launching
+    if interval <= busy:  # the host launches faster than the card works, so launching does not slow the card
         return text
     of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
     return f"{text}: {human.short_duration(interval)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy)}"

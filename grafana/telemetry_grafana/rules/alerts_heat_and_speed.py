@@ -10,10 +10,10 @@ from telemetry_grafana.rules.recording_past import LOST_CLOCK, THROTTLED
 from telemetry_grafana.rules.rule import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
-# Hung cards: they report full utilization, but use hardly more power than idle cards.
+# A hung card reports full utilization, but uses hardly more power than an idle card.
 _ABOVE_IDLE = "accelerator:power_above_idle:ratio"
 _ACTIVITY, _BANDWIDTH = "accelerator_memory_activity_ratio", "accelerator_memory_bandwidth_ratio"
-# A hung card may use as much power as a card that decodes for a single user. But its memory traffic is low.
+# A hung card may use as much power as a card that decodes for a single user, but its memory traffic is low.
 _AT_REST = (
     f"({_ABOVE_IDLE} < $rest_share_alone or {_ABOVE_IDLE} < $rest_share and on ({CARD}) ({_ACTIVITY} or {_BANDWIDTH}))"
     f" unless on ({CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"

@@ -113,7 +113,7 @@ MONITOR = AlertGroup(
                 "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
-            # Five times the longest default interval.
+            # The hold time is five times the longest default interval of a poll.
             hold="25m",
             summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
             meaning="One poll of a source has failed for several intervals, while its other polls work. The readings of this poll have expired and are not exposed.",

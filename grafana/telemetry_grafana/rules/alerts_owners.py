@@ -8,7 +8,7 @@ from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _ON_CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
-# Without the label `basis`, which may change with every sample although the owner stays the same.
+# The label `basis` is removed, because it may change with every sample although the owner stays the same.
 _ALLOCATION = "max without (basis) (accelerator_allocation_ratio)"
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m"
@@ -44,7 +44,7 @@ OWNERS = AlertGroup(
         info(
             name="AcceleratorAllocatedIdle",
             condition=f"{_ALLOCATION} and {_ON_CARD} {_UTILIZATION} < $idle_ratio",
-            hold="55m",  # with the five minutes of the rate, an hour
+            hold="55m",  # together with the 5 minutes of the rate: one hour
             held_back_by=("AcceleratorJobHangs",),
             summary="{owner_kind} {owner} has not used {vendor} {device} on {instance} for an hour",
             meaning="The card is allocated, or a process uses it, but it computes nothing. The job waits, hangs or has ended unnoticed, or it is a forgotten notebook.",

@@ -13,7 +13,7 @@ _MAINTENANCE = Recording(
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
     # A value that does not count down is ignored: it is not from a daemon, but perhaps from an old textfile.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off or was reinstalled exposes nothing, so the recorded end is kept until a day after it.
+    # A node that is off or was reinstalled exposes nothing, so the recorded end is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "When a node's maintenance ends, by Prometheus's clock; available even while the node is off.",
     NODE,
@@ -128,7 +128,7 @@ def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recordi
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
 _POWER = "accelerator_power_watts"
-# Only values that lasted for ten minutes are recorded, so single wrong values are ignored. Others expire after a month.
+# Only values that lasted for ten minutes are recorded, so that single wrong values are ignored.
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,

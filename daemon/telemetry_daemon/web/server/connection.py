@@ -350,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
         self._has_head_begun = False
         self._set_deadline(self._shared.deadlines.idle, self._start_closing)
         if self._conversation.has_input or self._has_client_finished:
-            # One pipelined request per round of the loop, so that other clients get their turn.
+            # Each round of the loop handles one pipelined request, so that other clients get their turn.
             self._stop_reading()
             self._shared.turns.schedule(self.caller.client, self, self._advance)
         else:
@@ -366,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
         call_soon(self._transport.close if self._has_client_finished else self._end_sending)
 
     def _end_sending(self) -> None:
-        # Not called from resume_writing: asyncio would shut the socket down twice and log an error.
+        # `resume_writing` must not call this method: asyncio would shut the socket down twice and log an error.
         if not (self._transport.is_closing() or self._is_write_blocked):
             try:
                 self._transport.write_eof()

@@ -134,7 +134,7 @@ def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     """Return the first IPv4 address of a name, or its first address if there is no IPv4 address. Exporters in Go do the same."""
-    # Bytes, because for str Python loads the IDNA codec, which remains in memory.
+    # The host is passed as bytes. For a str, Python would load the IDNA codec, which remains in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
         entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -128,7 +128,7 @@ class State:
     card: str = ""  # the id of the chosen card; empty: the worst card
     metric: str = KEPT[0]
     options_by_view: Mapping[View, ViewOptions] = field(default_factory=dict)
-    counters: Counters = NO_COUNTERS  # of the chosen node
+    counters: Counters = NO_COUNTERS  # the counters of the chosen node
     past_time: float | None = None  # the Unix time that is shown; None: now
     view_before_help: View = View.CARDS  # the view that is shown when the help is closed
     is_typing: bool = False
