@@ -18,7 +18,7 @@ BY_SIGNAL = 128
 RESTART = 75
 CONFIGURATION = 78
 
-# `timeout`, service managers and closed terminals send these. For Ctrl-C (SIGINT), Python raises KeyboardInterrupt.
+# `timeout`, service managers and closed terminals send these signals. For SIGINT, Python raises KeyboardInterrupt.
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 

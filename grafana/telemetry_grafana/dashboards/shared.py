@@ -23,7 +23,7 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# 1: throttled by heat or by the power brake, which is a problem. 2: throttled for another reason, which is normal.
+# State 1: throttled by heat or by the power brake, which is a problem. State 2: throttled for a usual reason.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Reasons of throttling that should not occur. The power limit is normal at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))

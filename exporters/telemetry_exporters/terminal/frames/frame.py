@@ -95,7 +95,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# The host and up to _MAX_TROUBLES troubles are shown above the cards if the terminal has at least _HIGH rows.
+# The host and the troubles are shown above the cards only if the terminal has at least _HIGH rows.
 _HIGH, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
