@@ -109,7 +109,7 @@ def _common_labels(stronger: str) -> str:
 
 
 def grafana_rules() -> str:
-    """Return grafana/provisioning/alerting/telemetry-rules.yaml, by which Grafana itself evaluates the same alerts."""
+    """Return grafana/provisioning/alerting/telemetry-rules.yaml: the same alerts, evaluated by Grafana instead of Prometheus."""
     groups = [
         {
             "orgId": 1,

@@ -160,7 +160,7 @@ ROWS: tuple[Model, ...] = (
 _MIG_PROFILE = re.compile(r"[0-9]g\.([0-9]+)gb(?:[+-][a-z.]+)?\Z")
 _MIG_SLICES = 8
 _GIBIBYTE = 2.0**30
-# The modes of an AMD card that is not divided.
+# The partition modes of an AMD card without partitions.
 _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 

@@ -177,7 +177,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDraft:
-    """One device in the draft of a report. Its methods add readings from the library's responses."""
+    """One device in the draft of a report. Its methods add readings from the library's return values."""
 
     library: LibrarySpec
     draft: Draft

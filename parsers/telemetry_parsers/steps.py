@@ -84,7 +84,7 @@ def _number(data: Mapping[str, Plain], key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
-        raise _BadStepsError(f"`{key}` must be a number of at least 0")
+        raise _BadStepsError(f"`{key}` must be a number from 0 to {_LARGEST:g}")
     return float(value)
 
 

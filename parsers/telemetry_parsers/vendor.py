@@ -69,7 +69,7 @@ class Demo:
     pcie_errors: tuple[str, ...] = ()
     partitions: tuple[Partition, ...] = ()  # the partitions of each card
     partition_keys: tuple[str, ...] = ()  # the metrics of partitions
-    only_partitions: tuple[str, ...] = ()  # the metrics of partitions that a divided card does not have
+    only_partitions: tuple[str, ...] = ()  # the metrics that a card with partitions reports only for its partitions
 
 
 # PCI classes of accelerators: two base classes, and the subclass of coprocessors.

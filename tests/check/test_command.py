@@ -63,8 +63,8 @@ def test_deadline_applies_while_a_tool_hangs(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("[thresholds]\nhot_celcius = 90\n", "thresholds.hot_celcius: no such number; did you mean hot_celsius"),
-        ('[thresholds]\nhot_celsius = "90"\n', "thresholds.hot_celsius: must be a number of at least 0, not '90'"),
-        ("[thresholds]\nhot_celsius = nan\n", "must be a number of at least 0, not nan"),
+        ('[thresholds]\nhot_celsius = "90"\n', "thresholds.hot_celsius: must be a non-negative number, not '90'"),
+        ("[thresholds]\nhot_celsius = nan\n", "must be a non-negative number, not nan"),
         ("[expect]\nnvida = 8\n", "expect.nvida: no such vendor; did you mean nvidia?"),
         ("[other]\n", "[other]: no such section; the sections are thresholds and expect"),
         ("thresholds = 3\n", "thresholds: must be a section, as in [thresholds]"),

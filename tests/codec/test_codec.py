@@ -205,10 +205,10 @@ def test_what_a_worker_writes_by_hand_is_the_form_of_the_model() -> None:
         worker_answer.output("/sys/a", text="7\n", status=0),
         worker_answer.output("fast", stderr="lost", status=15, data={"a": [1, None]}),
     ]
-    assert worker_answer.readout(by_hand) == to_plain(worker_wire.Readout, worker_wire.Readout(outputs))
-    failed = through_text(worker_answer.readout(failed=worker_answer.failure("stuck", None, "held")))
+    assert worker_answer.read_result(by_hand) == to_plain(worker_wire.ReadResult, worker_wire.ReadResult(outputs))
+    failed = through_text(worker_answer.read_result(failed=worker_answer.failure("stuck", None, "held")))
     assert failed == through_text(
-        to_plain(worker_wire.Readout, worker_wire.Readout(failure=Failure("stuck", None, "held")))
+        to_plain(worker_wire.ReadResult, worker_wire.ReadResult(failure=Failure("stuck", None, "held")))
     )
     assert worker_wire.answer_in(worker_answer.answer_line(7, 0.5, None, by_hand)) == worker_wire.Answer(
         7, 0.5, None, by_hand
@@ -229,16 +229,16 @@ def test_an_answer_that_is_too_long_is_the_fault_that_it_is() -> None:
 def test_what_our_own_code_read_is_taken_as_it_is() -> None:
     """And as if it were checked; what another version of ours may write is refused, not half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
-    result = through_text(worker_answer.readout([worker_answer.output("fast", status=0, data=data)]))
-    assert worker_wire.builtin_readout(result) == worker_wire.checked_readout(result)
-    assert worker_wire.builtin_readout(result).outputs[0].data is result["outputs"][0]["data"]
-    failed = through_text(worker_answer.readout(failed=worker_answer.failure("missing", None, "no library")))
-    assert worker_wire.builtin_readout(failed) == worker_wire.checked_readout(failed)
+    result = through_text(worker_answer.read_result([worker_answer.output("fast", status=0, data=data)]))
+    assert worker_wire.builtin_result(result) == worker_wire.checked_result(result)
+    assert worker_wire.builtin_result(result).outputs[0].data is result["outputs"][0]["data"]
+    failed = through_text(worker_answer.read_result(failed=worker_answer.failure("missing", None, "no library")))
+    assert worker_wire.builtin_result(failed) == worker_wire.checked_result(failed)
 
 
-def test_what_is_no_readout_is_refused() -> None:
+def test_an_invalid_read_result_is_refused() -> None:
     odd = {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}
     for result in (None, 7, [], {}, *odd):
-        for readout_in in (worker_wire.builtin_readout, worker_wire.checked_readout):
+        for result_in in (worker_wire.builtin_result, worker_wire.checked_result):
             with pytest.raises(codec.CodecError):
-                readout_in(result)
+                result_in(result)

@@ -66,7 +66,7 @@ def test_unsaved_maintenance_is_reported_and_in_force(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way of the folder")
     with Daemon(tmp_path, HOST_ONLY) as running:
         status, _, message = run_main("maintenance", "on", *config)
-        assert (status, "a restart of the daemon undoes this" in message) == (2, True), message
+        assert (status, "this change will be lost when the daemon restarts" in message) == (2, True), message
         assert samples(running.page())["telemetry_maintenance"] == 1.0
 
 

@@ -76,7 +76,7 @@ def test_bundle_explains_missing_history(tmp_path: Path, in_its_place: socket.so
     ("answer", "what"),
     [
         (http(b"{}"), "the daemon's document is invalid"),
-        (b"boom\r\n\r\n", "the answer is not HTTP"),
+        (b"boom\r\n\r\n", "the answer is not valid HTTP"),
         (http(b"", "500 No"), "the response has status 500"),
         (http(b"", "401 No"), ""),
     ],

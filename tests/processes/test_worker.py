@@ -194,7 +194,7 @@ def test_deadline_kills_a_worker_and_its_children(tmp_path: Path) -> None:
 
 def test_call_waits_for_its_turn_until_its_deadline(worker: Worker, tmp_path: Path) -> None:
     with workers.hanging_call(worker, tmp_path) as first:
-        with pytest.raises(WorkerTimeoutError, match=r"another call has used the worker for 0\.1 s"):
+        with pytest.raises(WorkerTimeoutError, match=r"the worker was busy with another call for 0\.1 s"):
             ask(worker, "echo", seconds=0.1)
         worker.close()
         assert first.exception(PATIENCE_SECONDS) is not None

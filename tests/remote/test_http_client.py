@@ -100,12 +100,12 @@ def test_a_password_is_sent_and_not_shown():
         (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "--password-file"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n", "302"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "no telemetry daemon"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not valid HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "truncated"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "not valid HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 1000, "truncated"),
-        (b"x" * 100_000, "not HTTP"),
-        (b"", "not HTTP"),
+        (b"x" * 100_000, "not valid HTTP"),
+        (b"", "not valid HTTP"),
     ],
 )
 def test_another_answer_is_refused_in_one_line(answer, why):

@@ -142,8 +142,8 @@ def changed(path, value):
         (("values", 0, "horse_power"), 1.0, "expected metrics of the catalogue"),
         (("values",), [], "for each device"),
         (("report", "devices", 0, "index"), "0", "devices[0].index"),
-        (("report", "devices", 1, "parent"), 1, "expected whole cards as parents"),
-        (("report", "devices", 0, "vendor"), "acme", "expected a vendor"),
+        (("report", "devices", 1, "parent"), 1, "expected parents that are not partitions"),
+        (("report", "devices", 0, "vendor"), "acme", "expected one of the vendors"),
         (("report", "events"), [EVENT], "expected events and processes of the report's devices"),
     ],
 )

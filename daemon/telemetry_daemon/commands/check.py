@@ -181,7 +181,7 @@ def read_overrides(path: str) -> Overrides:
     count_text = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
-        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_threshold, "a number of at least 0"),
+        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_threshold, "a non-negative number"),
         *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
     ]
     if problems:
@@ -196,7 +196,7 @@ def _read_toml(path: str) -> dict[str, Any]:
     try:
         return parse_toml(content.decode())
     except ValueError as error:
-        raise CommandError(f"{path}: is not valid TOML: {error}") from None
+        raise CommandError(f"{path} is not valid TOML: {error}") from None
 
 
 def _section_problems(

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
-    parser.add_argument("--user", metavar="NAME", help="only this user")
+    parser.add_argument("--user", metavar="NAME", help="only owners of this user")
     parser.add_argument("--by", choices=_BY, default="owner", help="print one line for each (default: owner)")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         save_error = ""
         print(_state_text(daemon_answer(settings, MaintenanceState, "maintenance")))
     if save_error:
-        raise CommandError(f"a restart of the daemon undoes this: {save_error}", status=exits.PROBLEMS)
+        raise CommandError(f"this change will be lost when the daemon restarts: {save_error}", status=exits.PROBLEMS)
     return exits.OK
 
 

@@ -48,7 +48,7 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--password-file",
         metavar="FILE",
-        help=f"file with USER:PASSWORD (default: ${USER_VARIABLE} and ${PASSWORD_VARIABLE})",
+        help=f"file with USER:PASSWORD (otherwise taken from ${USER_VARIABLE} and ${PASSWORD_VARIABLE})",
     )
 
 

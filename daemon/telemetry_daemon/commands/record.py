@@ -159,7 +159,7 @@ def _record_daemon(
             count += 1
             earlier_count += capture.monotonic_time < start
     except ControlError as error:
-        raise CommandError(f"{error}; or record the tools: --from tools", status=exits.UNAVAILABLE) from None
+        raise CommandError(f"{error}; use --from tools to record the tools", status=exits.UNAVAILABLE) from None
     if not count:
         text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)

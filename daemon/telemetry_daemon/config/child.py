@@ -47,7 +47,7 @@ class ConfigCheck:
     def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
         """Wait up to `deadline` seconds for the result. Raise ConfigError if the configuration is invalid or unchecked."""
         try:
-            return _checked_config(self._process.answer(deadline))
+            return _checked_config(self._process.complete(deadline))
         except NoAnswerError as error:
             raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
 
@@ -64,12 +64,12 @@ def _checked_config(completed: ProcessResult) -> CheckedConfig:
         raise ConfigError(*completed.errors.splitlines())
     if completed.status != 0:
         last_line = (completed.errors.strip().splitlines() or ["it printed no error"])[-1]
-        text = f"{_FAILED}: the checking process exited with status {completed.status}: {last_line}"
+        text = f"{_FAILED}: the validation process exited with status {completed.status}: {last_line}"
         raise ConfigError(text, status=exits.UNAVAILABLE)
     try:
         return from_plain(CheckedConfig, json.loads(completed.output))
     except ValueError as error:
-        raise ConfigError(f"{_FAILED}: the checking process returned no valid settings: {error!r}") from error
+        raise ConfigError(f"{_FAILED}: the validation process returned no valid settings: {error!r}") from error
 
 
 def main() -> int:

@@ -98,14 +98,14 @@ def _reason(error: OSError | ValueError) -> str:
 
 def _decode(path: str, content: bytes) -> str:
     if b"\0" in content:
-        raise ConfigError(f"{path}: is binary or UTF-16, not a TOML file; save it as UTF-8 text")
+        raise ConfigError(f"{path} is binary or UTF-16, not a TOML file; save it as UTF-8 text")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}: line {line} is not valid UTF-8; save the file as UTF-8 text") from None
     if text.startswith("\ufeff"):
-        raise ConfigError(f"{path}: line 1: begins with a byte order mark; save the file as UTF-8 without this mark")
+        raise ConfigError(f"{path}: line 1 begins with a byte order mark; save the file as UTF-8 without this mark")
     return text.replace("\r\n", "\n")
 
 
@@ -119,10 +119,10 @@ def _parse(path: str, text: str) -> dict[str, Any]:
 def _syntax_error(path: str, message: str) -> str:
     position = _POSITION.search(message)
     if position is None:
-        return f"{path}: is not valid TOML: {message}"
+        return f"{path} is not valid TOML: {message}"
     error = message[: position.start()]
     text = next((remedy for words, remedy in _REMEDIES.items() if error.startswith(words)), error)
-    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {text}"
+    return f"{path}: line {position[1]} is not valid TOML at column {position[2]}: {text}"
 
 
 def _printable(path: str) -> str:

@@ -56,7 +56,7 @@ class VendorSources:
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Return the vendor's sources. A source in `complete_sources` lists all cards of the container, so it is not incomplete."""
+    """Return the vendor's sources. A source in `complete_sources` lists all cards of the container and counts as complete."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -136,7 +136,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         bound = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # If only display drivers are bound to cards, the device nodes belong to them.
+        # If only display drivers are bound to cards, the device nodes belong to these drivers and need no vendor's tool.
         if not sources.is_read_well and (bound or (nodes and not has_display_driver)):
             yield from _missing_tools(machine, sources, bound)
             if not nodes:

@@ -244,11 +244,11 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Return up to `max_count` files whose names are wanted, sorted by name."""
+        """Return up to `max_count` files whose names `is_wanted` accepts, sorted by name."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
-        """Return up to `max_count` of the file names that are wanted."""
+        """Return up to `max_count` of the file names that `is_wanted` accepts."""
         with os.scandir(self._descriptor) as entries:
             return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), max_count))
 

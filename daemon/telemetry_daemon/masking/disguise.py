@@ -79,7 +79,7 @@ class StandIns:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in
                 used.append(stand_in)
-        return next(iter(used), value)  # a value of zeros has no stand-in and is unchanged
+        return next(iter(used), value)  # all stand-ins are taken, or the value has only zeros, which identify nothing
 
     def _stream(self, value: str, attempt: int) -> bytes:
         seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long

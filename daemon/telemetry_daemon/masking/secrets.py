@@ -212,7 +212,7 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
     start = 0
     for line in text.split("\n"):
         yield from _words_below(line, start, below)
-        below = _blank_heading(line) or (below if line.strip() else [])
+        below = _name_columns(line) or (below if line.strip() else [])
         line_heading = _heading(line) if len(line) <= _MAX_LINE_LENGTH else None
         if line_heading is None and heading is not None:
             yield from _cells(line, start, heading)
@@ -220,15 +220,15 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
         start += len(line) + 1
 
 
-def _blank_heading(line: str) -> list[tuple[int, int]]:
-    """Return the positions of headings that announce names, if the line's headings are at least two blanks apart."""
+def _name_columns(line: str) -> list[tuple[int, int]]:
+    """Return the positions of the headings of names in a line of headings that are at least two spaces apart."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
-    return [word.span() for word in _WORD.finditer(line) if _announces_names(word[0])]
+    return [word.span() for word in _WORD.finditer(line) if _is_heading_of_names(word[0])]
 
 
-def _announces_names(word: str) -> bool:
-    """Return whether a heading is a word for hosts or people, such as `Node`."""
+def _is_heading_of_names(word: str) -> bool:
+    """Return whether the column under this heading contains names of hosts or users, as under `Node`."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
@@ -252,7 +252,7 @@ def _heading(line: str) -> _Heading | None:
         }
         if separator == "|":  # a drawn table may have several heading lines, so only headings of names are certain
             by_column = {
-                column: "names" if _announces_names(cell.strip()) else None for column, cell in enumerate(cells)
+                column: "names" if _is_heading_of_names(cell.strip()) else None for column, cell in enumerate(cells)
             }
         treatments = {column: treatment for column, treatment in by_column.items() if treatment is not None}
         if treatments:

@@ -1,4 +1,4 @@
-"""The table of the shapes and keys of identities, with the treatment of each match."""
+"""The patterns and keys by which names, addresses, serial numbers and secrets are found, and how each match is masked."""
 
 from __future__ import annotations
 

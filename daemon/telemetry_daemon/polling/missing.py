@@ -13,7 +13,7 @@ from telemetry_daemon.polling.trigger import MonotonicTrigger, SingleThreadExecu
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
-_JOB = "missing sources (chore)"  # no poll's job can have this name
+_JOB = "missing sources (background task)"  # no poll's job can have this name
 
 # A function of a source's name and a poll, which checks whether the poll's tool, library or files exist.
 CheckPoll = Callable[[str, Poll], None]

@@ -18,7 +18,7 @@ from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec.worker_wire import builtin_readout, checked_readout
+from telemetry_parsers.codec.worker_wire import builtin_result, checked_result
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.replay_info import ReplayInfo
@@ -163,8 +163,8 @@ class RealNode(Node):
             return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        decode_readout = checked_readout if item.isolated else builtin_readout
-        return WorkerReader(name, self._workers[name], path or "/", decode_readout=decode_readout)
+        decode_result = checked_result if item.isolated else builtin_result
+        return WorkerReader(name, self._workers[name], path or "/", decode_result=decode_result)
 
 
 def _library_reader(poll: Poll) -> str:

@@ -140,7 +140,7 @@ class Poller:
 
     def run_every(self, name: str, seconds: float, function: Callable[[], None]) -> None:
         """Run a function at this interval, on a separate thread."""
-        alias = f"{name} (chore)"  # no source can have this name
+        alias = f"{name} (background task)"  # no source can have this name
         self._scheduler.add_executor(SingleThreadExecutor(), alias=alias)
         self._scheduler.add_job(
             function, trigger=MonotonicTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias

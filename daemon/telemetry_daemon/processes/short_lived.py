@@ -40,7 +40,7 @@ def command_for(module: str) -> tuple[str, ...]:
 
 
 class ShortLivedProcess:
-    """A process that starts while the caller continues. It gets its request when the caller calls `answer`."""
+    """A process that starts while the caller continues. `complete` sends its request and waits for its result."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
         """Start the process with these inherited descriptors. Raises NoAnswerError if that fails."""
@@ -51,7 +51,7 @@ class ShortLivedProcess:
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def answer(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
+    def complete(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
         """Send the request and wait for the exit. Raises NoAnswerError with the hint if the deadline since the start has passed."""
         remaining = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
@@ -64,7 +64,7 @@ class ShortLivedProcess:
 
 def run_command(command: Sequence[str], request: str, deadline_seconds: float) -> ProcessResult:
     """Run the command with this request, and return its answer. Raises NoAnswerError if it does not start or exit in time."""
-    return ShortLivedProcess(command, request).answer(deadline_seconds)
+    return ShortLivedProcess(command, request).complete(deadline_seconds)
 
 
 def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Popen[str]:

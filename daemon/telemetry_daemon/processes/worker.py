@@ -111,7 +111,7 @@ class Worker:
         """Send a request and return the serialized result. Raises WorkerError, also if cancelled before the request is sent."""
         until = time.monotonic() + deadline_seconds
         if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
-            raise WorkerTimeoutError(f"{self.label}: another call has used the worker for {deadline_seconds:g} s")
+            raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
             # Checked after `clear`: a caller that cancels later calls `stop`, which interrupts this call.

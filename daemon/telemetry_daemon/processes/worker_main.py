@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
 from telemetry_parsers.codec.plain import decode_line
-from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, readout
+from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, read_result
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class RequestHandler:
         request = message["request"]
         try:
             if request["kind"] == "library":
-                return readout(self._call_library(message["reader"], request["calls"]))
+                return read_result(self._call_library(message["reader"], request["calls"]))
             if request["kind"] == "files":
-                return readout(_read_files(request, message["root"]))
+                return read_result(_read_files(request, message["root"]))
         except ReaderRefusal as refusal:
-            return readout(failed=failure(refusal.state, refusal.reason, refusal.text))
+            return read_result(failed=failure(refusal.state, refusal.reason, refusal.text))
         raise PluginProtocolError("a worker cannot run commands")
 
     def _call_library(self, target: str, calls: Sequence[str]) -> list[Plain]:

@@ -92,7 +92,7 @@ def to_plain(value: Any) -> Plain:
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts a structure to a dictionary with these of its members."""
+    """Return a function that returns these members of a structure as a dictionary of integers."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 

@@ -13,7 +13,7 @@ from telemetry_daemon.processes.driver_files import has_folder
 from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.codec.worker_wire import Read, Readout, checked_readout
+from telemetry_parsers.codec.worker_wire import Read, ReadResult, checked_result
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
 # The device, inode and modification time of a path, or None if the path does not exist.
@@ -59,13 +59,13 @@ class WorkerReader:
         worker: Worker,
         root: str = "/",
         clock: Callable[[], float] = time.monotonic,
-        decode_readout: Callable[[Plain], Readout] = checked_readout,
+        decode_result: Callable[[Plain], ReadResult] = checked_result,
     ) -> None:
         self._source = source
         self._worker = worker
         self._root = root
         self._clock = clock
-        self._decode_readout = decode_readout
+        self._decode_result = decode_result
         self._closed = threading.Event()
         self._missing: Failure | None = None
         self._next_check_at = self._next_retry_at = 0.0
@@ -74,9 +74,9 @@ class WorkerReader:
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library lists its devices itself
         """Return a capture with the output of the library or the files, or with a failure."""
         start, cpu_before = ReadStart(), self._worker.cpu_seconds
-        readout = self._read_in_worker(poll)
+        read_result = self._read_in_worker(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before
-        return start.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
+        return start.capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
         """Return a capture with the failure if the library or files are known to be missing, or None if the worker must check."""
@@ -97,25 +97,25 @@ class WorkerReader:
         pid = self._worker.stuck_pid
         return () if pid is None else (pid,)
 
-    def _read_in_worker(self, poll: Poll) -> Readout:
+    def _read_in_worker(self, poll: Poll) -> ReadResult:
         failure = self._failure_without_worker(poll)
         if failure is not None:
-            return Readout(failure=failure)
+            return ReadResult(failure=failure)
         target = self._reader_target(poll.request)
         if self._worker.pid is None:
             # Read before the call, so that changes during the call are noticed.
             self._library_states = library_states(self._worker.environment)
         request = Read(poll.request, target, self._root)
         try:
-            readout = self._decode_readout(self._worker.call(request, poll.deadline, self._closed.is_set))
+            read_result = self._decode_result(self._worker.call(request, poll.deadline, self._closed.is_set))
         except WorkerError as error:
-            return Readout(failure=self._closed_failure() if self._closed.is_set() else error.failure)
+            return ReadResult(failure=self._closed_failure() if self._closed.is_set() else error.failure)
         except CodecError as error:
             text = f"{self._source}: the worker's result cannot be decoded: {error}"
-            return Readout(failure=Failure("failed", "internal", text))
-        if readout.failure is not None:
-            self._restart_after(readout.failure)
-        return readout
+            return ReadResult(failure=Failure("failed", "internal", text))
+        if read_result.failure is not None:
+            self._restart_after(read_result.failure)
+        return read_result
 
     def _closed_failure(self) -> Failure:
         """Return the failure of a closed reader. Its state is `disabled`, because the source has no fault."""

@@ -82,7 +82,7 @@ class _StepFile:
 
 
 class StepsReader(Reader):
-    """Reads the files that are still written, in the order in which they were discovered."""
+    """Reads the files that changed recently, in the order in which they were discovered."""
 
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
@@ -92,7 +92,7 @@ class StepsReader(Reader):
         self._new_ranks = NewRankLimit()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # steps are counted without targets
-        """Return a capture with the content of all files that are still written."""
+        """Return a capture with the contents of all files that changed recently."""
         start, cpu = ReadStart(), time.thread_time()
         try:
             files = self._read_files(time.time())
@@ -123,7 +123,7 @@ class StepsReader(Reader):
         ]
 
     def _recent(self, entries: Mapping[str, FileVersion], now: float) -> list[tuple[str, FileVersion]]:
-        """Return the newest files that are still written, oldest first. The number of files per user is limited."""
+        """Return the newest of the files that changed recently, oldest first. The number of files per user is limited."""
         recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):

@@ -132,7 +132,7 @@ class ToolLocks:
 
     def _holder(self, tool: str) -> str:
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # this folder does not have the lock
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # OSError: the folder contains no lock
                 descriptor = opened.existing_lock_file(_file_name(tool))
                 try:
                     return holder_text(descriptor)

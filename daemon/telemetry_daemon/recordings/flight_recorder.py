@@ -173,7 +173,7 @@ class FlightFileWriter:
         command = short_lived.command_for(_WRITER)
         try:
             process = short_lived.ShortLivedProcess(command, json.dumps(request), (request["descriptor"],))
-            result = process.answer(request["seconds"], hint="")
+            result = process.complete(request["seconds"], hint="")
         except NoAnswerError as error:
             return str(error)
         last_line = (result.errors.strip().splitlines() or ["the writer printed no error"])[-1]

@@ -233,7 +233,7 @@ class PlaybackControls:
         self._show_change()
 
     def resume(self) -> None:
-        """Continue to play. At the end, play again from the beginning."""
+        """Continue to play. If the recording has ended, play it from the beginning."""
         if self._clock.halted() == _ENDED:
             self.seek(0.0)
         self._clock.run()

@@ -75,7 +75,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
+        """Listen on the socket. A socket that an earlier daemon left is replaced. Raises OSError."""
         unix_socket = await asyncio.to_thread(bind_own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=unix_socket, limit=_LINE_LIMIT_BYTES)
 
@@ -198,7 +198,7 @@ def _receive_all(connection: socket.socket) -> bytes:
         data += chunk
         connection.settimeout(max(0.001, deadline - time.monotonic()))
         if len(data) > _ANSWER_LIMIT_BYTES:
-            raise OSError("the answer is too long")
+            raise OSError(f"the answer exceeds {_ANSWER_LIMIT_BYTES >> 20} MiB")
     return bytes(data)
 
 

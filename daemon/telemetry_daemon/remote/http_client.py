@@ -123,13 +123,13 @@ class _Connection:
         self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         while b"\r\n\r\n" not in self._buffer:
             if len(self._buffer) > _MAX_HEAD_BYTES or not self._receive():
-                raise InvalidResponseError("the answer is not HTTP")
+                raise InvalidResponseError("the answer is not valid HTTP")
         head, _, remainder = bytes(self._buffer).partition(b"\r\n\r\n")
         self._buffer = bytearray(remainder)
         status_line, *header_lines = head.decode("latin-1").split("\r\n")
         version, _, status = status_line.partition(" ")
         if not version.startswith("HTTP/1.") or not status[:3].isdecimal():
-            raise InvalidResponseError("the answer is not HTTP")
+            raise InvalidResponseError("the answer is not valid HTTP")
         pairs = (line.partition(":") for line in header_lines)
         return int(status[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
@@ -156,7 +156,7 @@ class _Connection:
         try:
             return int(self._read_line().partition(b";")[0], 16)
         except ValueError as error:
-            raise InvalidResponseError("the answer is not HTTP") from error
+            raise InvalidResponseError("the answer is not valid HTTP") from error
 
     def _read_line(self) -> bytes:
         while b"\r\n" not in self._buffer:
@@ -270,7 +270,7 @@ class Client:
         for piece in connection.pieces(headers):
             body += piece
             if len(body) > MAX_ANSWER_BYTES:
-                raise InvalidResponseError("the answer is too long")
+                raise InvalidResponseError(f"the answer exceeds {MAX_ANSWER_BYTES >> 20} MiB")
         if headers.get("connection", "").lower() == "close" or not connection.is_persistent:
             self.close()
         _check_status(status)
@@ -339,7 +339,7 @@ def _parse_events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
     for piece in pieces:
         buffer += piece
         if len(buffer) > MAX_ANSWER_BYTES:
-            raise InvalidResponseError("an event is too long")
+            raise InvalidResponseError(f"an event exceeds {MAX_ANSWER_BYTES >> 20} MiB")
         *blocks, buffer = buffer.split(b"\n\n")
         for block in blocks:
             lines = dict(line.split(": ", 1) for line in block.decode("utf-8", "replace").split("\n") if ": " in line)

@@ -293,7 +293,7 @@ class Service:
         def check() -> None:
             denied = self._node_watch.newly_denied()
             if denied:
-                logger.warning("new devices are not allowed by the unit; restarting", extra={"nodes": denied})
+                logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied})
                 self._status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop.set)
 

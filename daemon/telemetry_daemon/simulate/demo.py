@@ -30,7 +30,7 @@ DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 
 
 def parse_demo(text: str) -> Groups:
-    """Return the groups of cards in `text`, or the default groups for a blank string. Raise DemoError if it is invalid."""
+    """Return the groups of cards in `text`, or the default groups if `text` is blank. Raise DemoError if `text` is invalid."""
     if not text.strip():
         return DEFAULT_GROUPS
     counts: dict[str, int] = {}

@@ -184,9 +184,9 @@ def _check_data(simulated: _CaptureData) -> None:
         not (device.parent is None or (device.parent in indexes and is_whole[device.parent]))
         for device in report.devices
     ):
-        raise CodecError("report.devices", "expected whole cards as parents")
+        raise CodecError("report.devices", "expected parents that are not partitions")
     if any(device.vendor not in VENDOR_WORDS for device in report.devices):
-        raise CodecError("report.devices", f"expected a vendor of {' '.join(VENDOR_WORDS)}")
+        raise CodecError("report.devices", f"expected one of the vendors {', '.join(VENDOR_WORDS)}")
 
 
 def _readings(values_by_device: Iterable[Mapping[str, object]]) -> Iterator[Reading]:
@@ -228,7 +228,7 @@ def simulated_sources(
     staged_faults: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with unique bus addresses. If it has a history, the first source has an incident."""
+    """Return a source for each group, with unique bus addresses. If a past is simulated, the first source has an incident."""
     source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()

@@ -114,7 +114,7 @@ class MaintenanceState:
         return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
 
     def _uptime(self) -> float:
-        """Return seconds on a clock that cannot be set and that includes suspension."""
+        """Return seconds on a clock that cannot be set and that continues while the machine is suspended."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:

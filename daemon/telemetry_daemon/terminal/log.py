@@ -62,7 +62,7 @@ def deferred(level: str) -> Iterator[None]:
         for record in deferring.first:
             root.handle(record)
         if deferring.omitted:
-            root.error("more log lines were omitted", extra={"lines": deferring.omitted})
+            root.error("log lines were omitted", extra={"lines": deferring.omitted})
 
 
 class ChangeLog:

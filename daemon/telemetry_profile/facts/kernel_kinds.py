@@ -9,8 +9,8 @@ from itertools import takewhile
 from telemetry_exporters.text import cut
 from telemetry_profile.format_contract import Work
 
-# The collective libraries of the vendors: NCCL, RCCL, MCCL (Moore Threads, MetaX), HCCL (Ascend), CNCL (Cambricon), BKCL (Kunlunxin),
-# oneCCL, ECCL (Enflame), IXCCL; AMD's MSCCL++; NVSHMEM, DeepEP, mori, and TransformerEngine's user buffers.
+# Kernels of these libraries: NCCL, RCCL, MCCL (Moore Threads, MetaX), HCCL (Ascend), CNCL (Cambricon), BKCL (Kunlunxin), oneCCL,
+# ECCL (Enflame), IXCCL, MSCCL++, NVSHMEM, DeepEP, mori, and TransformerEngine's user buffers.
 _LIBRARY = re.compile(
     r"^(n|r|m|h|c|bk|one|e|ix|x|ms)ccl|(nccl|rccl|mccl|hccl|cncl|bkcl|ixccl|mscclpp)(dev)?(kernel|_)"
     r"|^(hcom_|c10d::|record_param_comms)|(^|_)(hcom|mc2)_|(roc|nv)shmem|userbuffers|quick_?reduce"

@@ -25,7 +25,7 @@ from telemetry_profile.files.trace_events import (
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
 _MAX_EVENTS = 100_000_000
-MAX_EVENT_BYTES = 32 * 2**20  # no event is larger; the tests contain names of 10 MB
+MAX_EVENT_BYTES = 32 * 2**20  # far more than a real event has
 _MAX_KEY_BYTES = 2**20  # larger values of keys are skipped
 _NOT_READ = object()
 _EVENTS = "traceEvents"

@@ -1,4 +1,4 @@
-"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises Ascend's and MindSpore's ignored files."""
+"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises files of Ascend and MindSpore that are not needed."""
 
 from __future__ import annotations
 

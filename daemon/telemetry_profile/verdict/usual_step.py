@@ -46,7 +46,7 @@ class UsualStep:
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps after the warm-up. If there are none, return the whole time."""
+    """Return the mean of the complete steps after the warm-up, else the tool's own mean, else the whole time as one step."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
@@ -72,7 +72,7 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
         launching, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
-        # `launching` excludes gaps before the first launch and after the last, so the difference is only a minimum.
+        # Gaps before the first or after the last launch are not counted in `launching`, so the difference is a lower bound.
         least = (launching or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
             without_collective,

@@ -67,7 +67,7 @@ class ReplayJson:
 
 @dataclass(frozen=True, slots=True)
 class HostJson:
-    """The node itself."""
+    """The readings of the node itself, which belong to no device."""
 
     readings: Numbers
     """Current numbers in base units: a number for a metric, or an object with a number for each value of its label."""

@@ -89,7 +89,7 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow, ...]:
-    """Return a row for each device. If the snapshot has only some devices of the node, pass the verdict on all devices."""
+    """Return a row for each device. If the snapshot is filtered, `verdict` must be computed from all devices of the node."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 

@@ -23,7 +23,7 @@ class SampleColumns:
 
     @classmethod
     def from_samples(cls, samples: Iterable[Sample]) -> SampleColumns:
-        """Return the samples in columns."""
+        """Return the columns of these samples."""
         rows = tuple(samples)
         return cls(tuple((row.metric, row.labels) for row in rows), tuple(row.value for row in rows))
 

@@ -18,7 +18,7 @@ from telemetry_parsers.job_record import NOBODY, JobRecord
 
 _HOUR, _KWH = 3600.0, 3.6e6
 _MAX_TEXT_LENGTH = 48
-# Marks a key that the document has only for some groupings.
+# Marks a key that is present only for some groupings.
 _GROUPING_KEY = {"left_out": True}
 # CSV keeps the older name for unallocated use, because programs read the CSV.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"

@@ -27,8 +27,8 @@ def failure(state: str, reason: str | None, text: str) -> Plain:
     return {"state": state, "reason": reason, "text": text}
 
 
-def readout(outputs: Sequence[Plain] = (), failed: Plain = None) -> Plain:
-    """Return the plain form of a `Readout`."""
+def read_result(outputs: Sequence[Plain] = (), failed: Plain = None) -> Plain:
+    """Return the plain form of a `ReadResult`."""
     return {"outputs": outputs, "failure": failed}
 
 

@@ -28,7 +28,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request to call the library reader at a target, or to read files below `root`. The result is a Readout."""
+    """A request to call the library reader at a target, or to read files below `root`. The result is a ReadResult."""
 
     request: Request
     reader: str
@@ -39,7 +39,7 @@ Ask = Describe | Parse | Read
 
 
 @dataclass(frozen=True, slots=True)
-class Readout:
+class ReadResult:
     """The outputs of a reader, or its failure."""
 
     outputs: tuple[Output, ...] = ()
@@ -78,19 +78,19 @@ def question_line(question: Question) -> bytes:
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
-def checked_readout(result: Plain) -> Readout:
-    """Return the readout of a plugin's reader. Raise CodecError for invalid data."""
-    return from_plain(Readout, result)
+def checked_result(result: Plain) -> ReadResult:
+    """Return the result of a plugin's reader. Raise CodecError for invalid data."""
+    return from_plain(ReadResult, result)
 
 
-def builtin_readout(result: Plain) -> Readout:
-    """Return the readout of a built-in reader, whose values are trusted and not checked."""
+def builtin_result(result: Plain) -> ReadResult:
+    """Return the result of a built-in reader, whose values are trusted and not checked."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
-        return Readout(outputs, None if failure is None else Failure(**failure))
+        return ReadResult(outputs, None if failure is None else Failure(**failure))
     except (KeyError, TypeError) as error:  # the worker may have another version
-        raise CodecError("", f"not a readout: {error}") from None
+        raise CodecError("", f"not a valid result of a reader: {error}") from None
 
 
 def answer_in(line: bytes) -> Answer:

@@ -139,7 +139,7 @@ class _Assignment:
     def owners(self, device_id: str) -> list[OwnerEntry]:
         """Return the owners that claim this device. If it is not shared, only living owners count, if there are any."""
         claimants = list(self._owners.get(device_id, {}).values())
-        living = [entry for entry in claimants if entry.lives]
+        living = [entry for entry in claimants if entry.is_running]
         shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
         return living if living and not shared else claimants
 

@@ -70,8 +70,8 @@ class OwnerEntry:
     pids: set[int] = field(default_factory=set)
 
     @property
-    def lives(self) -> bool | None:
-        """Return whether the owner has not ended, or None if unknown. An owner with processes has not ended."""
+    def is_running(self) -> bool | None:
+        """Return whether the owner is still running, or None if unknown. An owner with processes is running."""
         reported = {source_claim.claim.lives for source_claim in self.claims}
         return True if self.pids or True in reported else False if False in reported else None
 

@@ -43,7 +43,7 @@ class Presence:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return a problem for each source with lost devices that were forgotten because there are too many."""
+        """Return a problem for each source with lost devices that were forgotten, since only a limited number is remembered."""
         text = (
             f"{{count}} lost {{vendor}} devices were forgotten, because at most {bounds.MAX_LOST} are remembered. "
             "To forget all lost devices, run `telemetry forget --all-lost --vendor {vendor}`."

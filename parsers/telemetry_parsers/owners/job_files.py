@@ -1,4 +1,4 @@
-"""Parses jobs and their devices, from `telemetry job` and the device lists of Slurm's version 1 cgroups.
+"""Parses jobs and their devices, from `telemetry job` and from Slurm's device lists for cgroup v1.
 
 Slurm and PBS report the minor number of the device file. Flux reports the index of the card, ordered by PCI address.
 """

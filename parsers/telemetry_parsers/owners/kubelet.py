@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Parse a kubelet response. Pods give claims; allocatable devices give only problems with their IDs."""
+    """Return the claims of all pods or, for the call `allocatable`, only the problems with the ids of devices."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -109,7 +109,7 @@ def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> fro
 
 
 def _is_living(uids: list[str], node: _NodeData) -> bool | None:
-    """Return whether a pod with these UIDs lives. None means unknown: a living pod may have no log folder."""
+    """Return whether a pod with these UIDs is running, or None if unknown: a running pod may have no log folder."""
     if node.living is None or not uids:
         return None
     return True if node.living.intersection(uids) else False if node.has_all_uids else None

@@ -76,7 +76,7 @@ class Draft:
         return position
 
     def add(self, template: Device) -> int:
-        """Add a device without a key, and return its position."""
+        """Add a device that has no identifying key, and return its position in the draft."""
         return self.device(len(self._devices), template)
 
     def device_at(self, position: int) -> Device:

@@ -18,7 +18,7 @@ _Words = TypeVar("_Words")
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """The text that a tool printed for one command. `arguments` are those of the command, if the text contains it."""
+    """The text that a tool printed for one command. If the output contains the command line, `arguments` are its arguments."""
 
     lines: Sequence[Line]
     arguments: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class ToolText:
 
     @property
     def all_lines(self) -> list[Line]:
-        """Return the lines of both streams of the whole output."""
+        """Return all lines of the output: those of standard output, then those of standard error."""
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
@@ -65,8 +65,8 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
     return replace(report, outcome="no_devices")
 
 
-def may_be_empty(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a report on an empty output that need not list devices, such as a list of processes."""
+def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
+    """Return a successful report if the output lists no devices, as a list of processes may, or a report on an error."""
     result = _needs_devices(report, text, tool)
     return Report(facts=report.facts) if result.outcome == "no_devices" else result
 
@@ -115,7 +115,7 @@ class DeviceTool:
     """A tool that reports one device per call. Saved output may contain several calls, each after its command line."""
 
     command: str
-    unclear_problem: str  # the problem of an answer that does not name its device, if there are other answers
+    unclear_problem: str  # the problem if one of several answers does not name its device
     parts: Callable[[Run], Sequence[Run]]  # splits the output after one command line into answers
     missing: Callable[[Run], Problem | None]  # returns the problem of a command without an answer
 

@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """The entries of each card and of the node (`system`), and the headings that are `unknown`."""
+    """The entries of each card and of the node (`system`). `unknown` contains the headings that were not recognised."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)

@@ -113,7 +113,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
             entries = listing.system if row[1] is None else listing.card(int(row[1]))
             entries.extend(_row_entries(line, headings, listing))
         elif headings and line.text.lstrip().startswith(","):
-            listing.complain(line.where, f"a row without its card: {quote(line.text)}")
+            listing.complain(line.where, f"a row that belongs to no card: {quote(line.text)}")
         if not line.ended and headings:
             listing.complain(line.where, "the text ends inside this row; more cards may be missing")
     return listing if headings or listing.system else None

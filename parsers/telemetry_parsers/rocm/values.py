@@ -39,7 +39,7 @@ def fan_ratio(text: str, unit: str) -> Value:
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the clock in `(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or in a bare number whose key has the unit."""
+    """Return the frequency in `(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or in a bare number, whose key states the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -87,7 +87,7 @@ def bytes_per_second(text: str, unit: str) -> Value:
 
 
 def list_items(text: str) -> list[str] | None:
-    """Return the texts in a list such as `[48, 'N/A']`, or None for any other text."""
+    """Return the items of a list such as `[48, 'N/A']`, or None if `text` is not a list."""
     match = _LIST.match(text.strip())
     return None if match is None else [item.strip(" '\"") for item in match[1].split(",")]
 

@@ -31,10 +31,10 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
 
 
 def identify_tool(text: str) -> str | None:
-    """Return the first tool whose marks are in this text, or None."""
+    """Return the first tool in TOOL_MARKS whose identifying words the text contains, or None."""
     return next((tool for tool, marks in TOOL_MARKS.items() if any(mark in text for mark in marks)), None)
 
 
 def foreign_tool(text: str, expected_tool: str) -> str | None:
-    """Return another tool whose marks are in this text, or None if the text has marks of the expected tool."""
+    """Return another tool whose identifying words the text contains, or None if it contains words of the expected tool."""
     return None if any(mark in text for mark in TOOL_MARKS.get(expected_tool, ())) else identify_tool(text)

@@ -42,7 +42,7 @@ FALLBACK_ERRORS = DISABLING_ERRORS | {UNKNOWN}
 # After these errors, the GPU is lost until it is found again.
 GPU_LOST_ERRORS = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 # If all calls fail with these errors, the GPU is lost.
-UNSPECIFIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
+GENERIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
 # After these errors, the library must be initialised again, or the process must be restarted.
 SESSION_ENDING_ERRORS = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # The interval at which denied calls are repeated: permissions rarely change.
 DENIED_AGAIN_SECONDS = 600.0
-# The number of unspecific errors at the beginning of a poll after which the GPU is considered lost.
-_MAX_UNSPECIFIC = 3
+# The number of generic errors at the beginning of a poll after which the GPU is considered lost.
+_MAX_GENERIC = 3
 
 
 class DeviceCaller:
@@ -38,11 +38,11 @@ class DeviceCaller:
         self._disabled: dict[str, tuple[int, float]] = {}
         self._working_keys: set[str] = set()
         self._has_succeeded = False
-        self._unspecific_errors = 0
+        self._generic_errors = 0
 
     def begin_poll(self) -> None:
         """Begin a poll, and reset the count of errors."""
-        self._has_succeeded, self._unspecific_errors = False, 0
+        self._has_succeeded, self._generic_errors = False, 0
 
     def results(self, calls: Iterable[Call]) -> dict[str, Plain]:
         """Make the calls, and return the results by key. The result of a failed call is {"error": number}."""
@@ -110,9 +110,9 @@ class DeviceCaller:
         self._working_keys.add(key)
 
     def _count_error(self, code: int) -> None:
-        """Count calls that failed with an unspecific error. A GPU is lost only if all its calls fail."""
-        self._unspecific_errors = self._unspecific_errors + 1 if code in codes.UNSPECIFIC_ERRORS else 0
-        if self._unspecific_errors >= _MAX_UNSPECIFIC and not self._has_succeeded:
+        """Count calls that failed with a generic error. A GPU is lost only if all its calls fail."""
+        self._generic_errors = self._generic_errors + 1 if code in codes.GENERIC_ERRORS else 0
+        if self._generic_errors >= _MAX_GENERIC and not self._has_succeeded:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:

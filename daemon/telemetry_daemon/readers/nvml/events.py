@@ -27,7 +27,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class EventInbox:
-    """The events that no poll has reported yet. They are kept if the session ends, for example because of an Xid."""
+    """The events that no poll has reported yet. They survive the end of a session, for example because of an Xid."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -44,7 +44,7 @@ def lazy_ctypes_util() -> Iterator[None]:
 
 
 class Nvml(Binding):
-    """The binding pynvml."""
+    """The pynvml binding."""
 
     def __init__(self) -> None:
         super().__init__(codes.FUNCTION_NOT_FOUND)

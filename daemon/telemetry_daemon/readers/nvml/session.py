@@ -207,7 +207,5 @@ class Session:
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
     def _is_library_lost(self) -> bool:
-        """Return whether all GPUs were lost because of unspecific errors, which means that the library has failed."""
-        return bool(self._slots) and all(
-            slot.gpu is None and slot.code in codes.UNSPECIFIC_ERRORS for slot in self._slots
-        )
+        """Return whether all GPUs were lost because of generic errors, which means that the library has failed."""
+        return bool(self._slots) and all(slot.gpu is None and slot.code in codes.GENERIC_ERRORS for slot in self._slots)

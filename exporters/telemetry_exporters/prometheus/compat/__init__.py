@@ -34,7 +34,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4
 
 
 def load_table(name: str, version: str = "") -> ExporterTable:
-    """Return the table of that exporter; the default version is the first. Raises KeyError for an unknown name or version."""
+    """Return the table of the exporter `name`, by default for its first known version. Raises KeyError if either is unknown."""
     module, table_name = EXPORTERS[name]
     versions = VERSIONS.get(name, ())
     if version and version not in versions:

@@ -79,7 +79,7 @@ _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds the metric families of a cleaned snapshot, and records the values on which their series depend."""
+    """Builds a page's metric families from a cleaned snapshot, and records the values that decide which series exist."""
 
     def __init__(
         self, exporter: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool

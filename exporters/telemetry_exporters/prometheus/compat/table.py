@@ -49,7 +49,7 @@ class ReportedDevice:
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
     gaps: frozenset[str]  # metrics that the device supports, but whose number is absent now
-    layout_value: Callable[[int], float]  # returns the number at a position; the lines of the page depend on it
+    layout_value: Callable[[int], float]  # returns a number, and records that the page's series depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Return the positions of the metric's numbers by label value, which is empty for a metric without a label."""
@@ -123,7 +123,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """A sample for each label value, with the other exporter's label. Values without a new name are omitted."""
+    """A sample for each label value that `new_name` maps to the other exporter's value. Other values are omitted."""
 
     label: str
     new_name: Callable[[str], str | None] = str

@@ -34,7 +34,7 @@ class Card:
 
 
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
-    """Yield the node's cards in the snapshot's order."""
+    """Yield what the list draws for each of the node's cards, in the snapshot's order."""
     drawings = scene.node.cache.get(_new_drawings, scene.past)
     if len(drawings) > _MAX_DRAWINGS:
         drawings.clear()

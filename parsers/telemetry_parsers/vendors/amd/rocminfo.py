@@ -277,7 +277,7 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add an agent to the draft if it is an accelerator. Return 1 if it takes up an index of accelerators, else 0."""
+    """Add the agent to the draft if it is an accelerator. Return how many accelerator indices it takes up: 1 or 0."""
     kind = agent.text("device type").upper()
     if kind in _NO_CARDS:
         return 0

@@ -153,14 +153,14 @@ class _JsonObject:
         return key in self._values
 
     def text(self, key: str) -> str:
-        """Return a required text."""
+        """Return the string of a required key."""
         value = self.text_or_none(key)
         if value is None:
             raise RankTableError(f"{self._at(key)}: is missing")
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """Return a string, or None without the key."""
+        """Return the key's string, or None if the key is missing."""
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise RankTableError(f"{self._at(key)}: must be a JSON string")

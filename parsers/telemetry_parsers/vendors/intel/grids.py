@@ -109,7 +109,7 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return the metric for a label of `stats` or `dump`, if any, and whether the label is known."""
+    """Return the metric's target for a label of `stats` or `dump`, or None, and whether the label is known."""
     name, unit = split_label(label)
     engine_match = _NUMBERED.match(name)
     target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)

@@ -11,7 +11,7 @@ from telemetry_parsers.like_nvidia_smi.table import CardTableShape, read_table
 from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
-from telemetry_parsers.reports.tool import Shape, Tool, ToolText, may_be_empty, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_no_devices, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText, broken_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import Line, quote
@@ -86,7 +86,7 @@ def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
         state = str(component.get("status", ""))
         states[number] = state.lower()
         if state.lower() not in keys.HEALTHY:
-            draft.complain(f"JSON {name}", f"{name}: {quote(state)}")
+            draft.complain(f"JSON {name}", f"its state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:
@@ -122,7 +122,7 @@ _TOOL = Tool(
             tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
         ),
         shape(query_headings, read_query, QUERY),
-        of_lines(rows.is_ps_heading, rows.read_ps, empty=may_be_empty),
+        of_lines(rows.is_ps_heading, rows.read_ps, empty=accept_no_devices),
         of_lines(saved.is_matrix_heading, saved.read_matrix),
         of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),

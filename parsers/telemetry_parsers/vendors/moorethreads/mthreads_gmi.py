@@ -12,7 +12,7 @@ from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Rep
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parser_of
 from telemetry_parsers.reports.targets import identity
-from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_empty, may_be_empty, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Tool, ToolText, accept_empty, accept_no_devices, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
@@ -103,7 +103,7 @@ _TOOL = Tool(
     vendor=keys.VENDOR,
     shapes=(
         shape(is_table, default_table.read_table, default_table.TABLE),
-        of_lines(default_table.is_process_title, default_table.read_process_table, empty=may_be_empty),
+        of_lines(default_table.is_process_title, default_table.read_process_table, empty=accept_no_devices),
         of_lines(query.is_card_heading, query.read_list, tables=_QUERY_TARGETS),
         Shape(query.read_json, "json", tables=_QUERY_TARGETS),
         shape(is_card_heading, read_list, _NAMES),

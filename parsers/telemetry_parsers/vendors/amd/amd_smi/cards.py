@@ -72,7 +72,7 @@ def _device(block: Block) -> Device:
 
 
 def _model(block: Block) -> str | None:
-    """Return the card's name. The chip number that some chips print instead is ignored."""
+    """Return the card's name. The chip number that the tool prints instead for some chips is ignored."""
     names = (_text_at(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
     return next((name for name in names if name is not None and not _CHIP.match(name)), None)
 

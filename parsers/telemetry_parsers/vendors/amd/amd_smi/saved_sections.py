@@ -144,7 +144,7 @@ class _SectionParser:
     def _missing_value(self, key: str, line: Line) -> str | None:
         """Return an empty string for a key whose value is missing, or None for a heading."""
         if key == "gpu":
-            self._draft.complain(line.where, "a card has no number; the lines below may be of another card")
+            self._draft.complain(line.where, "a card has no number; the lines below may belong to another card")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:

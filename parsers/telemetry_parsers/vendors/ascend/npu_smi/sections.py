@@ -195,7 +195,7 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
 
 
 def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
-    """Store the number of chips. A second number belongs to another card, whose NPU ID is missing."""
+    """Store the card's number of chips. A second such line belongs to another card, whose NPU ID is missing."""
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.whole(value)

@@ -313,7 +313,7 @@ def read_events(answer: Plain, draft: Draft) -> None:
         if event is None:
             dropped = integer(mapping(recorded).get("dropped"))
             problem = f"{dropped} events came too fast and were dropped; they are not counted"
-            draft.complain("events", "an invalid event" if dropped is None else problem)
+            draft.complain("events", "an event has neither an Xid nor an NVML error" if dropped is None else problem)
         else:
             draft.events.append(event)
 
