@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fleet_parts.nodes import Course, Fleet, FleetNode
 from kits.ports import free_port
-from telemetry_daemon.site.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.negotiation import accepts_gzip, choose_format
 
 # 127.0.0.1 itself is left to other programs.
 _NODES_PER_NET = 250
@@ -50,7 +50,7 @@ def _answer(head: str, node: FleetNode) -> bytes:
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
     if first.split(" ")[:2] != ["GET", "/metrics"]:
         return _response("404 Not Found", "text/plain", b"There is /metrics.\n")
-    syntax, content_type = choose(headers.get("accept", ""))
+    syntax, content_type = choose_format(headers.get("accept", ""))
     page = node.page(syntax)
     if accepts_gzip(headers.get("accept-encoding", "")):
         return _response("200 OK", f"{content_type}\r\nContent-Encoding: gzip", gzip.compress(page, 1))

@@ -224,12 +224,20 @@ class Tab:
 
     def until(self, condition: str | Callable[[], Any], what: str = "", patience: float = PATIENCE_SECONDS) -> Any:
         """Wait until a JavaScript expression or a function is true, and return its value; a failure shows the page."""
-        ask = condition if callable(condition) else lambda: self.evaluate(condition)
+        ask = condition if callable(condition) else lambda: self._value_unless_reloading(condition)
         end = time.monotonic() + patience
         while not (given := ask()):
             assert time.monotonic() < end, f"did not happen: {what or condition}\n{self.text()[:3000]}"
             self.browser.listen(0.05)
         return given
+
+    def _value_unless_reloading(self, expression: str) -> Any:
+        try:
+            return self.evaluate(expression)
+        except BrowserError as error:
+            if "navigated" not in str(error):
+                raise
+            return None
 
     def text(self, selector: str = "body") -> str:
         """Return the visible text of an element; empty if there is no such element."""

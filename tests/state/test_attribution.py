@@ -8,10 +8,10 @@ from state.clocked_store import CARDS, FAST, Node
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
-from telemetry_parsers import bounds
+from telemetry_parsers import bounds, steps
 from telemetry_parsers.merge.allocations import MAX_OWNERS
 from telemetry_parsers.model import Process, Report
-from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
+from telemetry_parsers.ownership import Claim, DeviceName, Owner, StepCounts, Task
 
 FIRST, SECOND = (DeviceName(bus, "bus_id", bus) for bus in ("0000:33:00.0", "0000:53:00.0"))
 OWNERS_POLL = replace(FAST, lists_devices=False)
@@ -133,6 +133,20 @@ def test_unmatched_claims_wait_for_the_inventory() -> None:
     (problem,) = [problem for status in node.store.snapshot().sources for problem in status.problems]
     assert problem.where == "job 42"
     assert node.owners()[0][0][0] == "41"
+
+
+@pytest.mark.parametrize("result", [PollResult("released"), PollResult("stuck"), PollResult("failed", "timeout")])
+def test_claim_of_a_card_whose_source_cannot_list_is_no_problem(node: OwnedNode, result: PollResult) -> None:
+    node.store.add_source(SourceFacts(steps.SOURCE, "", ()))
+    node.put(None, result)
+    node.now += 40.0
+    node.claims(Claim(job("41"), names=(FIRST,)))
+    counts = (StepCounts("steps.json", 0, "41", "0", FIRST, 7.0),)
+    node.put(Report(steps=counts), poll=OWNERS_POLL, source=steps.SOURCE)
+    snapshot = node.store.snapshot()
+    assert node.ups() == [None, None]
+    assert [problem for status in snapshot.sources for problem in status.problems] == []
+    assert "telemetry_claims_unresolved" not in {sample.metric for sample in snapshot.own}
 
 
 def test_claims_and_owners_are_bounded(node: OwnedNode) -> None:

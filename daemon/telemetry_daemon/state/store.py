@@ -315,7 +315,7 @@ class Store:
         previous = self._attribution.owners
         owned = self._attribution.with_owners(merged)
         self._state.needs_counters |= self._attribution.owners != previous
-        if self._state.awaited:  # the device of a claim may not have been listed yet
+        if self._may_lack_devices(merged):
             return replace(owned, problems=merged.problems)
         self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved()
         return owned
@@ -331,7 +331,17 @@ class Store:
         previous, samples = self._steps.counts, self._steps.samples(counts, merged.devices)
         self._state.needs_counters |= self._steps.counts != previous
         self.facts.daemon_samples.update(samples)
-        return merged if self._state.awaited else replace(merged, problems=(*merged.problems, *self._steps.problems()))
+        if self._may_lack_devices(merged):
+            return merged
+        return replace(merged, problems=(*merged.problems, *self._steps.problems()))
+
+    def _may_lack_devices(self, merged: MergedNode) -> bool:
+        """Return whether a named device may be missing from the list because a source has not answered yet, or fails."""
+        listed_ids = {device.id for device in merged.devices}
+        missing = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
+        unlisted_sources = {source for identity in missing for source in identity.listed_by}
+        failing = self._state.last_lists(self._clock.monotonic()) if unlisted_sources else {}
+        return bool(self._state.awaited) or not unlisted_sources.isdisjoint(failing)
 
     def _assemble(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state
