@@ -5,7 +5,7 @@ from __future__ import annotations
 # Limits on one report. The largest known nodes have 64 unpartitioned devices, or eight devices with 72 links each.
 MAX_DEVICES = 256
 MAX_READINGS = 32_768
-MAX_WORDS = 128  # label values of one metric on one device
+MAX_WORDS = 128  # the limit for label values of one metric on one device
 MAX_EVENTS = 1024
 MAX_PROCESSES = 4096
 MAX_CLAIMS = 4096
@@ -13,19 +13,19 @@ MAX_PROBLEMS = 64
 MAX_UNKNOWN_FIELDS = 256
 MAX_FACTS = 64  # of one device, or of the report itself
 
-# The most devices and the most unknown names in one printed output.
+# The maximum numbers of devices and of unknown names in one printed output.
 MAX_LISTED = 1024
 
-# The most characters of a label or a name, and of a problem's text.
+# The maximum numbers of characters of a label or name, and of a problem's text.
 MAX_NAME_LENGTH = 256
 MAX_TEXT_LENGTH = 1024
 
-# The most missing devices of one vendor that are remembered: lost devices, and devices whose sources all fail.
+# How many missing devices of one vendor are remembered. Missing are lost devices, and devices whose sources all fail.
 MAX_LOST = 128
 MAX_UNKNOWN = 256
 MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file
 
-# Limits on other state that merge keeps.
+# Limits on other state that the merge keeps.
 MAX_EVENT_CODES = 64  # of one device
 MAX_PINNED_COUNTERS = 16_384
 MAX_INDEX_SPACES = 16  # of one vendor

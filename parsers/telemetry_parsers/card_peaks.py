@@ -65,7 +65,7 @@ class Model(NamedTuple):
     architecture: str
     units: int  # multiprocessors or compute units of one listed device
     quoted: tuple[tuple[str, QuotedRate], ...]
-    memory_gigabytes_per_second: float | None  # None if the documents contradict each other
+    memory_gigabytes_per_second: float | None  # None if the vendor's documents contradict each other
     sources: tuple[str, ...]  # names of documents in `.ci/peak_sources.py`
 
 
@@ -171,8 +171,8 @@ class CardPart(NamedTuple):
     model_units: int | None  # compute units of an undivided card
     is_partition: bool = False
     compute_partition: str = ""
-    profile: str = ""  # of a MIG instance
-    card_memory_bytes: float | None = None  # all memory of the card
+    profile: str = ""  # the profile of a MIG instance
+    card_memory_bytes: float | None = None  # the memory of the whole card
 
     @property
     def is_cut(self) -> bool:

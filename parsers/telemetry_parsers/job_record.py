@@ -14,11 +14,11 @@ SCHEMA: _Schema = "telemetry.job/1"
 # The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or was
 # missing (`seen`), the start of the daemon, or the end of the day.
 TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
-# `estimated` means that the daemon integrated the power for at least some of the time.
+# `estimated`: for at least some of the time, the daemon integrated the power instead of reading a counter.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 
-# The totals of a record and of each of its cards.
+# The totals that a record contains for all its cards together and for each card.
 Seconds = Annotated[
     float, Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0})
 ]

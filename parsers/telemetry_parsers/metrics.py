@@ -74,7 +74,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
     return Metric("telemetry_host_" + name, "gauge", unit, help, 0.0, high, scope="host")
 
 
-# One line per metric.
+# Each metric is on one line.
 # fmt: off
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
@@ -241,7 +241,7 @@ _OWN = (
 )
 # fmt: on
 
-# The labels of each metric of the daemon, in order.
+# Maps each metric of the daemon to its labels, in order.
 OWN_LABELS = MappingProxyType(
     {
         "telemetry_build_info": ("version", "python"),
@@ -286,7 +286,7 @@ _OWNER = (
     "account",
     "partition",
 )
-# The labels of each metric of scope `owner`, after the labels of the device. Empty labels are omitted.
+# Maps each metric of scope `owner` to the labels that follow those of the device. Empty labels are omitted.
 OWNER_LABELS = MappingProxyType(
     {
         **{metric.name: _OWNER for metric in _OWNERS if metric.scope == "owner"},

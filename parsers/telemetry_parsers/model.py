@@ -118,7 +118,7 @@ class Poll:
 class Output:
     """The output of one command, one file or one call."""
 
-    name: str = ""  # the command line, the path or the call
+    name: str = ""  # the command line, the path of the file, or the name of the library call
     target: str = ""  # the number of the card or device, if the command is repeated
     text: str = ""
     stderr: str = ""
@@ -332,8 +332,8 @@ class Snapshot:
     host: Sequence[MergedReading] = ()
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
-    maintenance: Maintenance | None = None  # None in commands without a daemon
-    recorded: ReplayInfo | None = None  # only for a replayed recording
+    maintenance: Maintenance | None = None  # None if a command runs without a daemon
+    recorded: ReplayInfo | None = None  # set only while a recording is replayed
 
 
 @dataclass(frozen=True, slots=True)

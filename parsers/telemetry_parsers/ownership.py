@@ -21,12 +21,12 @@ class Owner:
     """An owner of cards. Unknown fields are empty."""
 
     kind: OwnerKind
-    name: str  # unique on the node for its kind: `namespace/pod/container`, a job's or container's id, a unit, a user
+    name: str  # unique among the node's owners of this kind: `namespace/pod/container`, an id, a unit or a user
     pod_namespace: str = ""
     pod_name: str = ""
     container_name: str = ""
     job_id: str = ""
-    job_name: str = ""  # chosen by the user
+    job_name: str = ""  # the name that the user chose for the job
     user: str = ""
     account: str = ""
     partition: str = ""
@@ -52,7 +52,7 @@ class Claim:
     # `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`.
     keys: tuple[str, ...] = ()
     names: tuple[DeviceName, ...] = ()  # possible names of the device, which are tried in order
-    replica: str = ""  # the part of a shared device
+    replica: str = ""  # the owner's part of a shared device
     lives: bool | None = None  # False if the owner has ended
     started: float | None = None
     ended: float | None = None
@@ -106,7 +106,7 @@ class Allocation:
     """The allocation of a device to an owner. The totals are the owner's share of the card's totals, None if unknown."""
 
     owner: Owner
-    share: float  # of the whole card; the sum of all shares is at most 1
+    share: float  # a share of the whole card; all shares of a card add to at most 1
     basis: Basis
     is_allocated: bool  # a source claims the device for the owner
     is_used: bool | None  # the owner has processes on the device; None if this is unknown
@@ -139,4 +139,4 @@ class StepCounts:
     tokens: float | None = None
     flops: float | None = None
     seconds: tuple[PartSeconds, ...] = ()
-    is_quiet: bool = False  # not written recently
+    is_quiet: bool = False  # the file was not written recently

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from telemetry_parsers.model import Health, State
 
-# The last attempt succeeded.
+# States after a successful last attempt.
 SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
-# There was nothing to attempt.
+# States without an attempt.
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
-# The last attempt failed.
+# States after a failed last attempt.
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 # A source is in one of these states only if all its polls are.
 OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.sentinels import ALL_BITS
 
-# A unit's factor as numerator and denominator, since 57 / 100 is more exact than 57 * 0.01.
+# A unit's factor as (numerator, denominator), because 57 / 100 is more exact than 57 * 0.01.
 Units = Mapping[str, tuple[int, int]]
 
 
@@ -39,7 +39,7 @@ BYTES: Units = MappingProxyType(
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
 COUNT: Units = {"": (1, 1)}
 
-# The generation of a PCIe link by its speed in GT/s, according to the PCI Express specifications.
+# Maps the speed of a PCIe link in GT/s to its generation, according to the PCI Express specifications.
 PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Literal
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Form
 
-# Metrics that most sources report together.
+# Metrics that many sources report together.
 BASIC = ("temperature_celsius", "power_watts", "utilization_ratio", "memory_used_bytes", "memory_total_bytes")
 PCIE_LINK = ("pcie_link_generation", "pcie_link_width")
 PCIE_LINK_MAX = ("pcie_link_generation_max", "pcie_link_width_max")
@@ -60,7 +60,7 @@ class Demo:
     domains: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     ecc_locations: tuple[str, ...] = ()
-    throttle: tuple[str, str] = ("", "")  # the throttling reasons for the power limit and for the temperature
+    throttle: tuple[str, str] = ("", "")  # (throttling reason for the power limit, for the temperature)
     events: tuple[str, ...] = ()
     fatal_event: str = ""
     lost_event: str = ""
@@ -72,7 +72,7 @@ class Demo:
     only_partitions: tuple[str, ...] = ()  # the metrics that a card with partitions reports only for its partitions
 
 
-# PCI classes of accelerators: two base classes, and the subclass of coprocessors.
+# PCI classes of accelerators: two base classes, and the subclass 0x40 (coprocessor) of base class 0x0B.
 DISPLAY = 0x03
 _COPROCESSOR = 0x0B40
 ACCELERATOR = 0x12

@@ -45,7 +45,7 @@ def _item_violations(name: str, items: Any, kind: type) -> list[str]:
     ]
 
 
-# Metrics that merge and the daemon derive. A parser must not report them.
+# Metrics that the merge and the daemon derive. A parser must not report them.
 _DERIVED_METRICS = MERGE_METRICS | {
     "busy_seconds_total",
     "energy_estimated_joules_total",

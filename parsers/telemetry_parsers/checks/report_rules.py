@@ -34,7 +34,7 @@ from telemetry_parsers.units import PCIE_GENERATIONS
 _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
-# The factors of units.py that convert printed numbers to base units, as numerator and denominator.
+# (numerator, denominator) of all factors in units.py that convert printed numbers to base units.
 _FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
@@ -46,11 +46,11 @@ _FACTORS: tuple[tuple[int, int], ...] = (
 )
 # A tool may print the speed instead of a PCIe generation.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Metrics whose numbers need not be in the input: counted rows and pages, …
+# Metrics that count rows or pages, so their numbers need not be in the input.
 _COUNTED = frozenset({"processes", "retired_pages"})
-# … quotients of two numbers in the input, such as SIMDs and SIMDs per unit, …
+# Metrics that may be quotients of two numbers in the input, such as SIMDs and SIMDs per unit.
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
-# … and differences of two numbers in the input.
+# Metrics that are differences of two numbers in the input.
 _DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 _SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
 

@@ -35,12 +35,12 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
     capture = _to_capture(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
-        return violations  # the damaged forms would repeat the same violations
+        return violations  # damaged forms of the capture would repeat these violations
     expected = _parse(parser, capture)
     for mutation in mutations(capture):
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
     violations.extend(cut_violations(parser, capture))
-    if any(_parse(parser, capture) != expected for _ in range(2)):  # the parser must not remember other captures
+    if any(_parse(parser, capture) != expected for _ in range(2)):  # the report must not depend on earlier captures
         violations.append("the same capture gives a different report the second time")
     return violations
 

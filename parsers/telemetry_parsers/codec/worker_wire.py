@@ -89,7 +89,7 @@ def builtin_result(result: Plain) -> ReadResult:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
         return ReadResult(outputs, None if failure is None else Failure(**failure))
-    except (KeyError, TypeError) as error:  # the worker may have another version
+    except (KeyError, TypeError) as error:  # the worker may run another version of this code
         raise CodecError("", f"not a valid result of a reader: {error}") from None
 
 

@@ -45,9 +45,9 @@ BYTES = f"({_BYTES})"
 COUNT = f"({_quantity_pattern('')})"
 STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
-# `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both values.
+# Power and limit: `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both.
 WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
-# `858/65536 MiB`: the unit may be printed once, after the second number.
+# Memory such as `858/65536 MiB`: the unit may be printed only once, after the second number.
 BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
 # `On` or `Off` after a name. Any other word must follow two blanks: after one blank, it would be part of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"

@@ -81,7 +81,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     state = _ScanState(shape, draft)
     for line in lines[:end]:
         _read_line(state, line)
-    _read_record(state)  # the last card, which may be truncated
+    _read_record(state)  # read the record of the last card, which may be truncated
     ends_too_early = shape.ends_with_processes or end < title or not state.is_closed or is_cut_in_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
@@ -120,7 +120,7 @@ def _is_first_heading(line: Line, shape: CardTableShape) -> bool:
         return False
     text = line.text[:_MAX_LINE_LENGTH].lower()
     if not all(name.split(" ", 1)[0] in text for name in shape.opening):
-        return False  # fast path for most lines
+        return False  # most lines end here, which saves time
     all_headings = frozenset(shape.columns)
     headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, all_headings)}
     return shape.opening <= headings

@@ -81,7 +81,7 @@ class _RememberedIdentities:
             candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         candidates += self._identities_at_address(group)
         if uuid is None and canonical_uuid(device.uuid) and device.index is not None and not candidates:
-            # Several devices have this UUID, so only the index identifies the device.
+            # Several devices have the same UUID, so only the index identifies the device.
             index_key = (group.vendor, device.index, device.partition)
             candidates += [
                 identity

@@ -14,7 +14,7 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache. A model has several entries if its cards differ, for example in their firmware.
+# The size of the cache. A model has several entries if cards of the model differ, for example in firmware.
 _MAX_CACHED = 1024
 Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})

@@ -17,7 +17,7 @@ _ALL = "all"
 # A candidate reading: (rank of its value, rank of its report's form, rank of its report, number of its report, position
 # in its report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
-# The position of an absence that is in no report, because no source reports the metric.
+# The position of an absence that no report contains, because no source reports the metric.
 NO_POSITION = -1
 # Maps (device id, metric, label) of each counter to the source to which the counter is pinned.
 Pins = MutableMapping[tuple[str, str, str], str]

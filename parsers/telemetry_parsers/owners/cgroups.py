@@ -65,10 +65,10 @@ _PATTERNS = (
     _pattern("container", r"lxc\.payload\.(.+)"),
     _pattern("container", r"machine-(?!libpod_pod)(.+)\.scope", r"(?:\A|/)machine\.slice/"),
     _pattern("container", r"(?!monitor|pivot)([^/]+)", r"(?:\A|/)lxc/\Z"),
-    # Slurm: a job is a number, or a SLUID since version 26.05.
+    # Slurm names a job by a number or, since version 26.05, by a SLUID.
     _pattern("slurm", r"job_([0-9]{1,20})", r"slurm"),
     _pattern("sluid", r"(s[0-9A-HJKMNP-TV-Z]{13})", r"slurmstepd\.scope/\Z"),
-    # OpenPBS, Torque, and Flux with one unit per job.
+    # OpenPBS, Torque, and Flux if it starts each job in a separate unit.
     _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"pbs_jobs\.service/job(?:id|s)/\Z"),
     _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"(?:\A|/)torque/\Z"),
     _pattern("flux", r"(?:imp-)?shell-[0-9]+-([^/.]+)\.service"),

@@ -13,7 +13,7 @@ Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
 # The number of hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
 _DIGITS = 12
-# For each kind of owner, the setting that applies to its name. Services are often named after the user who runs them.
+# Maps each kind of owner to the setting for its names. Services are often named after the user who runs them.
 _KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
@@ -39,7 +39,7 @@ class Privacy:
     users: Exposure
     pods: Exposure
     jobs: Exposure
-    key: bytes = b""  # the key of the hashes; without it, names cannot be guessed
+    key: bytes = b""  # the secret key of the hashes: without the key, names cannot be guessed
 
     @property
     def needs_key(self) -> bool:

@@ -67,12 +67,12 @@ def _memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The reader always adds an output with this name. It shows that the list of processes is empty, not missing.
+# The reader always adds an output with this name. So an empty list of processes differs from a missing list.
 _LIST_OUTPUT = "/proc"
 _MAX_PID = 1 << 22
 _MAX_NUMBER = 1e18
 _MAX_KEY_LENGTH = 128
-# Environment variables that contain a job id, and the prefix of the job's key.
+# Maps environment variables that contain a job id to the prefix of the job's key.
 _JOB_VARIABLES = (
     ("SLURM_JOB_ID", "slurm"),
     ("SLURM_JOB_SLUID", "sluid"),

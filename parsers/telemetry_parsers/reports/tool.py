@@ -147,7 +147,7 @@ class Tool:
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
     remnants: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked after `errors`
-    is_complaint: Callable[[str], bool] = _accept_any_line  # lines of the error stream that are shown to the operator
+    is_complaint: Callable[[str], bool] = _accept_any_line  # selects lines of stderr that are shown to the operator
     finish: Callable[[Report, Output], Report] = _unchanged
 
     def draft(self) -> Draft:

@@ -28,7 +28,7 @@ _VENDOR_WORDS: Mapping[str, str] = {
     "0x1002": "amd",
     "0x1d94": "hygon",
 }
-# PCI device ids of Hygon's cards; AMD's tools print no vendor for them.
+# PCI device ids of Hygon's cards, for which AMD's tools print no vendor.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
 _VENDOR_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
@@ -145,7 +145,7 @@ def _facts(card: _Card) -> dict[str, str]:
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
     """Map the second die of each package to the first, which prints the power of both. They share a unique id."""
-    # The first die is not the parent of the second, because each die is a separate device on the PCI bus and for programs.
+    # The first die is not the parent of the second die: both are separate devices on the PCI bus and for programs.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
         second_die: cards[first_die].bus or str(cards[first_die].index)

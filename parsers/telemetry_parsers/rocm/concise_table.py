@@ -255,7 +255,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Read a line below a heading. Return the table, or None at its end."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # A rule with a title begins another part. A rule without a title may also be between rows, around a message.
+        # A rule with a title begins another part. Rules without a title may also surround a message between rows.
         has_title = bool(rule[1].strip(" =-"))
         table.is_closed = table.has_rows and (has_title or table.is_below_row or table.is_closed)
         return None if has_title else table

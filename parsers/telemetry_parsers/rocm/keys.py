@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
 from telemetry_parsers.rocm import saved, values
 
-# The longest output has about 200 keys for a card. Text with many more is not from these tools.
+# The longest output has about 200 keys for a card. Output with many more keys is not from these tools.
 MAX_KEYS = 2000
 
 
@@ -28,7 +28,7 @@ _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^
 # `HCU memory use` keeps the prefix, because it is a share of memory. AMD's `GPU memory use` is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
-# Words in brackets at the end of a key that are not a unit.
+# Words that may be in brackets at the end of a key and are not a unit.
 _NOT_A_UNIT = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
 
@@ -69,7 +69,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "current socket graphics package power": only("power_instant_watts"),
     # A key of the concise table without a sub-heading, which would name the kind of power.
     "power": only("power_watts"),
-    # The second die of a package has no limit and prints 0 W.
+    # The second die of a package has no limit, so the tool prints 0 W.
     "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
     "gpu use": only("utilization_ratio"),
     "gpu memory use": only("memory_activity_ratio"),

@@ -70,7 +70,7 @@ _BANNER = re.compile(
     r"\s{0,8}={0,200}[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]{0,200}\Z"
 )
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
-# ROCm 1.x prints dots instead of equal signs.
+# ROCm 1.x prints dots instead of equal signs in the closing line.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
 # Exit statuses for "not supported" and "not yet implemented". Up to 5.5, the tool exits with the status of the last

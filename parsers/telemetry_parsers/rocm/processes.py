@@ -102,7 +102,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
-    # The tool prints the number of cards of each process. A list of another length is truncated.
+    # The tool prints the number of a process's cards. If the list of cards has another length, it is truncated.
     complete = [process for process in amd_list.processes.values() if len(process.cards) == process.count]
     draft.processes.extend(
         _process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
@@ -228,7 +228,7 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
             if pair is not None and key not in hygon_list.entries[-1].values:
                 hygon_list.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
-                # A repeated key: the first line of the next process is missing.
+                # The key is repeated, so the first line of the next process is missing.
                 hygon_list.stray_line = hygon_list.stray_line or line
         elif key in _KEYS_OF_PROCESS:
             hygon_list.stray_line = hygon_list.stray_line or line

@@ -56,7 +56,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "voltage_mem": only("voltage_volts", "memory"),
     "current_fan_speed": only("fan_rpm"),
 }
-# Known keys of --showmetrics without a metric.
+# Keys of --showmetrics that are known, but have no metric.
 IGNORED_KEYS = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
@@ -65,7 +65,7 @@ IGNORED_KEYS = (
 TEMPERATURE_KEY = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
 
 _MAX_STACKS = 16
-# A row of the table of hy-smi --showrasinfo: `Block umc is: ENABLED (ue: 0, ce: 3)`.
+# A row of the table that `hy-smi --showrasinfo` prints: `Block umc is: ENABLED (ue: 0, ce: 3)`.
 _BLOCK_COUNTS = re.compile(
     r"Block ([A-Za-z0-9_]{2,16}) is: {0,4}([A-Za-z]{2,16}) {0,4}\(ue: {0,4}([0-9]{1,20}), {0,4}ce: {0,4}([0-9]{1,20})\)\s{0,8}\Z"
 )

@@ -84,9 +84,9 @@ GIVES = (
     "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes", "ecc_enabled", "ecc_corrected_total",
     "ecc_uncorrected_total",
 )  # fmt: skip
-# Without this variable, the library locks each card in /dev/shm against all other processes. A run that is killed leaves its
-# lock behind, and jobs that use the library, such as RCCL, wait 5 s for it and fail (rocm_smi_lib#88). The tools only read
-# files, which needs no lock.
+# Without this variable, the library locks each card in /dev/shm against all other processes. A killed run leaves its
+# lock behind. Jobs that use the library, such as RCCL, then wait 5 s for the lock and fail (rocm_smi_lib#88).
+# The tools only read files, which needs no lock.
 PRIVATE_LOCKS_ENV = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # In JSON `"ROCM-SMI version": "3.0.0+1b65f29",` and in CSV `ROCM-SMI version, 3.0.0+1b65f29`.
 _VERSION = re.compile(

@@ -22,7 +22,7 @@ _NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MAX_APPENDED = 1000
 # After this many brackets that do not begin JSON, the search for documents ends.
 _MAX_FAILURES = 16
-# Does not match `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
+# The start of JSON, unlike that of `[sudo] password`, `[1,0]<stdout>:` and `{x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
@@ -148,7 +148,7 @@ def _first_item(text: str, position: int) -> int | None:
         if _LIST_START.match(text, position) is None:
             try:
                 _, position = _DECODER.raw_decode(text, position)
-            except (ValueError, RecursionError):  # the end of the text
+            except (ValueError, RecursionError):  # the document is truncated here
                 return None
     return match.end()
 

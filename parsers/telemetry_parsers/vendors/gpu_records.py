@@ -357,7 +357,7 @@ INTEL = Vendor(
     word="intel",
     name="Intel",
     # Arc, Flex and Max are display controllers behind a bridge, unlike integrated graphics (00:02.0), NPUs (00:0b.0).
-    # Intel's GPU tools do not list its other accelerators (QuickAssist 0b40, FPGA 1200).
+    # Intel's GPU tools do not list Intel's other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),
     permissions="the group `render`; root for all counters",

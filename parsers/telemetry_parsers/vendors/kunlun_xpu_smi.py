@@ -109,7 +109,7 @@ _TARGETS_BY_POSITION: Mapping[int, Target] = {
     21: identity("model"),
 }
 _POWER_POSITION, _MODEL_POSITION = 8, 21
-# The unit of power in `-m`, by the first word of the model. The unit of other models is unknown.
+# Maps the first word of the model to the unit of power in `-m`. The unit of other models is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
 
@@ -135,7 +135,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         quoted_positions = [position for position, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
-            fields = fields[:-1]  # the last field may be a fragment
+            fields = fields[:-1]  # the last field of a truncated line may be a fragment
         if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
             draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
         else:

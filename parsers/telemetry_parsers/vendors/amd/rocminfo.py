@@ -53,7 +53,7 @@ ISA = frozenset(
 _BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())
-# Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
+# Hygon's runtime calls the cards DCU. Hygon's tools call them HCU since DTK 25.04.
 _ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
 _HYGON_TYPES = frozenset({"DCU", "HCU"})
 # Agents that are not cards: processors, signal processors and the AI engines of Ryzen.
@@ -139,7 +139,7 @@ class _Parser:
         self._block = "system"
 
     def read_line(self, line: Line) -> None:
-        # Copies from documents may have a backslash at the end of a line.
+        # Lines that were copied from a document may end with a backslash.
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
             self.listing.problems.append(Problem(line.where, CUT_LINE))

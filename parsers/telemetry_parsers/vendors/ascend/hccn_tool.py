@@ -20,7 +20,7 @@ from telemetry_parsers.text.lines import Line, quote
 TOOL = "hccn_tool"
 # A device's index is its Phy-ID in npu-smi and the number of its /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
-# Chips up to Ascend 910 have one RoCE port. The ports of a 950 have a die and a number.
+# Chips up to Ascend 910 have one RoCE port. A 950 has several ports, named by die and number.
 ROCE_PORT = "roce"
 
 LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}

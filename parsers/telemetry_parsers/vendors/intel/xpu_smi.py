@@ -93,7 +93,7 @@ def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
         store_health(draft, device, states)
 
 
-# Functions that read an item of a document's list, by the name of the list.
+# Maps the name of a list in a document to the function that reads an item of the list.
 _ITEM_READERS: Mapping[str, Callable[[_JsonObject, Draft], None]] = {
     "device_list": _read_device,
     "device_util_by_proc_list": saved.add_process,

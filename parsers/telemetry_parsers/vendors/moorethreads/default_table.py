@@ -38,7 +38,7 @@ _COLUMNS: Mapping[str, Column] = {
 TABLE = CardTableShape(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
-    # The version is required, because the tool also prints its name before error texts.
+    # The version must follow the name, because the tool also prints its name before error texts.
     banner=re.compile(r"\bmthreads-gmi:[ \t]{0,8}[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bmthreads-gmi:[ \t]{0,8}(\S{1,64})(?=\s)")),

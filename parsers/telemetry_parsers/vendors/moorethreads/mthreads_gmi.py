@@ -44,7 +44,7 @@ _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
 )
 
-# `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. The uuids of other tools that print such lines begin with `GPU-`.
+# A line of `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. In similar lines of other tools, the UUIDs begin with `GPU-`.
 _NAMES = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{0,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{0,8}(\S.{0,80}?)[ \t]{0,8}"

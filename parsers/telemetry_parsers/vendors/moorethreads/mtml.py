@@ -74,7 +74,7 @@ _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
 _GUEST = 2
 _YES_NO: Mapping[int, str] = {0: "NO", 1: "YES"}
 _REASONS: Mapping[int, Absent] = {
-    -1: Absent.NOT_UNDERSTOOD,  # set by the reader: the library returned invalid text
+    -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
     3: Absent.NOT_SUPPORTED,
     4: Absent.NOT_SUPPORTED,
     5: Absent.NOT_PERMITTED,

@@ -20,7 +20,7 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
-# The library may return -1 as an unsigned number. It means that the machine has no NUMA nodes.
+# -1 means that the machine has no NUMA nodes. The library may return it as an unsigned number.
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 

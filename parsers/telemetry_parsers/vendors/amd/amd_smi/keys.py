@@ -189,7 +189,7 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR.items()},
     **{(section, key): (target,) for section, keys in _TARGETS_BY_SECTION.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
-    # 7.x prints limits for each package power tracker. The first one tracks the sustained power.
+    # 7.x prints limits for each package power tracker (PPT). The first PPT tracks the sustained power.
     ("limit", "ppt0", "max_power_limit"): (_power_cap("power_cap_max_watts"),),
     ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
     ("limit", "ppt0", "socket_power_limit"): (_power_cap("power_cap_watts"),),
@@ -209,7 +209,7 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
     path: (*_MAIN.get(path, ()), *FALLBACK_TARGETS.get(path, ())) for path in (*_MAIN, *FALLBACK_TARGETS)
 }
-# If these have several values, the highest is used.
+# If one of these keys has several values, the highest value is used.
 _REPEATED_PATHS: frozenset[Path] = frozenset(
     {
         *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
@@ -223,7 +223,7 @@ ECC_COUNTS: Mapping[str, str] = {
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Lists with one temperature per memory stack or die, in order, and the prefix of their labels.
+# Maps lists with one temperature per memory stack or die to the prefix of the temperatures' labels.
 STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
@@ -237,7 +237,7 @@ def board_sensor_label(name: str) -> str:
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state; its accumulated counts are in ticks of unknown length.
+# `PPT_VIOLATION_STATUS` is a state. The unit of its accumulated counts, ticks, is of unknown length.
 VIOLATION_SUFFIX = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
@@ -265,7 +265,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# Known keys without a metric. `vram_percent` is not read, because monitor 6.4 prints a fraction (0 to 1) with a percent sign.
+# Known keys without a metric. In 6.4, `vram_percent` of `monitor` is a fraction (0 to 1) with a percent sign.
 _IGNORED_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
@@ -307,7 +307,7 @@ _IGNORED_PATHS = frozenset(
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
-# Names of keys without a metric in any section, because CSV does not print sections.
+# Names of keys that have no metric in any section. These are needed for CSV, which has no sections.
 IGNORED_NAMES = frozenset(
     {
         *(path[-1] for path in _IGNORED_PATHS if path[0] != "clock"),
@@ -317,7 +317,7 @@ IGNORED_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# The names of sections. They separate sections in copies that lost the indentation.
+# The names of sections. They separate the sections of copied output that has lost its indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),

@@ -20,7 +20,7 @@ _MAX_WRAP = 64
 _SHORTENED = "..."
 _LEAF_SUFFIXES = ("_accumulated", "_status", "_activity")
 _LISTS = frozenset({"retired", "pending", "process_info"})
-# Messages on a separate line that are printed instead of a list.
+# Messages that are printed on a separate line if a list is empty.
 _EMPTY_LIST_MESSAGES = (NO_PROCESSES | NO_PAGES) - {"[]"}
 
 

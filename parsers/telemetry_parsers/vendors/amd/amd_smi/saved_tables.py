@@ -154,7 +154,7 @@ class _TableParser:
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
         block = self._block_of(index)
-        # The process table has no end mark, so processes may be missing.
+        # The process table has no end mark, so processes may be missing at its end.
         block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
@@ -207,7 +207,7 @@ _COLUMNS: Mapping[str, Column] = {
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
     "uec": column(patterns.COUNT, metric("ecc_uncorrected_total", "all")),
-    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. 0 W means that there is no limit.
+    # Power and limit: `611/750 W`, `N/A/0 W` or, since 7.14, `121 W`. A limit of 0 W means that there is no limit.
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),
@@ -232,7 +232,7 @@ _OVERVIEW = CardTableShape(
     versions=(
         ("tool_version", re.compile(r"AMD-SMI[ \t]{1,30}([A-Za-z]{0,20}[0-9]\S{0,60})(?=\s)")),
         ("rocm_version", re.compile(r"ROCm [Vv]ersion:[ \t]{1,30}([0-9]\S{0,60})(?=\s)")),
-        # A version of eight characters may be cut off. Later versions of the tool mark this with dots.
+        # A driver version of eight characters may be cut off. Later versions of the tool end such a version with dots.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
     separator="|",

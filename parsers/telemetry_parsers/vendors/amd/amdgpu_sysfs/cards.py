@@ -44,7 +44,7 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
             continue
         position = draft.add(_device(card, tree.versions.get(card.module)))
         if card.has_folder and not card.files:
-            # The folder exists, but its files were not read, because the card is suspended.
+            # The card's folder exists, but its files were not read, because the card is suspended.
             draft.add_reading(reading(position, "suspended", 1.0))
             continue
         _read_card(position, card, draft)

@@ -80,8 +80,8 @@ def _instinct_layout(
     return _Layout(size, _table({**_CARD_1_4, **fields, **other_fields}), partitions)
 
 
-# Power and activity of versions 2.0 to 2.3 are not read. Their unit differs between chips and firmwares: W or mW, percent or
-# hundredths of a percent.
+# Power and activity of versions 2.0 to 2.3 are not read. Their units differ between chips and firmwares: W or mW,
+# percent or hundredths of a percent.
 _APU_2_1: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
@@ -148,7 +148,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
     "average_power": ("power_average_watts", "", 1, 1),
     "average_power_milli": ("power_average_watts", "", 1, 1000),
     "instant_power": ("power_instant_watts", "", 1, 1),
-    # The accumulator counts in 2^-16 J; AMD documents 15.259 µJ.
+    # The accumulator counts in 2^-16 J, which AMD's documents round to 15.259 µJ.
     "energy": ("energy_joules_total", "", 1, 65_536),
     "graphics": ("clock_hertz", "graphics", 1_000_000, 1),
     "soc": ("clock_hertz", "soc", 1_000_000, 1),

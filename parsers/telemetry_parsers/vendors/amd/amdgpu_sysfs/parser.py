@@ -20,7 +20,7 @@ _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
 # `runtime_status` is the only file of a sleeping card that is opened. Other files would wake the card.
 _SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
-# pcie_bw is left out: reading it takes a second.
+# The file `pcie_bw` is omitted, because reading it takes a second.
 _FAST_FILES = (
     "vendor", "device", "product_name", "unique_id", "power/runtime_status", "gpu_busy_percent", "mem_busy_percent",
     "mem_info_vram_total", "mem_info_vram_used", "mem_info_gtt_total", "mem_info_gtt_used", "chip_power_average", "pp_dpm_sclk", "pp_dpm_mclk", "pp_dpm_socclk",

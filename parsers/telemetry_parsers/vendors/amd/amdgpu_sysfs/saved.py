@@ -14,7 +14,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_card_folder, is_expected_path, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
-# head, tail, more and `find -print` print a line with the path above each file.
+# head, tail, more and `find -print` print each file's path on a line above the file.
 _PATH_LINE = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")

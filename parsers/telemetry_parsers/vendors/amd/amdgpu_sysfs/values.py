@@ -113,7 +113,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver has no hwmon. A user reported mW, but the value of an 8-card host is clearly in W.
+    # Hygon's driver, without hwmon, has this file. A user reported mW, but values of an 8-card host are clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _ecc_enabled),
     "fan1_input": metric("fan_rpm"),
@@ -137,7 +137,7 @@ CLOCK_FILES: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# The kernel documents the first two clocks of hwmon as sclk and mclk. They are used if no level has a star.
+# The kernel documents hwmon's first two clocks as sclk and mclk. These are used if no clock level is marked by a star.
 HWMON_CLOCK_TARGETS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),

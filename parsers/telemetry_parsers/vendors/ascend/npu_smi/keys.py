@@ -120,7 +120,7 @@ ECC_FIELDS: Mapping[str, Target] = {
 ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # The JPEG encoder and decoder share a label. The higher utilization of both is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
-# Pages that will be retired at the next start.
+# Counts of memory pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
 HEALTH_KEYS = ("health status", "health")
 ECC_ENABLED_TARGET = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
@@ -150,7 +150,7 @@ ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information
 MULTILINE_KEY = "error information"
 # Keys of the link of a 950. These keys are not documented.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
-# Keys whose values identify or describe a part. These values are not measured.
+# Keys whose values identify or describe a part, and are not measured.
 IDENTITY_KEYS = frozenset(
     {
         CARD_KEY, CHIP_KEY, *TOTAL_KEYS, *MODEL_KEYS, *UUID_KEYS, SERIAL_KEY, DRIVER_KEY, *FACTS, ADDRESS_KEY, COUNT_KEY, "chip type", "chip version", "model",
@@ -225,6 +225,6 @@ END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
 # `common` names the card's controller above the controller's lines. Other answers name the controller below them.
 END_KEYS_OF_PARTS: tuple[EndKey, ...] = (
     *map(EndKey, ("npu real-time power", "power dissipation")),
-    # The controller of a 910B has a temperature and no power in `common` (23.0). That of a 910A has both.
+    # In `common` (23.0), the controller of a 910B has a temperature, but no power. The controller of a 910A has both.
     EndKey("temperature", requires="aicore count"),
 )

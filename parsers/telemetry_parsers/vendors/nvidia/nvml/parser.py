@@ -130,7 +130,7 @@ PARSER = SourceParser(
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
         _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
-        # A separate poll, so that it can be disabled if DCGM uses the same counters.
+        # The poll is separate, so that it can be disabled if DCGM uses the same counters.
         _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),

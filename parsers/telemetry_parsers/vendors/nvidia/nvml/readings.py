@@ -121,7 +121,7 @@ def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[s
     is_invalid = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # 0 means that the card has no such sensor
         or (name == _ENERGY and any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY))
-        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # the driver does not support modules
+        or (name == tables.MODULE_POWER and _is_not_above_gpu(answer, average))  # the driver does not support the field
     )
     return Absent.NOT_SUPPORTED if is_invalid else None
 

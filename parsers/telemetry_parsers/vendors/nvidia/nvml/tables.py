@@ -12,7 +12,7 @@ NOT_SUPPORTED_CODE = 3
 # NVML error codes. Some drivers return 2 if a field or link does not exist, and 25 or 26 for calls of other versions.
 _REASONS = MappingProxyType(
     {
-        -1: Absent.NOT_UNDERSTOOD,  # set by the reader: the library returned invalid text
+        -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
         2: Absent.NOT_SUPPORTED,
         3: Absent.NOT_SUPPORTED,
         4: Absent.NOT_PERMITTED,
