@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
+from telemetry_daemon.terminal.suggestions import suggest_or_list
 from telemetry_parsers.metrics import BY_KEY
 
 _SCHEMA = "telemetry.snapshot/1"
@@ -51,7 +51,7 @@ class Device:
         read, absent = self.readings.get(metric), self.absent.get(metric)
         known = BY_KEY.get(metric)
         if known is None and read is None and absent is None:
-            hint = did_you_mean_or_all(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
+            hint = suggest_or_list(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
             raise UnknownNameError(f"unknown metric {metric!r}{hint or '; docs/metrics.md has all JSON keys'}")
         labels = {*(read if isinstance(read, Mapping) else ()), *(absent if isinstance(absent, Mapping) else ())}
         is_labelled = bool(labels) or (known is not None and read is None and bool(known.label))

@@ -15,8 +15,8 @@ from typing import Any, final
 from device_telemetry.node_types import Device, Node, TelemetryError, UnknownNameError
 from device_telemetry.reading import node_updates
 from device_telemetry.sections import Sample, Section, add_period
-from device_telemetry.visible import numbered_devices
-from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
+from device_telemetry.visible import named_visible_devices
+from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _PATIENCE_SECONDS = 30.0
 # The longest wait for the daemon, which reads the energy counters again when a section ends.
@@ -114,7 +114,7 @@ class Recorder(ContextDecorator):
         with self._condition:
             section = self._sections.get(name)
             if section is None:
-                suggestion = did_you_mean_or_all(name, filter(None, self._sections))
+                suggestion = suggest_or_list(name, filter(None, self._sections))
                 hint = suggestion if self._sections else ": call start() first, or use `with`"
                 raise UnknownNameError(f"no section {name!r} has begun{hint}")
             self._wait_for(section.ended or time.monotonic())
@@ -203,14 +203,14 @@ class Recorder(ContextDecorator):
     def _recorded_devices(self, node: Node) -> Iterable[tuple[str, Device]]:
         """Return the devices to record with their names in the results. Raises UnknownNameError for an unknown device."""
         if self._selected == "visible":
-            return numbered_devices(node.devices, os.environ)
+            return named_visible_devices(node.devices, os.environ)
         named = [(device.device, device) for device in node.devices]
         if self._selected == "all":
             return named
         selected, names = {str(name) for name in self._selected}, {device.id: _names(device) for device in node.devices}
         unknown = sorted(selected.difference(*names.values()))
         if unknown and self._last_sample is None:
-            hint = did_you_mean_or_all(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
+            hint = suggest_or_list(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
             raise UnknownNameError(f"this node has no device named {unknown[0]!r}{hint}")
         return [(name, device) for name, device in named if selected & names[device.id]]
 

@@ -20,18 +20,18 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
     """Return the devices that this program may use: all, or those in the vendor's variable before its first invalid entry."""
-    return tuple(device for _, device in numbered_devices(devices, environment))
+    return tuple(device for _, device in named_visible_devices(devices, environment))
 
 
-def numbered_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
+def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
     """Return name and device of each visible device. If a variable is set, the names are indices from 0."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(pair for vendor, group in by_vendor.items() for pair in _visible_of_vendor(vendor, group, environment))
+    return tuple(named for vendor, group in by_vendor.items() for named in _name_visible(vendor, group, environment))
 
 
-def _visible_of_vendor(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
+def _name_visible(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
     entries = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
     if entries is None:
         return [(device.device, device) for device in devices]

@@ -58,9 +58,9 @@ class _Parser(argparse.ArgumentParser):
         """Report a usage error in one line, with suggestions for a mistyped choice, and exit."""
         invalid = _CHOICE.search(message)
         if invalid is not None:
-            from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
+            from telemetry_daemon.terminal.suggestions import suggest_or_list
 
-            hint = did_you_mean_or_all(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
+            hint = suggest_or_list(invalid[1], re.findall(r"[\w.:-]+", invalid[2]))
             message = message.replace(invalid[0], f"no such choice: '{invalid[1]}'{hint}")
         message = f"{message}; see '{self.prog} --help'"
         if self.report_error is not None:

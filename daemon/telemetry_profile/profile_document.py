@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import deep_clean
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
@@ -218,7 +218,7 @@ class ProfileJson:
 
 def render(summary: ProfileSummary) -> str:
     """Return the document as JSON. Control characters are removed from its texts."""
-    return json.dumps(document(cleaned(summary)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document(deep_clean(summary)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def document(summary: ProfileSummary) -> dict[str, Any]:

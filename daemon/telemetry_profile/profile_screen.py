@@ -91,8 +91,8 @@ def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return the cells as a line. The first cell is aligned left, and the others right."""
-    others = zip(cells[1:], widths[1:], strict=True)
-    return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in others)
+    other_cells = zip(cells[1:], widths[1:], strict=True)
+    return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in other_cells)
 
 
 def _wrap(text: str, width: int, most: int) -> list[str]:

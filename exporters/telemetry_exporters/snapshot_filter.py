@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
-from telemetry_exporters.text import clean, cleaned
+from telemetry_exporters.text import clean, deep_clean
 from telemetry_parsers.dataclass import fields, replace
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
@@ -91,7 +91,7 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
     devices, _ = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
-    sources, duplicates = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
+    sources, duplicates = _unique(map(deep_clean, snapshot.sources), lambda source: source.source)
     for source in duplicates:
         _add_problem(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
     snapshot = Snapshot(
@@ -102,9 +102,9 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
         devices=tuple(_with_valid_readings(device, device_validator, problems) for device in devices),
         host=_valid_readings(snapshot.host, "host", host_validator, problems),
         sources=tuple(_with_unique_polls(source, problems) for source in sources),
-        own=_valid_samples(map(cleaned, snapshot.own), metrics),
-        maintenance=cleaned(snapshot.maintenance),
-        recorded=cleaned(snapshot.recorded),
+        own=_valid_samples(map(deep_clean, snapshot.own), metrics),
+        maintenance=deep_clean(snapshot.maintenance),
+        recorded=deep_clean(snapshot.recorded),
     )
     return _with_problems(snapshot, problems) if problems else snapshot
 
@@ -137,7 +137,7 @@ def _clean_device(device: MergedDevice) -> MergedDevice:
     """Return the device with clean texts. Its readings are not checked yet."""
     kept = shown_readings(device)
     if not _is_clean(device):
-        return replace(cleaned(replace(device, readings=())), readings=kept)
+        return replace(deep_clean(replace(device, readings=())), readings=kept)
     return device if kept is device.readings else replace(device, readings=kept)
 
 
@@ -209,7 +209,7 @@ def _valid_readings(
 ) -> tuple[MergedReading, ...]:
     """Return the valid readings without duplicates of a metric and label. Report the others as problems."""
     valid: dict[tuple[str, str], MergedReading] = {}
-    for reading in map(cleaned, readings):
+    for reading in map(deep_clean, readings):
         key = (reading.metric, reading.label)
         fault = Fault.DUPLICATE if key in valid else validator.fault(reading)
         if fault is None:

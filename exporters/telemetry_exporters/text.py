@@ -34,12 +34,12 @@ def _printable(character: str) -> str:
     return _REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
 
 
-def cleaned(value: _T) -> _T:
+def deep_clean(value: _T) -> _T:
     """Return the text, tuple or dataclass with clean texts. If nothing changes, return the same object."""
     if isinstance(value, str):
         return clean(value)  # type: ignore[return-value]  # a str returns a str
     if isinstance(value, tuple):
-        parts = tuple(cleaned(part) for part in value)
+        parts = tuple(deep_clean(part) for part in value)
         is_unchanged = all(new is old for new, old in zip(parts, value, strict=True))
         return value if is_unchanged else parts  # type: ignore[return-value]  # same types in the same order
     if is_dataclass(value) and not isinstance(value, type):
@@ -50,7 +50,7 @@ def cleaned(value: _T) -> _T:
 
 def _changed_fields(value: Any) -> dict[str, Any]:
     pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
-    return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
+    return {name: new for name, old in pairs if (new := deep_clean(old)) is not old}
 
 
 def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NAMES) -> str:
@@ -61,10 +61,10 @@ def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NA
 
 def display_width(text: str) -> int:
     """Return the number of terminal columns: two for a wide character, none for a combining one."""
-    return len(text) if _NARROW(text) else sum(map(_columns, text))
+    return len(text) if _NARROW(text) else sum(map(_character_width, text))
 
 
-def _columns(character: str) -> int:
+def _character_width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
@@ -78,7 +78,7 @@ def cut(text: str, width: int) -> str:
         return ""
     if _NARROW(text):
         return text[: width - 1].rstrip() + _ELLIPSIS
-    beginnings = accumulate(map(_columns, text), initial=0)
+    beginnings = accumulate(map(_character_width, text), initial=0)
     length = sum(columns < width for columns in beginnings) - 1
     return text[:length].rstrip() + _ELLIPSIS
 
@@ -102,7 +102,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 def _broken(word: str, width: int) -> Iterator[str]:
     """Yield parts of the word, each at most `width` columns wide."""
     start = used = 0
-    for index, columns in enumerate(map(_columns, word)):
+    for index, columns in enumerate(map(_character_width, word)):
         if used + columns > width and index > start:
             yield word[start:index]
             start, used = index, 0

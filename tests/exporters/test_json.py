@@ -15,7 +15,7 @@ from telemetry_exporters.documents import stream_json
 from telemetry_exporters.documents.json_values import encoded, plain_number
 from telemetry_exporters.documents.snapshot_json import document, render, with_processes
 from telemetry_exporters.judgement.verdict import judge
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import deep_clean
 from telemetry_parsers.model import REASONS, STATES, Absent
 from telemetry_parsers.ownership import Basis, OwnerKind, ProcessKind
 
@@ -173,8 +173,8 @@ def test_codes_and_reasons_are_cleaned_as_all_texts_are():
     (device,) = snapshot.devices
     entry = stream_json.device(device, judge(snapshot)[device.id])
     assert (entry["throttled_by"], entry["open_events"], entry["model"]) == (
-        [cleaned(hostile)],
-        [cleaned(hostile)],
-        cleaned(hostile),
+        [deep_clean(hostile)],
+        [deep_clean(hostile)],
+        deep_clean(hostile),
     )
     assert hostile not in str(entry)

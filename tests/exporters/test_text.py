@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters import human
-from telemetry_exporters.text import clean, cleaned, cut, display_width, pad_left, pad_right
+from telemetry_exporters.text import clean, cut, deep_clean, display_width, pad_left, pad_right
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE
 
 
@@ -43,8 +43,8 @@ def test_a_clean_text_is_one_line_of_valid_utf8_without_controls(text):
 
 def test_all_texts_of_a_thing_are_cleaned_and_a_clean_thing_is_the_very_same():
     device = kit.full_device(facts=(("a", "b"),))
-    assert cleaned(device) is device
-    assert cleaned(kit.full_device(facts=(("a", "b\x00"),), serial="\x01")).facts == (("a", "b�"),)
+    assert deep_clean(device) is device
+    assert deep_clean(kit.full_device(facts=(("a", "b\x00"),), serial="\x01")).facts == (("a", "b�"),)
 
 
 @pytest.mark.parametrize(("text", "width"), [("abc", 3), ("天数", 4), ("ｗ", 2), ("e\u0301", 1), ("°C", 2), ("", 0)])

@@ -169,14 +169,14 @@ def test_events_and_throttling_belong_to_the_owner():
 
 def test_counters_end_with_their_owner():
     node = after(12, has(job("7")))
-    found = node.ledger.counters("GPU-a")[("job", "7")]
+    found = node.ledger.update_totals_by_owner("GPU-a")[("job", "7")]
     assert (found.seconds, found.busy_seconds, found.energy_joules) == (10.0, 5.0, pytest.approx(1000.0))
     device = node.ledger.with_totals(node.device("GPU-a"))
     assert device.allocations[0].seconds_total == 10.0
     node.gives()
     node.runs(2)
-    assert node.ledger.counters("GPU-a") == {}
-    assert node.ledger.counters("GPU-unknown") == {}
+    assert node.ledger.update_totals_by_owner("GPU-a") == {}
+    assert node.ledger.update_totals_by_owner("GPU-unknown") == {}
 
 
 def test_requeued_job_has_its_own_record():
@@ -252,7 +252,7 @@ def test_restart_continues_with_a_gap():
     node = node.restarted(30.0)
     node.poll()
     node.runs(100)
-    assert node.ledger.counters("GPU-a")[("job", "7")].seconds == pytest.approx(100.0)
+    assert node.ledger.update_totals_by_owner("GPU-a")[("job", "7")].seconds == pytest.approx(100.0)
     record = by_name(node.ends())["7"]
     assert record.start == RecordedTime(START, "hook")
     assert record.seconds == pytest.approx(98.0 + 100.0)

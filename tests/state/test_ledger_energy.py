@@ -58,7 +58,7 @@ def test_stopped_counter_is_replaced_by_an_estimate() -> None:
     node.gives(has(job("a")))
     counted = run_counted(node, 100.0, 300.0, counted)
     node.runs(1000.0)
-    now = node.ledger.counters("GPU-a")["job", "a"].energy_joules
+    now = node.ledger.update_totals_by_owner("GPU-a")["job", "a"].energy_joules
     assert now == pytest.approx(300.0 * 1100.0, rel=0.01)
     run_counted(node, 500.0, 200.0, counted)
     record = by_name(node.ends())["a"]
@@ -218,7 +218,7 @@ def test_owners_and_rest_equal_the_devices_counters(steps):
         node.see([] if what == "gone" else [replace(node.device("GPU-a"), readings=readings)])
         watched += elapsed if is_there and what != "gone" else 0.0
         is_there = what != "gone"
-        now = node.ledger.counters("GPU-a")
+        now = node.ledger.update_totals_by_owner("GPU-a")
         assert all(now[key].seconds >= previous[key].seconds for key in now.keys() & previous.keys())
         previous = now
     records = node.ends()

@@ -202,14 +202,14 @@ def _read_toml(path: str) -> dict[str, Any]:
 def _section_problems(
     section: str, table: Any, kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
 ) -> Iterator[str]:
-    from telemetry_daemon.terminal.suggestions import did_you_mean_or_all
+    from telemetry_daemon.terminal.suggestions import suggest_or_list
 
     if not isinstance(table, dict):
         yield f"{section}: must be a section, as in [{section}]"
         return
     for name, value in table.items():
         if name not in names:
-            yield f"{section}.{name}: no such {kind}{did_you_mean_or_all(name, names)}"
+            yield f"{section}.{name}: no such {kind}{suggest_or_list(name, names)}"
         if not is_valid(value):
             yield f"{section}.{name}: must be {expected}, not {value!r}"
 

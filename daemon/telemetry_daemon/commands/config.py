@@ -71,7 +71,7 @@ def _print_measured_peaks(name: str | None, model: str | None) -> int:
             "peaks needs a file and a model: telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'"
         )
     try:
-        heading = table.toml_key(("peaks", rules.model_name(model)))
+        heading = table.toml_key(("peaks", rules.check_model_name(model)))
         content = options.read_content(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:

@@ -29,7 +29,7 @@ class AttributionSettings:
         metadata=about(
             "The kubelet's socket for pod resources. Empty: the default paths are tried.",
             example="/var/lib/kubelet/pod-resources/kubelet.sock",
-            rule=rules.absolute_path_or_empty,
+            rule=rules.check_absolute_path_or_empty,
         ),
     )
     resources: tuple[str, ...] = field(
@@ -37,14 +37,14 @@ class AttributionSettings:
         metadata=about(
             "Additional resource names under which device plugins of this cluster offer cards.",
             example=["example.com/gpu"],
-            rule=rules.one_line,
+            rule=rules.check_one_line,
         ),
     )
     job_directory: str = field(
         default=DEFAULT_JOB_DIRECTORY,
         metadata=about(
             "The folder in which `telemetry job` writes a file for each job; only root may write there.",
-            rule=rules.absolute_path,
+            rule=rules.check_absolute_path,
         ),
     )
     job_maps: tuple[str, ...] = field(
@@ -53,7 +53,7 @@ class AttributionSettings:
             "Folders to which other tools write the job of each card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
             "Device Metrics Exporter), followed by the folder.",
             example=["jobstats:/run/gpustat"],
-            rule=rules.job_map,
+            rule=rules.check_job_map,
         ),
     )
     users: NameExposure = field(
@@ -68,7 +68,7 @@ class AttributionSettings:
             "A file with the key of the hashes. Nodes with the same key have the same hash for a name. Empty: a key in the "
             "state directory of this node.",
             example="/etc/telemetry/owners.key",
-            rule=rules.absolute_path_or_empty,
+            rule=rules.check_absolute_path_or_empty,
         ),
     )
     environment: bool = field(
@@ -88,7 +88,7 @@ class AttributionSettings:
             "Labels of the owner on every series of a card with exactly one owner. Each change of owner then starts new "
             "series; `accelerator_allocation_ratio` has the same information without new series.",
             example=["pod_namespace", "pod_name"],
-            rule=rules.owner_label,
+            rule=rules.check_owner_label,
         ),
     )
 
@@ -105,7 +105,7 @@ class StepsSettings:
         default=DEFAULT_STEPS_DIRECTORY,
         metadata=about(
             "The folder in which jobs write their files. All users may write there, but replace only their own files: mode 1777.",
-            rule=rules.absolute_path,
+            rule=rules.check_absolute_path,
         ),
     )
     expire_after: float = field(
@@ -125,7 +125,7 @@ class PeakSettings:
         metadata=about(
             "Dense operations per second of the whole card, by data type.",
             example={"bf16": 4.8e14, "fp8": 9.6e14},
-            name_rule=rules.data_type,
+            name_rule=rules.check_data_type,
             low=1,
             high=1e20,
         ),
@@ -135,7 +135,7 @@ class PeakSettings:
         metadata=about(
             "Dense operations per cycle of the whole card, by data type; required for estimates of FLOP/s.",
             example={"bf16": 262144},
-            name_rule=rules.data_type,
+            name_rule=rules.check_data_type,
             low=1,
             high=1e12,
         ),
@@ -165,7 +165,7 @@ class CompatSettings:
             "Additional addresses that serve only this page, as `/metrics`, so that Prometheus needs no change: an address or a "
             "list of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
             example=[":9400"],
-            rule=rules.listen_address,
+            rule=rules.check_listen_address,
             accepts_string=True,
         ),
     )

@@ -52,14 +52,14 @@ def quoted(value: object) -> str:
     return text if len(text) <= _MAX_QUOTED_LENGTH else text[: _MAX_QUOTED_LENGTH - 1] + "…"
 
 
-def source_name(text: str) -> str:
+def check_source_name(text: str) -> str:
     """Accept the name of a source: lower-case letters, digits and single hyphens."""
     if _SOURCE_NAME.match(text) is None:
         raise ValueError("the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi")
     return text
 
 
-def absolute_path(text: str) -> str:
+def check_absolute_path(text: str) -> str:
     """Accept an absolute path without control characters."""
     if not text.startswith("/"):
         raise ValueError(f"must be an absolute path, starting with /, not {quoted(text)}")
@@ -68,29 +68,29 @@ def absolute_path(text: str) -> str:
     return text
 
 
-def one_line(text: str) -> str:
+def check_one_line(text: str) -> str:
     """Accept a string without control characters."""
     if not text.isprintable():
         raise ValueError(f"must be a string without control characters, not {quoted(text)}")
     return text
 
 
-def absolute_path_or_empty(text: str) -> str:
+def check_absolute_path_or_empty(text: str) -> str:
     """Accept an absolute path or the empty string."""
-    return absolute_path(text) if text else text
+    return check_absolute_path(text) if text else text
 
 
-def textfile_path(text: str) -> str:
+def check_textfile_path(text: str) -> str:
     """Accept an absolute path with the suffix that the textfile collector requires, or the empty string."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, not {quoted(text)}, because the collector ignores other files")
-    return absolute_path_or_empty(text)
+    return check_absolute_path_or_empty(text)
 
 
-PATH_RULES = (absolute_path, absolute_path_or_empty, textfile_path)
+PATH_RULES = (check_absolute_path, check_absolute_path_or_empty, check_textfile_path)
 
 
-def route(text: str) -> str:
+def check_route(text: str) -> str:
     """Accept a path for the metrics page that differs from the paths of other pages."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
@@ -103,7 +103,7 @@ def route(text: str) -> str:
     return text
 
 
-def listen_address(text: str) -> str:
+def check_listen_address(text: str) -> str:
     """Accept a well-formed listening address, even if this machine does not have the address."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {quoted(text)}")
@@ -116,7 +116,7 @@ def listen_address(text: str) -> str:
     return text
 
 
-def allowed_host(text: str) -> str:
+def check_allowed_host(text: str) -> str:
     """Accept an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
@@ -142,23 +142,23 @@ def _check_host(host: str, text: str) -> None:
         raise ValueError(f"{quoted(text)} has a host that is neither a name nor an IP address")
 
 
-def job_map(text: str) -> str:
+def check_job_map(text: str) -> str:
     """Accept a pair KIND:FOLDER, such as `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
     if not colon or kind not in _JOB_MAP_KINDS:
         raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {quoted(text)}")
-    absolute_path(folder)
+    check_absolute_path(folder)
     return text
 
 
-def model_name(text: str) -> str:
+def check_model_name(text: str) -> str:
     """Accept the name of a model, as in the label `model`."""
     if not text.strip():
         raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
-    return one_line(text)
+    return check_one_line(text)
 
 
-def unique_items(texts: list[str]) -> list[str]:
+def check_unique_items(texts: list[str]) -> list[str]:
     """Accept a list without duplicates."""
     repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
     if repeated:
@@ -166,7 +166,7 @@ def unique_items(texts: list[str]) -> list[str]:
     return texts
 
 
-def _one_of(words: Collection[str]) -> Callable[[str], str]:
+def _validator_of(words: Collection[str]) -> Callable[[str], str]:
     def rule(text: str) -> str:
         if text not in words:
             raise ValueError(f"must be one of {', '.join(words)}, not {quoted(text)}")
@@ -176,6 +176,6 @@ def _one_of(words: Collection[str]) -> Callable[[str], str]:
 
 
 # Three rules: for a label that names an owner, for a data type, and for a supported exporter.
-owner_label = _one_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
-data_type = _one_of(DTYPES)
-exporter = _one_of(EXPORTERS)
+check_owner_label = _validator_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
+check_data_type = _validator_of(DTYPES)
+check_exporter = _validator_of(EXPORTERS)

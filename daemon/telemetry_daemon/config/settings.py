@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import DEFAULT_RUNTIME_DIRECTORY
 from telemetry_daemon.config.optional_sections import AttributionSettings, CompatSettings, PeakSettings, StepsSettings
-from telemetry_daemon.config.rules import about
+from telemetry_daemon.config.rules import about, check_exporter, check_model_name, check_route, check_source_name
 from telemetry_parsers.dataclass import dataclass, field
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class WebSettings:
             "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
             f"use `:{DEFAULT_PORT}`, and protect it with `config_file` or a firewall.",
             example=[f":{DEFAULT_PORT}"],
-            rule=rules.listen_address,
+            rule=rules.check_listen_address,
             accepts_string=True,
         ),
     )
@@ -62,7 +62,7 @@ class WebSettings:
             "client's `Host`. `*.example.com` allows all subdomains, `*` all names. If it is set, the other addresses "
             "also answer only for these names and their own IP address. Empty: they answer for every name.",
             example=["telemetry.example.com", "*.gpu.example.com"],
-            rule=rules.allowed_host,
+            rule=rules.check_allowed_host,
             accepts_string=True,
         ),
     )
@@ -72,10 +72,10 @@ class WebSettings:
             "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
             "passwords. Empty: plain HTTP for all clients that can reach the address.",
             example="/etc/telemetry/web.yml",
-            rule=rules.absolute_path_or_empty,
+            rule=rules.check_absolute_path_or_empty,
         ),
     )
-    telemetry_path: str = field(default="/metrics", metadata=about("The path of the metrics page.", rule=rules.route))
+    telemetry_path: str = field(default="/metrics", metadata=about("The path of the metrics page.", rule=check_route))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SourceSettings:
             "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
             "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
             example="/opt/vendor/bin/tool",
-            rule=rules.absolute_path_or_empty,
+            rule=rules.check_absolute_path_or_empty,
         ),
     )
     interval: float | None = field(
@@ -146,7 +146,7 @@ class ParsersSettings:
         metadata=about(
             "Folders with parser modules. They must belong to root or the service's user and must not be writable by other users.",
             example=["/etc/telemetry/parsers"],
-            rule=rules.absolute_path,
+            rule=rules.check_absolute_path,
         ),
     )
 
@@ -175,14 +175,14 @@ class StateSettings:
         default="/var/lib/telemetry",
         metadata=about(
             "The folder for data that survives restarts, such as the identities of devices; no other user may write there.",
-            rule=rules.absolute_path,
+            rule=rules.check_absolute_path,
         ),
     )
     runtime_directory: str = field(
         default=DEFAULT_RUNTIME_DIRECTORY,
         metadata=about(
             "The folder of lock files, the control socket and the local socket; no other user may write there. A reboot may clear it.",
-            rule=rules.absolute_path,
+            rule=rules.check_absolute_path,
         ),
     )
 
@@ -196,7 +196,7 @@ class TextfileSettings:
         metadata=about(
             "The file to write, which is replaced at every interval. Empty: no file is written.",
             example="/var/lib/prometheus/node-exporter/telemetry.prom",
-            rule=rules.textfile_path,
+            rule=rules.check_textfile_path,
         ),
     )
     interval: float = field(default=15.0, metadata=about("Seconds between writes.", low=1, high=86_400))
@@ -256,7 +256,7 @@ class Settings:
             "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
             "read again when it changes. `telemetry config check` shows what is found in it. Empty: none.",
             example="/user/serverid/devindex/config/hccl.json",
-            rule=rules.absolute_path_or_empty,
+            rule=rules.check_absolute_path_or_empty,
         ),
     )
     rank_table_server: str = field(
@@ -265,7 +265,7 @@ class Settings:
             "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`) or one of "
             "its addresses. Empty: the server with this node's host name or one of its addresses, or the only server.",
             example="10.20.11.7",
-            rule=rules.one_line,
+            rule=rules.check_one_line,
         ),
     )
     peak_dtypes: tuple[str, ...] = field(
@@ -273,16 +273,16 @@ class Settings:
         metadata=about(
             "Data types whose peaks are exported in addition to `bf16` (`fp16` on cards without `bf16`).",
             example=["fp8", "fp32"],
-            rule=rules.data_type,
+            rule=rules.check_data_type,
         ),
     )
     log: LogSettings = field(default_factory=LogSettings)
     web: WebSettings = field(default_factory=WebSettings)
-    sources: Mapping[str, SourceSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.source_name))
+    sources: Mapping[str, SourceSettings] = field(default_factory=dict, metadata=about("", name_rule=check_source_name))
     parsers: ParsersSettings = field(default_factory=ParsersSettings)
     expect: ExpectSettings = field(default_factory=ExpectSettings)
-    peaks: Mapping[str, PeakSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.model_name))
-    compat: Mapping[str, CompatSettings] = field(default_factory=dict, metadata=about("", name_rule=rules.exporter))
+    peaks: Mapping[str, PeakSettings] = field(default_factory=dict, metadata=about("", name_rule=check_model_name))
+    compat: Mapping[str, CompatSettings] = field(default_factory=dict, metadata=about("", name_rule=check_exporter))
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)

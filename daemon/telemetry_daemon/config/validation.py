@@ -15,7 +15,7 @@ from telemetry_daemon.config.inputs import ConfigError, ConfigInputs, Document, 
 from telemetry_daemon.config.rules import SettingMetadata, quoted
 from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
 from telemetry_daemon.config.table import joined_words, placeholder_path, settings_rows, toml_key
-from telemetry_daemon.terminal.suggestions import did_you_mean, did_you_mean_or_all, similar_names
+from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names, suggest_or_list
 from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.vendors import VENDOR_WORDS
@@ -100,7 +100,7 @@ def _type(kind: Any, metadata: SettingMetadata, *, required: bool) -> Any:
         conversion = [BeforeValidator(_as_list)] if metadata.accepts_string else []
         min_length = [Field(min_length=1)] if required else []
         items: Any = list[_annotated(str, rule)]  # type: ignore[misc]  # a dynamic type for pydantic
-        return _annotated(items, [*conversion, AfterValidator(rules.unique_items), *min_length])
+        return _annotated(items, [*conversion, AfterValidator(rules.check_unique_items), *min_length])
     return _annotated(kind, [*rule, *limits])
 
 
@@ -137,9 +137,7 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
         for name in _names(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines.append(
-                    f"{_location(path, document)}: {toml_key(path)}: {message}{did_you_mean_or_all(name, keys)}"
-                )
+                lines.append(f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}")
     return lines
 
 
@@ -208,7 +206,7 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
     siblings = _siblings(path)
     same_name = [row.dotted for row in settings_rows() if row.path[-1] == name]
     suggestions = [toml_key((*section, sibling)) for sibling in similar_names(name, siblings)]
-    hint = did_you_mean(suggestions or same_name) or did_you_mean_or_all(name, siblings)
+    hint = did_you_mean(suggestions or same_name) or suggest_or_list(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 

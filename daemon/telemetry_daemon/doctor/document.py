@@ -233,7 +233,7 @@ def document(examined: Examination) -> dict[str, Any]:
         notes=tuple(examined.notes),
         findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
-    return {key: _cleaned(value) for key, value in to_plain(DoctorJson, whole).items()}
+    return {key: _deep_clean(value) for key, value in to_plain(DoctorJson, whole).items()}
 
 
 def _versions(other: DaemonView | None) -> VersionsJson:
@@ -242,11 +242,11 @@ def _versions(other: DaemonView | None) -> VersionsJson:
     return VersionsJson(__version__, platform.python_version(), platform.release())
 
 
-def _cleaned(plain: Any) -> Any:
+def _deep_clean(plain: Any) -> Any:
     if isinstance(plain, dict):
-        return {clean(key): _cleaned(value) for key, value in plain.items()}
+        return {clean(key): _deep_clean(value) for key, value in plain.items()}
     if isinstance(plain, list):
-        return [_cleaned(item) for item in plain]
+        return [_deep_clean(item) for item in plain]
     return clean(plain) if isinstance(plain, str) else plain
 
 

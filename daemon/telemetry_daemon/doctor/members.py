@@ -71,24 +71,24 @@ class BundleMaterial:
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     """Add all members. Captures are masked first: the mask learns identities from them, and hides these everywhere."""
-    recording = _recording(bundle, mask, material)
+    recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
         devices = (Device(device.vendor, uuid=device.uuid, serial=device.serial) for device in view.snapshot.devices)
         mask.learn(Report(devices=tuple(devices)))
-    _doctor(bundle, mask, material.examined)
-    _configuration(bundle, mask, material.configuration)
+    _add_doctor_output(bundle, mask, material.examined)
+    _add_configuration(bundle, mask, material.configuration)
     versions = "versions of device telemetry, Python, kernel, drivers and tools"
-    bundle.add_text("versions.txt", versions, "\n".join(_versions(material)))
-    machine = "\n".join(_machine(material.examined))
+    bundle.add_text("versions.txt", versions, "\n".join(_version_lines(material)))
+    machine = "\n".join(_machine_lines(material.examined))
     bundle.add_text("machine.txt", "cards, drivers, device nodes, limits, folders", machine)
-    _unit(bundle, mask)
-    _daemon(bundle, mask, material)
+    _add_unit_and_journal(bundle, mask)
+    _add_daemon_output(bundle, mask, material)
     bundle.add(recording)
-    _flights(bundle, material.examined.flights)
+    _add_flights(bundle, material.examined.flights)
 
 
-def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
+def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
     """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
     count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
@@ -99,8 +99,8 @@ def _recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
         bundle.add_missing("the daemon's last minutes", str(error))
     earlier_text = f", and {len(past)} earlier captures of the daemon" if past else ""
     packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
-    what = f"the current output of tools, files and libraries{earlier_text}"
-    return Member("recording.jsonl.gz", what, packed, mask.replacement_count - count)
+    description = f"the current output of tools, files and libraries{earlier_text}"
+    return Member("recording.jsonl.gz", description, packed, mask.replacement_count - count)
 
 
 def _past_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
@@ -127,7 +127,7 @@ def _report_of(capture: Capture, polled: PolledSources) -> Report | None:
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 
 
-def _doctor(bundle: Bundle, mask: Mask, examined: Examination) -> None:
+def _add_doctor_output(bundle: Bundle, mask: Mask, examined: Examination) -> None:
     def masked(_whole: str) -> str:
         return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
@@ -136,7 +136,7 @@ def _doctor(bundle: Bundle, mask: Mask, examined: Examination) -> None:
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
 
-def _configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) -> None:
+def _add_configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) -> None:
     def masked(text: str) -> str:
         return masked_settings(text, mask)
 
@@ -168,7 +168,7 @@ def _web_text(path: str) -> str:
         return f"the file cannot be read: {getattr(error, 'strerror', None) or 'invalid file name'}"
 
 
-def _machine(examined: Examination) -> Iterator[str]:
+def _machine_lines(examined: Examination) -> Iterator[str]:
     machine, limits = examined.machine, examined.limits
     yield f"container: {machine.container or 'none'}"
     for card in machine.cards:
@@ -183,7 +183,7 @@ def _machine(examined: Examination) -> Iterator[str]:
         yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'ok'}"
 
 
-def _versions(material: BundleMaterial) -> Iterator[str]:
+def _version_lines(material: BundleMaterial) -> Iterator[str]:
     yield f"telemetry {__version__}"
     yield f"Python {platform.python_version()} ({platform.python_implementation()}, {sys.platform}, {platform.machine()})"
     for package in _PACKAGES:
@@ -201,19 +201,19 @@ def _versions(material: BundleMaterial) -> Iterator[str]:
         yield from (f"tool {tool.path}" for tool in installed_tools(source))
 
 
-def _unit(bundle: Bundle, mask: Mask) -> None:
+def _add_unit_and_journal(bundle: Bundle, mask: Mask) -> None:
     properties = run_program("systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}")
     files = run_program("systemctl", "cat", UNIT)
     text = f"{files}\n# systemctl show\n{properties}" if files or properties else ""
-    what = "the unit and its drop-ins, without values of its environment"
-    bundle.add_text("unit.txt", what, text, lambda text: masked_unit(text, mask))
+    description = "the unit and its drop-ins, without values of its environment"
+    bundle.add_text("unit.txt", description, text, lambda text: masked_unit(text, mask))
     options = ("-n", _JOURNAL_LINES, "-o", "short-iso", "--no-hostname", "--no-pager")
     journal = run_program("journalctl", "-u", UNIT, *options)
     entries = "\n".join(line for line in journal.splitlines() if not line.startswith("-- "))
     bundle.add_text("journal.txt", f"the last {_JOURNAL_LINES} lines of the unit's journal", entries)
 
 
-def _daemon(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
+def _add_daemon_output(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     daemon = material.examined.daemon
     if daemon.view is None or daemon.address is None:
         bundle.add_missing("snapshot.json, history.json, metrics.txt", f"no daemon: {daemon.why_not}")
@@ -233,7 +233,7 @@ def _daemon(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     )
 
 
-def _flights(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
+def _add_flights(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
     for flight in flights[:_MAX_FLIGHTS]:
         name, path = f"flights/{flight.name}", Path(flight.path)
         try:

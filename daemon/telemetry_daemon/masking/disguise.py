@@ -47,18 +47,18 @@ class StandIns:
         core = "".join(sign.lower() if sign.isascii() else sign for sign in body if sign.isalnum())
         number = _HEX.match(core)
         zeros = 0 if number is None else number.start("digits")
-        stand_in = self._by_character(core[zeros:], _letter if number is None else _nibble)
+        stand_in = self._by_character(core[zeros:], _replace_character if number is None else _replace_hex_digit)
         replacements = iter("0" * zeros + stand_in)
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
         """Return the stand-in for a decimal identity that other sources print in hexadecimal."""
-        return str(int(self._by_character(f"{int(value):x}", _nibble), 16))
+        return str(int(self._by_character(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
         """Return the stand-in for an IP address, which is an address of the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
-            return self._by_character(value.lower(), _nibble)
+            return self._by_character(value.lower(), _replace_hex_digit)
         return self._stand_in(value.lower(), _disguised_address)
 
     def _by_character(self, value: str, stand_in: _StandIn) -> str:
@@ -95,20 +95,20 @@ def without_zeros(address: str) -> str:
     return _LEADING_ZEROS.sub("", address) if ":" not in address else address
 
 
-def _nibble(old: str, choice: int) -> str:
-    if old in _DIGITS:
-        return _DIGITS[choice % len(_DIGITS)]
-    return _HEX_LETTERS[choice % len(_HEX_LETTERS)] if old in _HEX_LETTERS else old
+def _replace_hex_digit(character: str, hash_byte: int) -> str:
+    if character in _DIGITS:
+        return _DIGITS[hash_byte % len(_DIGITS)]
+    return _HEX_LETTERS[hash_byte % len(_HEX_LETTERS)] if character in _HEX_LETTERS else character
 
 
-def _letter(old: str, choice: int) -> str:
-    if old in _DIGITS:
-        return _DIGITS[choice % len(_DIGITS)]
-    if not old.isascii() and old.isdecimal():  # digits of another script
-        return chr(ord(old) - int(old) + 1 + choice % len(_DIGITS))
-    if not old.isalpha():
-        return old
-    return _LETTERS[choice % len(_LETTERS)] if old.isascii() else chr(_IDEOGRAPHS[choice])
+def _replace_character(character: str, hash_byte: int) -> str:
+    if character in _DIGITS:
+        return _DIGITS[hash_byte % len(_DIGITS)]
+    if not character.isascii() and character.isdecimal():  # digits of another script
+        return chr(ord(character) - int(character) + 1 + hash_byte % len(_DIGITS))
+    if not character.isalpha():
+        return character
+    return _LETTERS[hash_byte % len(_LETTERS)] if character.isascii() else chr(_IDEOGRAPHS[hash_byte])
 
 
 def _disguised_address(value: str, stream: bytes) -> str:
@@ -120,7 +120,7 @@ def _disguised_address(value: str, stream: bytes) -> str:
         least, greatest = _OCTETS[len(match[0])]
         return str(least + next(choices) % (greatest - least + 1))
 
-    return "".join(map(_nibble, head, reversed(stream))) + colon + _OCTET.sub(octet, quad)
+    return "".join(map(_replace_hex_digit, head, reversed(stream))) + colon + _OCTET.sub(octet, quad)
 
 
 def _with_case_of(old: str, new: str) -> str:

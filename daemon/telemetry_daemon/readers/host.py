@@ -77,15 +77,15 @@ class CpuMeter:
 
     def __call__(self) -> Plain:
         """Return `{"utilization_percent": …}`, which is None at the first call."""
-        now = self._read_times()
+        current = self._read_times()
         if not self._previous:
-            self._previous = now
+            self._previous = current
         # The seconds of `iowait` may decrease: see proc_stat(5). Such a difference counts as 0.
-        spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in now.items()}
+        spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in current.items()}
         total = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
         if total <= 0:
             return {"utilization_percent": None}
-        self._previous = now
+        self._previous = current
         idle = sum(seconds for state, seconds in spent.items() if state in _IDLE)
         # The quotient is at most 1; multiplying first could round to more than 100.
         return {"utilization_percent": 100.0 * ((total - idle) / total)}

@@ -15,7 +15,7 @@ PCI_DEVICES = Path("/sys/bus/pci/devices")
 # The drivers that pass devices to virtual machines.
 _PASSTHROUGH_DRIVERS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 _VENDORS_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 NOT_BOUND = 0
 
 
@@ -101,7 +101,7 @@ class MachineState:
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND
 
 
-def read_machine_state(boot_id: Path = BOOT_ID, pci_devices: Path = PCI_DEVICES) -> MachineState:
+def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEVICES) -> MachineState:
     """Return the boot ID of this machine, and the function that reads the current bindings."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()

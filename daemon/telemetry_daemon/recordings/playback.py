@@ -180,16 +180,16 @@ class PlaybackControls:
         self.survey = survey
         self._file = file
         self._options = options
-        self._clock = PlaybackClock(options.position, options.speed)
+        self._playback_clock = PlaybackClock(options.position, options.speed)
         self._is_started = False
         self._show_change: Callable[[], None] = lambda: None
-        self.clock = Clock(self._clock.monotonic, self._wall, lambda: 0.0)
+        self.clock = Clock(self._playback_clock.monotonic, self._wall, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start playback in a new thread."""
         playback = self._playback(store, feed, history)
         self._is_started, self._show_change = True, store.refresh
-        self._clock.run()
+        self._playback_clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
     def show(self, store: Store, feed: StoreFeed, history: History) -> None:
@@ -198,11 +198,11 @@ class PlaybackControls:
 
     def close(self) -> None:
         """End the playback."""
-        self._clock.close()
+        self._playback_clock.close()
 
     def recorded(self) -> ReplayInfo:
         """Return when and where the shown state was recorded, and the state of the replay."""
-        shown = min(self._clock.position(), self.survey.length)
+        shown = min(self._playback_clock.position(), self.survey.length)
         return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
 
     def wall_time(self, position: float) -> float:
@@ -212,54 +212,58 @@ class PlaybackControls:
     def state_text(self) -> str:
         """Return the state, such as `10 ×, paused`, or "" if the recording plays at normal speed."""
         speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        state = self._clock.halted() or ("paused" if self._is_started and not self._clock.is_running else "")
-        target = self._clock.target()
+        state = self._playback_clock.halted() or (
+            "paused" if self._is_started and not self._playback_clock.is_running else ""
+        )
+        target = self._playback_clock.target()
         seek = "" if target is None else f"on its way to {human.utc(self.wall_time(target))}"
         return ", ".join(filter(None, (speed, state, seek)))
 
     @property
     def position(self) -> float:
         """Return the position of a pending seek, or else the current one, in seconds from the beginning."""
-        return min(self._clock.requested_position(), self.survey.length)
+        return min(self._playback_clock.requested_position(), self.survey.length)
 
     @property
     def speed(self) -> float:
         """Return the speed: seconds of the recording per second."""
-        return self._clock.speed
+        return self._playback_clock.speed
 
     def pause(self) -> None:
         """Pause."""
-        self._clock.stop()
+        self._playback_clock.stop()
         self._show_change()
 
     def resume(self) -> None:
         """Continue to play. If the recording has ended, play it from the beginning."""
-        if self._clock.halted() == _ENDED:
+        if self._playback_clock.halted() == _ENDED:
             self.seek(0.0)
-        self._clock.run()
+        self._playback_clock.run()
         self._show_change()
 
     def toggle(self) -> None:
         """Pause or resume."""
-        if self._clock.is_running and self._clock.halted() != _ENDED:
+        if self._playback_clock.is_running and self._playback_clock.halted() != _ENDED:
             self.pause()
         else:
             self.resume()
 
     def seek(self, position: float) -> None:
         """Seek to a position in the recording. A paused replay stays paused."""
-        self._clock.request_seek(min(max(0.0, position), self.survey.length))
+        self._playback_clock.request_seek(min(max(0.0, position), self.survey.length))
         self._show_change()
 
     def set_speed(self, speed: float) -> None:
         """Set the speed: seconds of the recording per second."""
-        self._clock.set_speed(speed)
+        self._playback_clock.set_speed(speed)
         self._show_change()
 
     def _playback(self, store: Store, feed: StoreFeed, history: History) -> Playback:
-        return Playback(self._file, self.survey.length, self._clock, store, feed, history, loops=self._options.loops)
+        return Playback(
+            self._file, self.survey.length, self._playback_clock, store, feed, history, loops=self._options.loops
+        )
 
     def _wall(self) -> float:
         if self._options.keeps_times:
-            return self.wall_time(self._clock.position())
-        return time.time() - self._clock.seconds_to_target
+            return self.wall_time(self._playback_clock.position())
+        return time.time() - self._playback_clock.seconds_to_target

@@ -76,12 +76,12 @@ def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequen
     """Return a claim and a task for each owner of each card. `start_time` is the Unix time of the simulation's start."""
     return [
         (
-            _claim(owner, devices[card.position], start_time + job.start, str(number) if len(job.owners) > 1 else ""),
-            _task(owner, job.pid_of(card.position, number), job, start_time + job.start),
+            _claim(owner, devices[card.position], start_time + job.start, str(index) if len(job.owners) > 1 else ""),
+            _task(owner, job.pid_of(card.position, index), job, start_time + job.start),
         )
         for card in simulation.present_cards()
         if (job := card.job) is not None
-        for number, owner in enumerate(job.owners)
+        for index, owner in enumerate(job.owners)
     ]
 
 

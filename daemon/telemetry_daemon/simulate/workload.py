@@ -154,10 +154,10 @@ class Workload:
             end=now + 60.0 * random.uniform(*pattern.minutes),
             memory_share=random.uniform(*pattern.memory),
             pid=random.randrange(2_000, 4_000_000),
-            owners=tuple(self._owners(pattern)),
+            owners=tuple(self._create_owners(pattern)),
         )
 
-    def _owners(self, pattern: WorkPattern) -> list[Owner]:
+    def _create_owners(self, pattern: WorkPattern) -> list[Owner]:
         """Return a pod for an inference server, a batch job for training, or two jobs that share a card for notebooks."""
         if pattern in (_DECODING, _SERVING):
             pod = f"chat-{self._next_number()}"

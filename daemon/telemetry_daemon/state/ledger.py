@@ -91,23 +91,21 @@ class Ledger:
         if now - self._day_began >= _DAY_SECONDS:
             self._end_day()
 
-    def counters(self, device_id: str) -> dict[OwnerKey, Totals]:
+    def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
         """Return the totals of each current owner of a card since the daemon started."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
         recent = card.preliminary_tallies((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
         card_uses = [(entry, entry.card_uses[device_id]) for entry in card.shares]
-        return {entry.key: use.update_totals(recent.get(entry, Tally())) for entry, use in card_uses}
+        return {entry.key: card_use.update_totals(recent.get(entry, Tally())) for entry, card_use in card_uses}
 
     def with_totals(self, device: MergedDevice) -> MergedDevice:
         """Return the device with the totals in its allocations."""
         if not device.allocations or device.id not in self._cards:
             return device
-        counters = self.counters(device.id)
-        return replace(
-            device, allocations=tuple(with_totals(allocation, counters) for allocation in device.allocations)
-        )
+        totals = self.update_totals_by_owner(device.id)
+        return replace(device, allocations=tuple(with_totals(allocation, totals) for allocation in device.allocations))
 
     def state_to_save(self) -> SavedLedger | None:
         """Return the state to keep across a restart, or None before the first update."""

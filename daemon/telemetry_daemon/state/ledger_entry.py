@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from telemetry_daemon.state.ledger_card import ENERGY_COUNTED, ENERGY_ESTIMATED
 from telemetry_daemon.state.tally import ReadingSum, Tally
-from telemetry_exporters.text import clean, cleaned
+from telemetry_exporters.text import clean, deep_clean
 from telemetry_parsers import bounds
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.job_record import (
@@ -120,7 +120,7 @@ class Entry:
         if owner != self._last_owner:
             self._last_owner = owner
             fields = asdict(self.owner)
-            self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(cleaned(owner)).items()})
+            self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(deep_clean(owner)).items()})
 
     def add_gap(self, start: float, end: float, seconds: float) -> None:
         """Record a period without measurements. Extend the last gap instead if it is adjacent or there are too many gaps."""

@@ -12,7 +12,7 @@ from typing import Literal
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_exporters.documents.job_json import clean_record, line
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import deep_clean
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
 from telemetry_parsers.dataclass import dataclass, replace
@@ -47,7 +47,7 @@ class SavedLedger:
 
 def encode_ledger(saved: SavedLedger) -> str:
     """Return the state as the content of `ledger.json`."""
-    return encode_line(to_plain(SavedLedger, cleaned(saved))) + "\n"
+    return encode_line(to_plain(SavedLedger, deep_clean(saved))) + "\n"
 
 
 def decode_ledger(content: bytes | str) -> SavedLedger:

@@ -14,13 +14,13 @@ _MAX_NAMES = 20
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
     """Return up to two similar names. If `name` is another tool of a vendor, return the source with the same readings."""
-    valid, tool = frozenset(names), name.lower().replace("_", "-")
+    valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
-        source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in valid
+        source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
     ]
-    similar = sources or [tool] * (tool in valid) or _similar(name, valid, 2)
-    longer = [key for key in sorted(valid) if len(name) >= _MIN_BEGINNING and key.startswith(name)]
-    return similar or longer[:2]
+    similar = sources or [normalized] * (normalized in valid) or _similar(name, valid, 2)
+    names_with_prefix = [key for key in sorted(valid) if len(name) >= _MIN_BEGINNING and key.startswith(name)]
+    return similar or names_with_prefix[:2]
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
@@ -42,7 +42,7 @@ def did_you_mean(names: Iterable[str]) -> str:
     return f"; did you mean {question}?" if question else ""
 
 
-def did_you_mean_or_all(name: str, names: Iterable[str]) -> str:
+def suggest_or_list(name: str, names: Iterable[str]) -> str:
     """Return `; did you mean X?` with similar names. If none is similar, list all names, unless there are too many."""
     ordered = sorted(set(names))
     if len(ordered) > _MAX_NAMES or not ordered:

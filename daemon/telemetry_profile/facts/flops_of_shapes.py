@@ -77,20 +77,20 @@ def _convolution(inputs: _Inputs) -> int | None:
     return 2 * data[0] * prod(output) * prod(weight) if min(output) > 0 else None
 
 
-def _backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
+def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
     """Return a function that counts one forward pass per requested gradient. If unknown, one is assumed."""
 
-    def count(inputs: _Inputs) -> int | None:
+    def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
         if grad is None or data is None or weight is None or not len(grad) == len(data) == len(weight):
             return None
-        requested = inputs.text(len(inputs.texts) - 1) if inputs.texts else ""
-        times = min(2, requested.split(",")[:2].count("[True") + requested.count(", True", 0, 12)) or 1
+        gradient_mask = inputs.text(len(inputs.texts) - 1) if inputs.texts else ""
+        forward_passes = min(2, gradient_mask.split(",")[:2].count("[True") + gradient_mask.count(", True", 0, 12)) or 1
         if inputs.text(7) == "True":
-            return 2 * times * prod(data) * prod(weight[1:])
-        return 2 * times * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
+            return 2 * forward_passes * prod(data) * prod(weight[1:])
+        return 2 * forward_passes * grad[0] * prod(grad[2:]) * prod(weight) if grad[1] == weight[0] else None
 
-    return count
+    return count_flops
 
 
 _COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
@@ -103,9 +103,9 @@ _COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
     "aten::baddbmm": _matrix_product(1),
     "aten::baddbmm_": _matrix_product(1),
     "aten::convolution": _convolution,
-    "aten::convolution_backward": _backward(0, 1),
-    "aten::cudnn_convolution_backward": _backward(1, 0),
-    "aten::miopen_convolution_backward": _backward(1, 0),
+    "aten::convolution_backward": _convolution_backward(0, 1),
+    "aten::cudnn_convolution_backward": _convolution_backward(1, 0),
+    "aten::miopen_convolution_backward": _convolution_backward(1, 0),
 }
 MATRIX_OPERATORS = frozenset(_COUNTS)
 

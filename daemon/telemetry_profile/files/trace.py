@@ -97,7 +97,7 @@ def _incomplete_device(device: Device) -> Device:
 
 def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     """Yield the keys and events of a trace, which is an object or a list. Other content yields nothing."""
-    window.grow()
+    window.read_more()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
     opening = window.first()
     window.consume(1)
@@ -152,7 +152,7 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     count = 0
     yield []
     while count < _MAX_EVENTS:
-        window.grow()
+        window.read_more()
         window.first(b",")
         block = next_block(window)
         if block is not None:
@@ -199,12 +199,12 @@ def _value(window: Window) -> Any:
         except IncompleteError:
             if len(window.data) >= _MAX_KEY_BYTES:
                 return _NOT_READ
-            if not window.grow():
+            if not window.read_more():
                 raise
         except UnreadableError:
             return _NOT_READ
         else:
-            if end + NEAR_THE_END > len(text) and window.grow():  # the value may continue in the next block
+            if end + NEAR_THE_END > len(text) and window.read_more():  # the value may continue in the next block
                 continue
             window.consume(len(_bytes(text[:end])))
             return value
@@ -227,7 +227,7 @@ def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
         if match is None:
             position = max(0, position - len(window.data))
             window.consume(len(window.data))
-            if not window.grow():
+            if not window.read_more():
                 return
         elif match[0] == b'"':
             is_string, position = not is_string, match.end()
@@ -242,7 +242,7 @@ def _seek(window: Window, pattern: bytes) -> bool:
     """Advance to the next occurrence of these bytes; return whether there is one."""
     while (position := window.data.find(pattern)) < 0:
         window.consume(max(0, len(window.data) - len(pattern)))
-        if not window.grow():
+        if not window.read_more():
             return False
     window.consume(position)
     return True

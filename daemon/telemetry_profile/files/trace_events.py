@@ -85,7 +85,7 @@ class Window:
         self.data = b""
         self.has_ended = False
 
-    def grow(self) -> bool:
+    def read_more(self) -> bool:
         """Read another block. Return whether there was one."""
         pieces = [] if self.has_ended else list(self._pieces())
         self.data = b"".join((self.data, *pieces))
@@ -113,7 +113,7 @@ class Window:
         """Skip blanks and the bytes in `skipped`. Return the next byte without consuming it, or b"" at the end."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)
-            if self.data or not self.grow():
+            if self.data or not self.read_more():
                 return self.data[:1]
 
 

@@ -89,7 +89,7 @@ def combine(files: Sequence[FileFacts]) -> Profile:
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
     parts = [_DeviceInFile(_result_folder(file), file, device) for file in files for device in file.facts.devices]
     _set_missing_ranks(parts)
-    members = [_member_of(session, remarks) for group in _group_by_card(parts) for session in _sessions(group)]
+    members = [_merge_parts(session, remarks) for group in _group_by_card(parts) for session in _sessions(group)]
     members_with_content = [member for member in members if _has_content(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
@@ -239,7 +239,7 @@ def _result_folder(file: FileFacts) -> tuple[str, ...]:
     return tuple(folders)
 
 
-def _member_of(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
+def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     parts = _latest_parts(sorted(parts, key=_detail_key, reverse=True), remarks)
     first = parts[0]
     device = first.device

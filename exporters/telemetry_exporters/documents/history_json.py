@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from telemetry_exporters.documents.json_values import encoded, plain_number, utc_time
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import Count, LongTextOrNull, MaxSize, Schema, TextOrNull, Time, Word
@@ -93,7 +93,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
     without_devices = HistoryJson(
         schema="telemetry.history/1",
         time=utc_time(wall_time),
-        hostname=cleaned(hostname) or None,
+        hostname=clean(hostname) or None,
         start=utc_time(window.start),
         slot_seconds=window.slot_seconds,
         slots=window.slots,
@@ -113,7 +113,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
 def device_text(device_id: str, past: Past) -> str:
     """Return the JSON text of one device. The codec would be too slow for its thousands of numbers."""
     series = (f"{encoded(metric)}:{_series(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
-    return f'{{"id":{encoded(cleaned(device_id))},"series":{{{",".join(series)}}}}}'
+    return f'{{"id":{encoded(clean(device_id))},"series":{{{",".join(series)}}}}}'
 
 
 def event(past_event: PastEvent) -> dict[str, Any]:
@@ -122,11 +122,11 @@ def event(past_event: PastEvent) -> dict[str, Any]:
 
 
 def _event(event: PastEvent) -> EventJson:
-    return EventJson(utc_time(event.wall_time), cleaned(event.id), cleaned(event.code), cleaned(event.text) or None)
+    return EventJson(utc_time(event.wall_time), clean(event.id), clean(event.code), clean(event.text) or None)
 
 
 def _series(series: Series) -> str:
-    gaps = [to_plain(GapJson, GapJson(gap.first, gap.slots, cleaned(gap.reason))) for gap in series.gaps]
+    gaps = [to_plain(GapJson, GapJson(gap.first, gap.slots, clean(gap.reason))) for gap in series.gaps]
     return f'{{"last":{_numbers(series.last)},"highest":{_numbers(series.highest)},"gaps":{encoded(gaps)}}}'
 
 

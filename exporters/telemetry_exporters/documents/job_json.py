@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import deep_clean
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
 from telemetry_parsers.job_record import CardShare, JobRecord
@@ -14,7 +14,7 @@ _MAX_SUM = 1e18
 
 def line(record: JobRecord) -> str:
     """Return the record as one line of JSON without a line break, with texts that are safe to print."""
-    return encode_line(to_plain(JobRecord, cleaned(record)))
+    return encode_line(to_plain(JobRecord, deep_clean(record)))
 
 
 def read(text: str | bytes) -> JobRecord:
@@ -30,4 +30,4 @@ def clean_record(record: JobRecord) -> JobRecord:
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
     if not all(0.0 <= number <= _MAX_SUM for numbers in sums for number in numbers if number is not None):
         raise CodecError("", "a sum is negative or too large")
-    return cleaned(record)
+    return deep_clean(record)

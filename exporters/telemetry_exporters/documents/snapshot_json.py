@@ -24,7 +24,7 @@ from telemetry_exporters.documents.snapshot_parts import (
 )
 from telemetry_exporters.judgement.verdict import Finding, judge
 from telemetry_exporters.snapshot_filter import NO_METRICS, Metrics, clean_snapshot, usable_metrics
-from telemetry_exporters.text import clean, cleaned
+from telemetry_exporters.text import clean, deep_clean
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 from telemetry_parsers.ownership import Allocation, Owner
@@ -57,7 +57,7 @@ def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Map
     processes_by_device = {
         clean(device.id): [
             {
-                **to_plain(ProcessJson, _process(cleaned(process))),
+                **to_plain(ProcessJson, _process(deep_clean(process))),
                 "command_line": clean(command_lines.get(process.pid, "")) or None,
             }
             for process in device.processes

@@ -12,7 +12,7 @@ from telemetry_exporters.documents.json_values import utc_time, utc_time_or_none
 from telemetry_exporters.documents.snapshot_parts import ConditionJson, PollJson, ProblemJson, SeverityWord, poll_json
 from telemetry_exporters.judgement import overview
 from telemetry_exporters.judgement.verdict import Finding, Verdict
-from telemetry_exporters.text import cleaned
+from telemetry_exporters.text import clean
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.json_types import Count, MaxSize, NotNegative, Schema, TextOrNull, Time, Word
 from telemetry_parsers.dataclass import dataclass
@@ -189,11 +189,11 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
         version=version,
         instance=instance,
         time=utc_time(snapshot.wall_time),
-        hostname=cleaned(snapshot.hostname) or None,
-        inventory=cleaned(overview.inventory(snapshot)),
+        hostname=clean(snapshot.hostname) or None,
+        inventory=clean(overview.inventory(snapshot)),
         columns=KEPT,
         scales=tuple([SCALES.get(metric, 1) for metric in KEPT]),
-        notes=tuple([cleaned(note) for note in overview.notes(snapshot)]),
+        notes=tuple([clean(note) for note in overview.notes(snapshot)]),
         devices=(),
         sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
         troubles=tuple(map(_trouble, overview.troubles(snapshot, verdict))),
@@ -204,7 +204,7 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
 
 def _trouble(trouble: overview.Trouble) -> TroubleJson:
     # `age` is omitted, because it changes at each poll.
-    return TroubleJson(cleaned(trouble.what), cleaned(trouble.why), cleaned(trouble.remedy), trouble.severity.value)
+    return TroubleJson(clean(trouble.what), clean(trouble.why), clean(trouble.remedy), trouble.severity.value)
 
 
 def without_ages(state: Entry) -> Entry:
@@ -224,13 +224,13 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         for finding in findings
     ]
     entry = DeviceJson(
-        id=cleaned(device.id),
-        name=cleaned(f"{device.vendor} {device.device}"),
-        vendor=cleaned(device.vendor),
-        device=cleaned(device.device),
-        model=cleaned(device.current_model or device.model) or None,
-        parent=cleaned(device.parent or "") or None,
-        partition=cleaned(device.partition or "") or None,
+        id=clean(device.id),
+        name=clean(f"{device.vendor} {device.device}"),
+        vendor=clean(device.vendor),
+        device=clean(device.device),
+        model=clean(device.current_model or device.model) or None,
+        parent=clean(device.parent or "") or None,
+        partition=clean(device.partition or "") or None,
         up=device.up,
         last_read=utc_time_or_none(device.last_read),
         simulated=device.simulated,
@@ -241,7 +241,7 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         throttled_by=_active(device, "throttled"),
         open_events=_active(device, "event_open"),
         # Shares are omitted, because they change at each poll.
-        owners=cleaned(human.owners_text(device.allocations)) if device.allocations else "",
+        owners=clean(human.owners_text(device.allocations)) if device.allocations else "",
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
         findings=tuple(findings_json),
     )
@@ -278,7 +278,7 @@ def _number(value: float | Absent | None, scale: float) -> str:
 def _active(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
     readings = Readings.of(device.readings)
     return tuple(
-        cleaned(label)
+        clean(label)
         for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True)
         if metric == state_metric and value == 1.0
     )
@@ -290,9 +290,9 @@ def _source(source: SourceStatus, now: float) -> SourceJson:
         source=source.source,
         state=source.state,
         reason=source.reason,
-        word=cleaned(condition.word),
+        word=clean(condition.word),
         severity=condition.severity.value,
-        version=cleaned(source.version or "") or None,
-        problems=tuple([ProblemJson(cleaned(problem.where), cleaned(problem.text)) for problem in source.problems]),
+        version=clean(source.version or "") or None,
+        problems=tuple([ProblemJson(clean(problem.where), clean(problem.text)) for problem in source.problems]),
         polls=tuple([poll_json(poll, now, 3, 1) for poll in source.polls]),
     )

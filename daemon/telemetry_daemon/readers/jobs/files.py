@@ -15,7 +15,7 @@ from telemetry_daemon.readers.jobs.environment import Job
 MAX_FILES = 10_000
 MAX_BYTES = 64 << 10
 SUFFIX = ".json"
-BOOT_ID = "proc/sys/kernel/random/boot_id"
+BOOT_ID_PATH = "proc/sys/kernel/random/boot_id"
 # The age at which files of ended jobs may be removed. A daemon that was down for longer misses the end of these jobs.
 _KEPT_SECONDS = 3_600.0
 _KEPT_WHERE_FULL_SECONDS = 60.0
@@ -80,7 +80,7 @@ def _record(job: Job, now: float) -> dict[str, object]:
 def boot_id(root: str) -> str:
     """Return the ID of the current boot, or an empty string if the kernel reports none."""
     with suppress(OSError):  # the kernel reports no ID
-        return read_file(f"{root.rstrip('/')}/{BOOT_ID}", MAX_BYTES).decode(errors="replace").strip()
+        return read_file(f"{root.rstrip('/')}/{BOOT_ID_PATH}", MAX_BYTES).decode(errors="replace").strip()
     return ""
 
 

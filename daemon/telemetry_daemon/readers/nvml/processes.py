@@ -80,18 +80,18 @@ class ProcessLists:
 
     def _read_in_one_call(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
         code, count = self._fill_entries(caller, kind)
-        return FailedCall(code) if code else [self._plain(entry) for entry in self._entries[:count]]
+        return FailedCall(code) if code else [self._values_of_entry(entry) for entry in self._entries[:count]]
 
     def _read_with_pynvml(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
         """Read a list with pynvml, which makes one call for the count and one for the entries."""
-        found: list[Any] | FailedCall = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", caller.handle)
-        if isinstance(found, FailedCall):
-            return found
+        processes: list[Any] | FailedCall = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", caller.handle)
+        if isinstance(processes, FailedCall):
+            return processes
         entries = (
             _ProcessEntry(process.pid, _value_or(process.usedGpuMemory, _UNKNOWN), *_instance_numbers(process))
-            for process in found
+            for process in processes
         )
-        return [self._plain(entry) for entry in entries]
+        return [self._values_of_entry(entry) for entry in entries]
 
     def _fill_entries(self, caller: DeviceCaller, kind: str) -> tuple[int, int]:
         code, count = codes.FUNCTION_NOT_FOUND, 0
@@ -110,7 +110,7 @@ class ProcessLists:
                 return code, min(count.value, len(self._entries))
             self._entries = (_ProcessEntry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_CAPACITY))()
 
-    def _plain(self, entry: Any) -> list[Plain]:
+    def _values_of_entry(self, entry: Any) -> list[Plain]:
         memory = None if entry.memory == _UNKNOWN else entry.memory
         instances = (entry.gpu_instance, entry.compute_instance)
         return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]

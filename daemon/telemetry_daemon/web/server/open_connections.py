@@ -68,7 +68,7 @@ class OpenConnections:
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._connections: dict[Phase, dict[OpenConnection, None]] = {phase: {} for phase in Phase}
-        self._clients: dict[Phase, Counter[str]] = {phase: Counter() for phase in Phase}
+        self._connection_counts: dict[Phase, Counter[str]] = {phase: Counter() for phase in Phase}
         self._limit = limit
         self._max_in_progress = min(MAX_IN_PROGRESS, max(1, limit // 2))
 
@@ -109,7 +109,7 @@ class OpenConnections:
 
     def _insert(self, connection: OpenConnection, phase: Phase) -> None:
         self._connections[phase][connection] = None
-        self._clients[phase][connection.caller.client] += 1
+        self._connection_counts[phase][connection.caller.client] += 1
         for limited_phase in _IN_PROGRESS:
             while self.count(limited_phase) > self._max_in_progress:
                 self._evict(self._next_evicted(limited_phase), limited_phase)
@@ -117,16 +117,16 @@ class OpenConnections:
             self.evict_oldest()
 
     def _delete(self, connection: OpenConnection, phase: Phase) -> None:
-        clients, client = self._clients[phase], connection.caller.client
+        connection_counts, client = self._connection_counts[phase], connection.caller.client
         del self._connections[phase][connection]
-        clients[client] -= 1
-        if not clients[client]:
-            del clients[client]
+        connection_counts[client] -= 1
+        if not connection_counts[client]:
+            del connection_counts[client]
 
     def _next_evicted(self, phase: Phase) -> OpenConnection:
-        connections, clients = self._connections[phase], self._clients[phase]
-        busiest = max(clients, key=clients.__getitem__)
-        if clients[busiest] <= len(connections) * MAX_SHARE:
+        connections, connection_counts = self._connections[phase], self._connection_counts[phase]
+        busiest = max(connection_counts, key=connection_counts.__getitem__)
+        if connection_counts[busiest] <= len(connections) * MAX_SHARE:
             return next(iter(connections))
         return next(connection for connection in connections if connection.caller.client == busiest)
 

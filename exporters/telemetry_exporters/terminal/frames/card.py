@@ -77,7 +77,7 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
                 yield from wrapped(words, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
             if finding.remedy and finding.remedy not in shown_remedies:
                 shown_remedies.add(finding.remedy)
-                yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
+                yield from wrapped(f"→ {finding.remedy}", width, indent="    ", prefix="  ")
 
 
 def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
@@ -103,7 +103,7 @@ def _facts(card: Card, width: int) -> Iterator[Line]:
     device = card.row.device
     yield heading("identity")
     for name, value in (("id", device.id), *info_labels(device)):
-        yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", begin="  ")
+        yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", prefix="  ")
 
 
 def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
@@ -115,14 +115,14 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         memory = process.memory_used_bytes
         words = "memory unknown" if memory is None else human.byte_size(memory)
         details = human.process_details(process)
-        yield from wrapped(f"{process.pid}, {words}, {details}", width, indent="    ", begin="  ")
+        yield from wrapped(f"{process.pid}, {words}, {details}", width, indent="    ", prefix="  ")
 
 
 def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is None and card.row.device.allocations:
         yield heading("owners")
         for allocation in card.row.device.allocations:
-            yield from wrapped(human.allocation_text(allocation), width, indent="    ", begin="  ")
+            yield from wrapped(human.allocation_text(allocation), width, indent="    ", prefix="  ")
 
 
 _MAX_GAPS = 8
@@ -143,12 +143,12 @@ def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator
     margin = max(len(label) for label in labels)
     parts = window.parts(size.columns - margin - 1)
     height = next(height for rows, height in _HEIGHTS if size.rows >= rows)
-    yield from _columns(series, window, height, scale, labels, size, state)
+    yield from _plot_lines(series, window, height, scale, labels, size, state)
     yield from _axis(past, scene, parts, margin)
     yield from _gaps(series, past, size.columns)
 
 
-def _columns(
+def _plot_lines(
     series: Series, window: Window, height: int, scale: Scale, labels: list[str], size: Size, state: State
 ) -> Iterator[Line]:
     margin = max(len(label) for label in labels)

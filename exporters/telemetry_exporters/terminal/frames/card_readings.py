@@ -137,7 +137,7 @@ def group_lines(groups: Groups, width: int) -> Iterator[Line]:
     for subject, entries in groups.items():
         if entries:
             yield heading(f"{subject}: none" if subject == "errors" and not shown[subject] else subject)
-        yield from _columns(shown[subject], widths, width)
+        yield from _lines_in_columns(shown[subject], widths, width)
         zeros = ", ".join(_merged_names([entry for entry in entries if entry.is_zero]))
         if zeros:
             yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS)
@@ -169,7 +169,7 @@ class _Widths:
         return cls(max(1, min(names, width - values - 4)), values, sources)
 
 
-def _columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[Line]:
+def _lines_in_columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[Line]:
     """Yield the lines of a group, with as many columns as fit."""
     names, values, sources = widths.names, widths.values, widths.sources
     block = names + values + 4 + (sources + 2 if sources else 0)

@@ -73,29 +73,29 @@ def wrapped(
     width: int,
     style: Style = Style.PLAIN,
     indent: str = "",
-    begin: str = "",
+    prefix: str = "",
     longest: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
-    """Yield the text in lines. The first begins with `begin`, the others with `indent`. At most `longest` columns are used."""
+    """Yield the text in lines. The first begins with `prefix`, the others with `indent`. At most `longest` columns are used."""
     line = ""
     for word in cut_text(clean(text), longest).split(" "):
         longer = f"{line} {word}" if line else word
-        if line and display_width(begin + longer) > width:
-            yield from _broken_word(begin, line, width, style)
-            begin, line = indent, word
+        if line and display_width(prefix + longer) > width:
+            yield from _wrap_word(prefix, line, width, style)
+            prefix, line = indent, word
         else:
             line = longer
-    yield from _broken_word(begin, line, width, style)
+    yield from _wrap_word(prefix, line, width, style)
 
 
-def _broken_word(begin: str, text: str, width: int, style: Style) -> Iterator[Line]:
+def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Line]:
     """Yield the text in one line, or in several if it is a word that is wider than the terminal."""
-    room = max(1, width - len(begin))
+    room = max(1, width - len(prefix))
     while display_width(text) > room:
         end = max(1, len(cut(text, room + 1)) - 1)
-        yield (Piece(begin + text[:end], style),)
+        yield (Piece(prefix + text[:end], style),)
         text = text[end:]
-    yield (Piece(begin + text, style),)
+    yield (Piece(prefix + text, style),)
 
 
 def wrap_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:

@@ -19,7 +19,7 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 # For an in-tree driver, the tool prints /proc/version without blanks. The driver's version is that of the kernel.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
-_NO_SERIALS = frozenset({"0", "0x0"})
+_PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})
 # -1 means that the machine has no NUMA nodes. The library may return it as an unsigned number.
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
@@ -57,7 +57,7 @@ def _partition_number(block: Block) -> str:
 
 def _device(block: Block) -> Device:
     serial = _text_at(block, ("board", "product_serial"))
-    if serial in _NO_SERIALS:
+    if serial in _PLACEHOLDER_SERIALS:
         serial = None
     return Device(
         vendor="amd",

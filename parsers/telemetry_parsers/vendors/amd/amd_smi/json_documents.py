@@ -192,7 +192,7 @@ def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> 
         for position, inner in enumerate(value) if depth else ():
             _flatten(block, inner, path, group or position + 1, depth - 1)
     else:
-        block.entries.append(Entry(path, _text(value), group, where))
+        block.entries.append(Entry(path, _format_value(value), group, where))
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
@@ -200,10 +200,10 @@ def _is_quantity(value: dict[str, Plain]) -> bool:
     return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 
-def _text(value: Plain) -> str:
+def _format_value(value: Plain) -> str:
     """Return a value as amd-smi prints it in text: number and unit."""
     if isinstance(value, dict):
-        number, unit = _text(value.get("value", "a unit without a value:")), value.get("unit")
+        number, unit = _format_value(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number) is None
         return f"{number} {unit}".strip() if has_unit else number
     return "" if value is None else str(value)

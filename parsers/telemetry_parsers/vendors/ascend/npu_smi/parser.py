@@ -105,10 +105,10 @@ def _read_version(text: ToolText, draft: Draft) -> bool:
     return draft.tool_version is not None
 
 
-def _report_on_unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
+def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Report | None:
     """Return an empty report if a card does not support a query, or None. Every card receives each query."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
-    return Report() if output.target and any(words in first_line for words in _UNSUPPORTED) else None
+    return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED) else None
 
 
 def _missing_answer(run: Run) -> Problem | None:
@@ -134,7 +134,7 @@ _TOOL = Tool(
     words=PLACEHOLDERS,
     per_device=DeviceTool(TOOL, "an answer that does not name its chip is not read", answers_in, _missing_answer),
     marks_first=False,
-    refusals=(_report_on_unsupported,),
+    refusals=(_report_on_unsupported_query,),
 )
 
 
