@@ -92,7 +92,7 @@ def _label(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _MAX_LABEL_LENGTH or not text.isprintable():
-        raise _BadStepsError(f"`{key}` must be a text of 1 to {_MAX_LABEL_LENGTH} characters")
+        raise _BadStepsError(f"`{key}` must be a string of 1 to {_MAX_LABEL_LENGTH} printable characters")
     return text
 
 

@@ -78,7 +78,7 @@ def placeholder(text: str) -> Absent | None:
 
 
 def text_or_none(text: str | None) -> str | None:
-    """Return the stripped text, or None for a placeholder or a blank text."""
+    """Return the stripped text, or None if it is blank or a placeholder."""
     return None if text is None or placeholder(text) is not None else text.strip()
 
 

@@ -175,7 +175,7 @@ def test_taken_port_is_reported_and_tried_again(tmp_path: Path) -> None:
     [
         (("--names", "dcgm-exporter", "--names-version", "4.9"), 0, "DCGM_FI_DEV_BOARD_POWER_WATTS"),
         (("--names", "dcgm-exporter"), 0, "DCGM_FI_DEV_LOW_UTIL_VIOLATION"),
-        (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json: is not JSON"),
+        (("--names", "xpumd", "--dashboard", "bad.json"), 64, "bad.json is not valid JSON"),
         (("--names", "xpumd"), 0, "hw_power_watts"),
     ],
 )

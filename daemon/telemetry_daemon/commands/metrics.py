@@ -100,7 +100,7 @@ def _read_dashboard(path: str) -> object:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"{path}: is not JSON: {error}; use a dashboard that Grafana exported") from None
+        raise CommandError(f"{path} is not valid JSON: {error}; use a dashboard that Grafana exported") from None
 
 
 def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:

@@ -104,7 +104,7 @@ class ToolVariant:
     name: str
     vendor: str
     default_sensor: str
-    is_from_other_tool: Callable[[ToolText], bool]  # returns whether the other tool printed a text
+    is_from_other_tool: Callable[[ToolText], bool]  # returns whether the other tool printed the text
     other_tool: str  # the name of the other tool
     silent: str
     gives: tuple[str, ...]

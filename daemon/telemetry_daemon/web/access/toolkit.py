@@ -216,7 +216,7 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     if suites and not ciphers:
         lowest = "TLS13"
     if lowest > highest:
-        raise table.error("max_version", f"{highest} is below min_version {lowest}; increase it")
+        raise table.error("max_version", f"{highest} is below min_version {lowest}; increase max_version")
     return ciphers, lowest, highest
 
 

@@ -251,7 +251,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Lines of a text that is only an extract of this tool's output, such as the result of grep.
+# Lines that show that the text is only an extract of this tool's output, such as the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 

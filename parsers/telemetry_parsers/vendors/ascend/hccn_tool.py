@@ -221,7 +221,7 @@ class _AnswerReader:
         """Report a repeated reading, which shows that the command lines between several answers are missing."""
         if self.device is not None:
             self.draft.complain(
-                where, f"{name} is printed twice; the first value is kept, the second may be of another device"
+                where, f"{name} is printed twice; the first value is kept, the second may belong to another device"
             )
         elif not self.has_several_devices:
             self.has_several_devices = True

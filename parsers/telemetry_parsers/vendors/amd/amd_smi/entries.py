@@ -60,7 +60,7 @@ _DISABLED_LINK = "X"
 
 
 def printed_text(text: str | None) -> str | None:
-    """Return the text as printed, or None for a placeholder, a mask or a blank text."""
+    """Return the text as printed, or None if it is blank, a placeholder or a mask."""
     value = units.text_or_none(text)
     return None if value is None or _MASK.match(value) else value
 
