@@ -106,7 +106,7 @@ class Allocation:
     """The allocation of a device to an owner. The totals are the owner's share of the card's totals, None if unknown."""
 
     owner: Owner
-    share: float  # a share of the whole card; all shares of a card add to at most 1
+    share: float  # share of the whole card; the shares of a card add to at most 1
     basis: Basis
     is_allocated: bool  # a source claims the device for the owner
     is_used: bool | None  # the owner has processes on the device; None if this is unknown

@@ -88,7 +88,7 @@ _COMMON_ERRORS = (
     ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("segmentation fault", "failed", "killed"),
 )
-# The beginnings of lines that report an unknown error.
+# Lines that begin like this report an error that is not in the lists of known errors.
 _ERROR_BEGINNINGS = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
 
 

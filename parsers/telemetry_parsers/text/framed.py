@@ -21,7 +21,7 @@ class TableShape:
     """The form of one tool's table. Rules separate its records."""
 
     headings: frozenset[str]  # in lower case with single blanks
-    words: Mapping[str, re.Pattern[str]]  # heading: pattern of its values, if they are one word; others are free text
+    words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values; other values are free text
     opening: str  # the first heading; its value begins each record
 
 

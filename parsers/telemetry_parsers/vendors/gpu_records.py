@@ -356,7 +356,7 @@ ILUVATAR = Vendor(
 INTEL = Vendor(
     word="intel",
     name="Intel",
-    # Arc, Flex and Max are display controllers behind a bridge, unlike integrated graphics (00:02.0), NPUs (00:0b.0).
+    # Arc, Flex and Max are display controllers behind a bridge. Integrated graphics (00:02.0), NPUs (00:0b.0) are not.
     # Intel's GPU tools do not list Intel's other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),

@@ -109,7 +109,7 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
         count = _TTAR_LINES.match(lines[position].text)
         if count is not None:
             body = lines[position + 1 : position + 1 + int(count[1])]
-            # A file with missing lines is where the archive is truncated. It is not read.
+            # If lines are missing from a file, the archive is truncated there, and the file is not read.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             position += 1 + int(count[1])

@@ -172,7 +172,7 @@ def _facts(node: _RawNode) -> dict[str, str]:
     if node.gpu_id:
         facts["gpu_id"] = node.gpu_id
     if version := values.get("gfx_target_version", 0):
-        # 90010 is gfx90a: major 9, minor 0, step 10 (in hexadecimal, a).
+        # 90010 is gfx90a: major version 9, minor 0, and step 10, which is `a` in hexadecimal.
         facts["gfx_version"] = f"gfx{version // 10_000}{version // 100 % 100:x}{version % 100:x}"
     if minor := values.get("drm_render_minor", 0):
         facts["render_node"] = f"renderD{minor}"

@@ -11,7 +11,7 @@ from telemetry_parsers.model import Output
 # Only cards of these drivers are read. Files of other vendors are not opened.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
-# PCI classes of display controllers, accelerators and coprocessors. A card's bridges, audio and USB devices differ.
+# Display controllers, accelerators and coprocessors. A card's bridges, audio and USB devices have other PCI classes.
 _CLASSES = ("0x03", "0x12", "0x0b40")
 # The beginnings of names of files that only these drivers have.
 _UNIQUE_FILES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")

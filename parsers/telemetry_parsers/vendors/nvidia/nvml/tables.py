@@ -36,7 +36,7 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The limits that are read of the temperature margin (T.Limit), which exists since Ada and Hopper.
+# The limits of the temperature margin (T.Limit) that are read. The margin exists since Ada and Hopper.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 # Errors are counted since the driver was loaded ("vol", volatile) and over the board's lifetime ("agg", aggregate).
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
