@@ -217,7 +217,7 @@ class ProfileJson:
 
 
 def render(summary: ProfileSummary) -> str:
-    """Return the document as JSON. Control characters are removed from its texts."""
+    """Return the document as JSON. Control characters are removed from its strings."""
     return json.dumps(document(deep_clean(summary)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

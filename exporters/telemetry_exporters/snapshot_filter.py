@@ -86,7 +86,7 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
-    """Return the snapshot with clean texts and only valid readings. Omitted readings are reported as problems of their sources."""
+    """Return the snapshot with printable strings. Invalid readings are omitted and reported as problems of their sources."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
@@ -134,7 +134,7 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with clean texts. Its readings are not checked yet."""
+    """Return the device with printable strings. Its readings are not checked yet."""
     kept = shown_readings(device)
     if not _is_clean(device):
         return replace(deep_clean(replace(device, readings=())), readings=kept)

@@ -35,7 +35,7 @@ def _printable(character: str) -> str:
 
 
 def deep_clean(value: _T) -> _T:
-    """Return the text, tuple or dataclass with clean texts. If nothing changes, return the same object."""
+    """Return the string, tuple or dataclass with all strings cleaned. If nothing changes, return the same object."""
     if isinstance(value, str):
         return clean(value)  # type: ignore[return-value]  # a str returns a str
     if isinstance(value, tuple):

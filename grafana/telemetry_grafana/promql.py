@@ -53,7 +53,7 @@ _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(
 
 
 def prefix_pattern(words: Collection[str]) -> str:
-    """Return a regular expression that matches texts beginning with one of these words."""
+    """Return a regular expression that matches strings beginning with one of these words."""
     return f"({'|'.join(words)}).*"
 
 

@@ -185,7 +185,7 @@ class DeviceDraft:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Add a reading. An implausible value also becomes a problem, which names the source of the value."""
+        """Add a reading. An implausible value is also reported as a problem, which names the value's source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.complain_if_bad(item, source or metric, self.where)
@@ -210,7 +210,7 @@ class DeviceDraft:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
-        """Return the absence for an error. An unknown error also becomes a problem."""
+        """Return the absence for an error. An unknown error is also reported as a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]

@@ -257,7 +257,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class MergedReading:
-    """A reading that merge chose, with its source. `taken` is the time of the capture in monotonic seconds."""
+    """A reading that merge chose, with its source. `taken` is the monotonic time of the capture."""
 
     metric: str
     label: str

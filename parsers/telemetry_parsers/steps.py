@@ -27,7 +27,7 @@ class _BadStepsError(ValueError):
 
 
 def parse(capture: Capture) -> Report:
-    """Return the counts of each file. A malformed file becomes a problem."""
+    """Return the counts of each file. A malformed file is reported as a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

@@ -1,4 +1,4 @@
-"""Masks the identities of cards, hosts and people in captures, documents and texts, with the same stand-in everywhere."""
+"""Masks the identities of cards, hosts and people in captures, documents and text, with the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks identities that parsers found, `names` of hosts and people, and texts that look like identities. Thread-safe."""
+    """Masks identities that parsers found, `names` of hosts and people, and likely identities. Thread-safe."""
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Mask:
         return self._replacement_count
 
     def learn(self, report: Report) -> None:
-        """Add the identities in a report, so that they are masked in all later texts."""
+        """Add the identities in a report, so that they are masked in all later output."""
         with self._lock:
             self._known = self._learn(report)
 

@@ -35,7 +35,7 @@ _WORD_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
-    """Finds the words of a set in texts, ignoring case. The search time does not depend on the size of the set."""
+    """Finds the words of a set in strings, ignoring case. The search time does not depend on the size of the set."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._by_head: dict[str, set[str]] = {}

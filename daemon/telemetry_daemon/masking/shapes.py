@@ -73,7 +73,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask. Only texts with a word in `needs` are searched, and `accepts` must be true of a match."""
+    """A pattern of values to mask. Searches only strings with a word in `needs`. `accepts` must be true of a match."""
 
     pattern: re.Pattern[str]
     treatment: Treatment

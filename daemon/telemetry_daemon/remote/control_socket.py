@@ -203,7 +203,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Send a request, and return the answer, whose texts are safe to print on a terminal. Raises CommandError."""
+    """Send a request, and return the answer, whose strings are safe to print on a terminal. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # the daemon itself does not need it
 
     path = socket_path(settings.state.runtime_directory)

@@ -81,7 +81,7 @@ def text_rank(text: str | None) -> Rank | None:
 def text_column(
     heading: str, read: _ReadText[_T], priority: int, min_width: int, group: str = "", *, has_history: bool = False
 ) -> Column[_T]:
-    """Return a column of texts, which may be cut to `min_width` characters."""
+    """Return a column of strings, which may be cut to `min_width` characters."""
     return Column(
         heading,
         lambda row: text_cell(read(row)),
@@ -291,7 +291,7 @@ def _min_width(column: Column[_T], full_width: int, room: int) -> int:
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
-    """Distribute the remaining width among cut texts, in order of priority."""
+    """Distribute the remaining width among columns with cut text, in order of priority."""
     for index in sorted(
         (index for index in widths if not columns[index].max_width), key=lambda index: columns[index].priority
     ):

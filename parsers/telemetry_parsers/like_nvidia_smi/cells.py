@@ -141,7 +141,7 @@ def _reader_of(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """If two texts are a pair such as `858` and `65536 MiB`, append the unit of the second to the first."""
+    """If two strings are a pair such as `858` and `65536 MiB`, append the unit of the second to the first."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

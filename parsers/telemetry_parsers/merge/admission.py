@@ -1,4 +1,4 @@
-"""Limits the size of reports before the merge: the excess is dropped and becomes a problem."""
+"""Limits the size of reports before the merge: the excess is dropped and reported as a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins devices: the reports of a source become sightings, and the sightings of all sources become groups."""
+"""Joins devices: a sighting is a device in one source's reports; a group holds the sightings of one device."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _DeviceLists:
 
 
 class _ReturnedDevices:
-    """Lost devices that returned. A device that was reported in such a slot meanwhile never existed."""
+    """Lost devices that returned. A device that was reported in such a slot in the meantime never existed."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()

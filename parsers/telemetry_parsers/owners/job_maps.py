@@ -27,7 +27,7 @@ class _InvalidFileError(Exception):
 
 
 def parse(capture: Capture) -> Report:
-    """Return a claim for each job of each file. A malformed file becomes a problem, unless it may still be written."""
+    """Return a claim for each job of each file. A malformed file is a problem, unless it may still be written."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

@@ -164,7 +164,7 @@ def _allocated_devices(
 def _allocated_device(
     device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
 ) -> device_ids.AllocatedDevice | None:
-    """Return a device, or None if it is not a card. An id of unknown form becomes a problem."""
+    """Return a device, or None if it is not a card. An id of unknown form is reported as a problem."""
     resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
         problems.append(Problem("devices", "a device without a resource name or an id"))

@@ -83,7 +83,7 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 
 
 def parse(capture: Capture) -> Report:
-    """Return a task for each process. A malformed process becomes a problem."""
+    """Return a task for each process. A malformed process is reported as a problem."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

@@ -279,7 +279,7 @@ def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
 
 
 def _read_names(answer: ToolText, draft: Draft) -> bool:
-    """Read the GPUs of `-L`. A GPU that is not available becomes a problem."""
+    """Read the GPUs of `-L`. A GPU that is not available is reported as a problem."""
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
