@@ -72,7 +72,7 @@ GOALS = (
     Goal("h200", f"costs of an H200: CPU, {_NVITOP}", 0.3, _against("h200", measured.CPU, nodes.NVITOP)),
     Goal("h200", "costs of an H200: time in the driver for each GPU, ms/s", 1.5, _is("h200", measured.DRIVER_PER_GPU)),
     Goal("h200", f"costs of an H200: CPU without the driver, {_NVITOP}", 0.34, _against("h200", measured.WITHOUT_DRIVER, nodes.NVITOP)),
-    Goal("little", f"a driver that supports little: CPU, {_NVITOP}", 0.6, _against("little", measured.CPU, nodes.NVITOP)),
+    Goal("little", f"driver that supports few calls: CPU, {_NVITOP}", 0.6, _against("little", measured.CPU, nodes.NVITOP)),
     Goal("nvidia", f"RSS of the daemon, {_NVITOP}", 1.0, _against("nvidia", measured.FIRST_RSS, nodes.NVITOP, measured.RSS)),
     Goal("nvidia", f"RSS with the NVML worker, {_NVITOP}", 1.45, _against("nvidia", measured.RSS, nodes.NVITOP)),
     Goal("nvidia", f"PSS with the NVML worker, {_NVITOP}", 1.5, _against("nvidia", measured.PSS, nodes.NVITOP)),

@@ -258,7 +258,7 @@ NODES = (
         seconds=60,
         pace=1 / 15,
     ),
-    Node("little", f"{GPUS} GPUs, a driver that supports little", with_few_readings, seconds=20),
+    Node("little", f"{GPUS} GPUs, a driver that supports few calls", with_few_readings, seconds=20),
     Node("demo8", f"{GPUS} simulated cards", partial(demo, GPUS), seconds=15),
     Node("demo", f"{DEMO_CARDS} simulated cards", partial(demo, DEMO_CARDS), seconds=30),
     Node("amd", f"{GPUS} × MI210 through the driver's files", amd, seconds=15),

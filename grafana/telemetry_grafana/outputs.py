@@ -181,7 +181,7 @@ manages; load only one of the two. They are the same for every vendor: if a card
 never fires for this card. They use the recording rules in `deploy/prometheus/rules/`. All joins are `on (cluster, job, instance, id)`; `cluster`
 distinguishes clusters that share a store.
 
-Each problem should fire one alert. A node that is down fires only `TelemetryDown`, a hanging driver only
+Each problem should trigger exactly one alert. A node that is down fires only `TelemetryDown`, a hanging driver only
 `TelemetrySourceStuck`, a lost card only `AcceleratorLost`; all links and sensors of a card fire a single alert. `deploy/alertmanager/alertmanager.yml` holds back
 other duplicates: it groups alerts of many nodes, and critical alerts suppress
 the warnings on the same card or node. Critical alerts go to its receiver `device-telemetry` every hour, warnings every twelve

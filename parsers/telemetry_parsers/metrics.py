@@ -211,8 +211,8 @@ _HOST = (
 )
 _OWN = (
     _daemon("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
-    _daemon("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and is fresh.", high=1),
-    _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and is fresh.", high=1),
+    _daemon("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and its result has not expired.", high=1),
+    _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and its result has not expired.", high=1),
     _daemon("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
     _daemon("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
     _daemon("source_duration_seconds", "seconds", "Duration of the last attempt of a poll."),
@@ -231,7 +231,7 @@ _OWN = (
     _daemon("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
     _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time since when the daemon, or its state directory, knows the node's devices; 0 if an earlier version began."),
     _daemon("time_seconds", "seconds", "Unix time by the node's clock when the page was requested; only on /metrics."),
-    _daemon("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
+    _daemon("maintenance", "", "1 while a maintenance window that an operator announced is in effect.", high=1),
     _daemon("claims_unresolved", "", "Names of devices in a source's claims that do not match exactly one device of this node."),
     _daemon("steps_total", "", "Training steps that a rank of a job has completed, as the job counts them.", "counter"),
     _daemon("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),

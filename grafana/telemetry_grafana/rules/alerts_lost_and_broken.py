@@ -60,7 +60,7 @@ PRESENCE = AlertGroup(
             condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
-            meaning="The node has fewer cards than `expect.devices`, even with those of AcceleratorLost: a card was missing from the start or was removed with `telemetry forget`, or no source of that vendor works.",
+            meaning="The node has fewer cards than `expect.devices`, even if the lost cards of AcceleratorLost are counted: a card was missing from the start or was removed with `telemetry forget`, or no source of that vendor works.",
             check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` shows whether the bus has them.",
             remedy="As for AcceleratorLost. If the node was changed, change `expect.devices`.",
         ),

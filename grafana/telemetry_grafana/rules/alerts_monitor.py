@@ -104,7 +104,7 @@ MONITOR = AlertGroup(
             summary="{source} on {instance} is stuck: a process hangs in the driver, or blocks the tool",
             meaning="Usually a process that calls the driver is in uninterruptible sleep: the driver hangs, and jobs on its cards hang as well, or will hang soon. Otherwise another process blocks the vendor's tool.",
             check="`telemetry doctor` names the process; `ps -eo pid,stat,wchan:30,cmd | grep ' D'`; `dmesg | tail`.",
-            remedy="End the process. One in state D cannot be ended: drain the node and reboot it. The daemon continues, and starts no second process while the first hangs.",
+            remedy="End the process. One in state D cannot be ended: drain the node and reboot it. The daemon continues, and does not start a second process while the first hangs.",
         ),
         warning(
             name="TelemetryReadingsStale",

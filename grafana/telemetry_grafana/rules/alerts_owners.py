@@ -55,7 +55,7 @@ OWNERS = AlertGroup(
             name="AcceleratorJobHangs",
             condition=f"{HELD_IDLE} >= $hung_seconds",
             summary="{owner_kind} {owner} has held memory on {vendor} {device} on {instance} for {value:humanizeDuration} without using it",
-            meaning="A batch job has memory on the card and has not computed for most of an hour. It waits for storage, for another rank or for missing input. Pods and services without a job id may wait for requests; AcceleratorAllocatedIdle reports these.",
+            meaning="A batch job has memory on the card and has not computed for most of an hour. It waits for storage, for another rank or for missing input. Pods and services without a job id are excluded, because they may wait for requests; AcceleratorAllocatedIdle covers them.",
             check="The last step in the job's log, its processes on the node (`telemetry snapshot --processes`, `py-spy dump`), storage, and the job's other nodes.",
             remedy="Ask the owner, or end the job and start it from its last checkpoint.",
         ),

@@ -152,6 +152,7 @@ _AT_LOAD = with_thresholds(">= $same_load_ratio")
 
 def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
     """Return rules that compare each busy card with its node's busy cards, and each busy node with other busy nodes."""
+    quantity = series.partition("_")[0]
     busy_cards = f"({reading} and on ({CARD}) {_UTILIZATION} {_AT_LOAD})"
     all_busy = f"min by ({MODEL_IN_NODE}) ({_UTILIZATION}) {_AT_LOAD}"
     busy_nodes = f"(avg by ({MODEL_IN_NODE}) ({reading}) and on ({MODEL_IN_NODE}) {all_busy})"
@@ -159,12 +160,12 @@ def _busy_peer_rules(series: str, reading: str) -> tuple[Recording, ...]:
         Recording(
             f"accelerator:{series}:of_busy_peers",
             f"{busy_cards} / on ({MODEL_IN_NODE}) group_left () quantile by ({MODEL_IN_NODE}) (0.5, {busy_cards})",
-            "The value of a busy device, divided by the median of its node's busy devices of the same model.",
+            f"The {quantity} of a busy device, divided by the median of its node's busy devices of the same model.",
         ),
         Recording(
             f"instance:accelerator_{series}:of_busy_peers",
             f"{busy_nodes} / on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {busy_nodes})",
-            "The average of the devices of a busy node, divided by the median of the busy nodes with the same model.",
+            f"The mean {quantity} of a busy node's devices, divided by the median over busy nodes with the same model.",
             MODEL_IN_NODE,
         ),
     )

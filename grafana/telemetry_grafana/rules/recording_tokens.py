@@ -61,7 +61,7 @@ TOKEN_ENERGY = RecordingGroup(
             "Power of the pod's shares of cards. Models of one pod share it by their tokens.",
             _POD_MODEL,
         ),
-        Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules for each output token of a pod.", _POD_MODEL),
+        Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules per output token of a pod.", _POD_MODEL),
         Recording(
             POD_TOKENS_PER_WATT,
             _per_watt(TOKENS, WATTS),
@@ -71,7 +71,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             MODEL_JOULES,
             f"{_model_sum(WATTS)} / ({_model_sum(TOKENS)} > 0)",
-            "Joules for each output token of a model, with the power of its idle pods.",
+            "Joules per output token of a model, with the power of its idle pods.",
             _MODEL,
         ),
         Recording(
@@ -83,7 +83,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             JOB_JOULES,
             f"{_JOB_WATTS} / ({_JOB_TOKENS} > 0)",
-            "Joules for each token or sample of a job that counts its steps.",
+            "Joules per token or sample of a job that counts its steps.",
             _JOB,
         ),
         Recording(

@@ -32,7 +32,7 @@ _REASONS = {
     "applications_clocks": "applications_clocks_setting",
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
-_FROM_NVML = "NVML's count by policy for sw_power_cap and sync_boost"
+_FROM_NVML = "for sw_power_cap and sync_boost from NVML's `perf_policy` counters"
 # Locations of memory errors: (their name, our name). Cards that count SRAM errors report their device memory as DRAM.
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
@@ -215,7 +215,7 @@ _NVITOP_ROWS = (
 _NVITOP_MISSING = (
     UnservedNames("gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps", "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes"),
     UnservedNames("host_*", "node_exporter has the host's metrics"),
-    UnservedNames("process_*", "`accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("process_*", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on
 

@@ -26,7 +26,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-_ALSO_DDR = "served for DDR cards, too"
+_ALSO_DDR = "also served for cards with DDR memory"
 
 # A table with one row per line.
 # fmt: off
@@ -58,7 +58,7 @@ _NPU_MISSING = (
     UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
     UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
     UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
-    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates, or not read; `accelerator_link_…` counts what hccn_tool counts"),
+    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and the others are not read; `accelerator_link_…` has the counters of hccn_tool"),
     UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
     UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
     UnservedNames("time stamps of samples", "samples have the time of their scrape"),
@@ -251,7 +251,7 @@ _IX_ROWS = (
 _IX_MISSING = (
     UnservedNames("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
     UnservedNames("ix_xid_errors", "the tool reports no events"),
-    UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on
 

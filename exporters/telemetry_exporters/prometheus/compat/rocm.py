@@ -248,10 +248,10 @@ _HCU_ROWS = (
     Row("health_status", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), deviation="only where the tool reports it"),
 )
 _HCU_MISSING = (
-    UnservedNames("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "rates and links are not read"),
+    UnservedNames("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "throughput and link metrics are not read"),
     UnservedNames("hcu_cu_usage, hcu_wave_*, hcu_se_usage", "not read"),
     UnservedNames("hcu_compute_unit_remaining_count, hcu_memory_remaining", "not read"),
-    UnservedNames("vhcu_*, hcu_process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has memory by process"),
+    UnservedNames("vhcu_*, hcu_process_*", "virtual HCUs are not read; `accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on
 
