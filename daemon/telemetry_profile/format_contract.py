@@ -285,10 +285,10 @@ class TraceSample:
 class TraceReader(Protocol):
     """Reads the events of one trace in the order of the file."""
 
-    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+    def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Read a key of the document. It may come before or after the events."""
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         """Read the next events."""
 
     def facts(self) -> Facts:

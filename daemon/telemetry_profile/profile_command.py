@@ -30,7 +30,7 @@ from telemetry_profile.files.read_files import (
 )
 from telemetry_profile.profile_screen import screen
 from telemetry_profile.verdict.combine import FileFacts, Member, Profile, combine
-from telemetry_profile.verdict.summary import CardTelemetry, ProfileSummary, achieved_of
+from telemetry_profile.verdict.summary import CardTelemetry, ProfileSummary, achieved_flops
 from telemetry_profile.verdict.usual_step import usual_step_of
 
 EXAMPLES = {
@@ -187,7 +187,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
     ranks = tuple(usual_step_of(member) for member in members)
-    achieved = tuple(achieved_of(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
+    achieved = tuple(achieved_flops(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
     telemetry = arguments.recording or arguments.prometheus or ""
     return ProfileSummary(profile, ranks, achieved, _card_telemetry(members, arguments), telemetry)
 

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Problem
 from telemetry_profile.format_contract import Flops, Hint, Kernel, Split, Work
 from telemetry_profile.verdict.cause import ADDED_LATER, Verdict, verdict_of
 from telemetry_profile.verdict.slowest_rank import Reason, rank_spread_of, slow_links, straggler_of
-from telemetry_profile.verdict.summary import Achieved, CardTelemetry, KernelSum, ProfileSummary, kernel_sums
+from telemetry_profile.verdict.summary import AchievedFlops, CardTelemetry, KernelSum, ProfileSummary, kernel_sums
 from telemetry_profile.verdict.usual_step import UsualStep
 
 _MAX_KERNELS = 100
@@ -149,7 +149,7 @@ class ProfiledJson:
     every_step: tuple[StepJson, ...]
     kernels: tuple[KernelJson, ...]
     flops: Flops | None
-    achieved: Achieved | None
+    achieved: AchievedFlops | None
     telemetry: CardTelemetry | None
     step_basis: Literal["launch", "host"] | None = field(metadata=ADDED_LATER)
     """How kernels are assigned to steps: by their launches or by the host's clock; null if the tool states the step."""
@@ -272,24 +272,24 @@ def _runs(summary: ProfileSummary) -> tuple[RunJson, ...]:
         RunJson(
             tuple(positions[id(member)] for member in run.profile.members),
             verdict_of(run.profile, run.ranks, run.card_telemetry),
-            _ranks(run.ranks),
+            _ranks_json(run.ranks),
         )
         for run in summary.runs
     )
 
 
-def _ranks(ranks: Sequence[UsualStep]) -> RanksJson | None:
-    spread, slow = rank_spread_of(ranks), straggler_of(ranks)
+def _ranks_json(ranks: Sequence[UsualStep]) -> RanksJson | None:
+    spread, straggler = rank_spread_of(ranks), straggler_of(ranks)
     if spread is None:
         return None
-    straggler = None if slow is None else StragglerJson(slow.rank, slow.excess, slow.reason)
+    straggler_json = None if straggler is None else StragglerJson(straggler.rank, straggler.excess, straggler.reason)
     slowest, fastest = (
         MemberJson(rank.member.device.rank, rank.member.device.card.index) for rank in (spread.slowest, spread.fastest)
     )
-    return RanksJson(spread.median_ns / _NANO, slowest, fastest, spread.skew, straggler)
+    return RanksJson(spread.median_ns / _NANO, slowest, fastest, spread.skew, straggler_json)
 
 
-def _device(rank: UsualStep, achieved: Achieved | None, telemetry: CardTelemetry | None) -> ProfiledJson:
+def _device(rank: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None) -> ProfiledJson:
     member, device = rank.member, rank.member.device
     return _build(
         ProfiledJson,

@@ -29,10 +29,10 @@ class Collector:
     kept: list[dict[str, Any]] = field(default_factory=list)
     keys: dict[str, Any] = field(default_factory=dict)
 
-    def key(self, name: str, value: Any) -> None:
+    def read_key(self, name: str, value: Any) -> None:
         self.keys[name] = value
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         self.kept += [
             {
                 "ph": event.ph,

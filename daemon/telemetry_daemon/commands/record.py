@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
             with _progress(recorder, mask, arguments, origin) as progress, recorder:
                 gate = FirstResultGate(_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
                 record(loaded, settings, arguments, gate, progress)
-                _check_result(gate)
+                _raise_if_nothing_recorded(gate)
         except RecordError as error:
             raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     return exits.OK
@@ -105,7 +105,7 @@ def _open_recorder(output: Path | None) -> Recorder:
         raise CommandError(str(error)) from None
 
 
-def _check_result(gate: FirstResultGate) -> None:
+def _raise_if_nothing_recorded(gate: FirstResultGate) -> None:
     if gate.has_begun:
         return
     if gate.failures:

@@ -94,7 +94,7 @@ def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) ->
                     replay = f"; telemetry top --replay {path} shows the readings before the fault" if path else ""
                     yield Finding(
                         device_name(device),
-                        f"{condition.words}{address}: {condition.meaning}",
+                        f"{condition.headline}{address}: {condition.meaning}",
                         condition.remedy + replay,
                     )
             reported |= {(device.id, condition.meaning) for condition in faults}

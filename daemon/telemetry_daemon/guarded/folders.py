@@ -299,7 +299,7 @@ class TemporaryFile:
     def add_name(self) -> str:
         """Give the file a name, and return the path, which is valid until `remove_name`."""
         self.stream.flush()
-        with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_unnamed`
+        with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_temporary`
             # `src_dir_fd` makes Python call linkat, which follows the link in /proc to the file.
             os.link(f"/proc/self/fd/{self.stream.fileno()}", self._path, src_dir_fd=self.stream.fileno())
         return self._path
@@ -315,7 +315,7 @@ def temporary_file() -> Iterator[TemporaryFile]:
     import tempfile  # imports shutil and random, which most processes do not need
 
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"
-    with os.fdopen(_open_unnamed(path), "w+b") as stream:
+    with os.fdopen(_open_temporary(path), "w+b") as stream:
         file = TemporaryFile(stream, path)
         try:
             yield file
@@ -323,8 +323,8 @@ def temporary_file() -> Iterator[TemporaryFile]:
             file.remove_name()
 
 
-def _open_unnamed(path: str) -> int:
-    """Return a descriptor of a new file without a name, or with this path if the file system does not support that."""
+def _open_temporary(path: str) -> int:
+    """Return a descriptor of a new file, unnamed (O_TMPFILE) if the file system supports that, otherwise with this path."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # overlayfs supports O_TMPFILE since Linux 6.1; after other errors, the next call fails, too

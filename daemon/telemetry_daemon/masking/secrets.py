@@ -97,15 +97,15 @@ class KnownIdentities:
     harmless: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
 
-    def may_be_in(self, text: str) -> bool:
+    def occur_in(self, text: str) -> bool:
         """Return whether the text contains a recorded identity, name or process."""
         found = (span for words in (self.ids, self.names) for span in words.find(text))
         return any(found) or any(name in text for _, name in self.processes)
 
 
 def secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
-    """Return the secrets in a string in order, without overlaps. `key_treatment` is that of the string's key."""
-    if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.may_be_in(text):
+    """Return the secrets in a string in order, without overlaps. `key_treatment` is how to mask the value of a key."""
+    if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.occur_in(text):
         return []
     return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
 

@@ -69,7 +69,7 @@ class FlightRecorder:
         """Schedule a file if this alarm needs one. Do not wait for it."""
         with self._lock:
             if not self._has_ended:
-                self._handle(alarm, self._clock.monotonic())
+                self._schedule_file(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
         """Write the pending file, if any, within this time. Ignore later alarms."""
@@ -86,14 +86,15 @@ class FlightRecorder:
         elif pending is not None:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
-    def _handle(self, alarm: Alarm, now: float) -> None:
-        first = self._pending if self._pending is not None and not self._pending.is_rewrite else None
-        counted = self._policy.start_burst(alarm, None if first is None else first.counted)
+    def _schedule_file(self, alarm: Alarm, now: float) -> None:
+        """Postpone a pending new file, start a file for a new burst, or schedule a rewrite of the file just written."""
+        pending = self._pending if self._pending is not None and not self._pending.is_rewrite else None
+        counted = self._policy.start_burst(alarm, None if pending is None else pending.counted)
         name = flights.file_name(self._clock.wall(), alarm.cause)
-        if first is not None:
-            due = min(now + SETTLE_SECONDS, first.start + MAX_SETTLE_SECONDS)
+        if pending is not None:
+            due = min(now + SETTLE_SECONDS, pending.start + MAX_SETTLE_SECONDS)
             # The most severe alarm names the file.
-            self._set(replace(first, due=due) if counted is None else _PendingFile(name, first.start, due, counted))
+            self._set(replace(pending, due=due) if counted is None else _PendingFile(name, pending.start, due, counted))
         elif counted is not None:
             self._set(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
         elif self._pending is None and self._written is not None and now < self._written.start + REWRITE_SECONDS:

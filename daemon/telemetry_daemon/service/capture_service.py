@@ -72,7 +72,7 @@ class CaptureService:
             self.list_files()
             recent_captures = RecentCaptures()
             writer = FlightFileWriter(settings.state.directory, settings.parsers.paths)
-            policy = FlightFilePolicy(self._clock.monotonic, self._times())
+            policy = FlightFilePolicy(self._clock.monotonic, self._flight_times())  # limits apply across restarts
             self._enabled = _EnabledRecorder(
                 recent_captures, FlightRecorder(recent_captures, policy, partial(self._write, writer), self._clock)
             )
@@ -104,8 +104,8 @@ class CaptureService:
         self.list_files()
         return error_text
 
-    def _times(self) -> Iterator[float]:
-        """Yield the monotonic times of the existing files, because the limit on files also applies across restarts."""
+    def _flight_times(self) -> Iterator[float]:
+        """Yield when each existing file was written, on the monotonic clock."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         # If the clock was set back after the file was written, the file counts as new.
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)

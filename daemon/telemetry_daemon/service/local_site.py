@@ -26,7 +26,7 @@ class LocalSite:
         self._path = path
         self._site = site
         self._configuration_headers = configuration_headers
-        self._web = WebServer(self._respond, (), "")
+        self._web = WebServer(self._respond, listen=(), config_file="")
 
     async def start(self) -> None:
         """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""

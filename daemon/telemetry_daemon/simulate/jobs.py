@@ -55,16 +55,14 @@ class _JobsReader(Reader):
 def owners_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
     """Return a reader that reports the owners and processes of all jobs."""
 
-    def create_data() -> Plain:
-        claims: list[Claim] = []
-        tasks: list[Task] = []
-        for reader in readers:
-            for claim, task in reader.call_locked(partial(_claims_and_tasks, reader.start_time)):
-                claims.append(claim)
-                tasks.append(task)
-        return to_plain(Report, Report(claims=tuple(claims), tasks=tuple(tasks), form="data"))
+    def create_owner_report() -> Plain:
+        pairs = [
+            pair for reader in readers for pair in reader.call_locked(partial(_claims_and_tasks, reader.start_time))
+        ]
+        claims, tasks = tuple(claim for claim, _ in pairs), tuple(task for _, task in pairs)
+        return to_plain(Report, Report(claims=claims, tasks=tasks, form="data"))
 
-    return _JobsReader(SCHEDULER, clock, create_data)
+    return _JobsReader(SCHEDULER, clock, create_owner_report)
 
 
 def owners_parser() -> SourceParser:

@@ -82,7 +82,7 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
             _header(cleaned),
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_device_name(row.device)}</h2>\n",
-            "".join(map(_finding, row.findings)),
+            "".join(map(_finding_html, row.findings)),
             f'<dl class="list">\n{"".join(_reading_item(line, counters.get(line[0])) for line in lines)}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
@@ -181,10 +181,10 @@ def _device_name(device: MergedDevice) -> str:
     return escaped(f"{device.vendor} {device.device}")
 
 
-def _finding(finding: Finding) -> str:
+def _finding_html(finding: Finding) -> str:
     meaning = f": {escaped(finding.meaning)}" if finding.meaning else ""
-    word = f'<span class="state {finding.severity.value}">{escaped(finding.words)}</span>'
-    return f"<p>{word}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
+    headline = f'<span class="state {finding.severity.value}">{escaped(finding.headline)}</span>'
+    return f"<p>{headline}{meaning}<br>{_with_code(finding.remedy)}</p>\n"
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:

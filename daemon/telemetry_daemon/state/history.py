@@ -145,11 +145,11 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 class DeviceHistory:
     """The history of one device. `shown` is the device as currently reported, or None if no source lists it."""
 
-    __slots__ = ("lines", "newest", "shown")
+    __slots__ = ("metric_histories", "newest", "shown")
 
     def __init__(self, slot: int) -> None:
         self.newest = slot
-        self.lines: list[MetricHistory | None] = [None] * len(KEPT)
+        self.metric_histories: list[MetricHistory | None] = [None] * len(KEPT)
         self.shown: MergedDevice | None = None
 
     def update(self, device: MergedDevice, poll_key_of: Callable[[Origin], PollKey], slot: int) -> None:
@@ -159,35 +159,35 @@ class DeviceHistory:
         for number, (value, positions) in enumerate(
             zip(kept_values(device), kept_positions(readings.shape), strict=True)
         ):
-            line = self.lines[number]
+            metric_history = self.metric_histories[number]
             if value is None or isinstance(value, Absent):
-                if line is not None:
-                    line.value = value
+                if metric_history is not None:
+                    metric_history.value = value
                 continue
-            if line is None:
-                line = self.lines[number] = MetricHistory(slot)
-            line.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
+            if metric_history is None:
+                metric_history = self.metric_histories[number] = MetricHistory(slot)
+            metric_history.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
 
     def end_slot(self, slot: int, reason_of: Callable[[DeviceHistory, MetricHistory], int]) -> None:
         """Store the open slot. `reason_of` returns the reason for a metric without a value."""
-        for line in self.lines:
-            if line is not None and line.end_slot(slot):
+        for metric_history in self.metric_histories:
+            if metric_history is not None and metric_history.end_slot(slot):
                 self.newest = slot
-            elif line is not None:
-                line.set_reason(slot, reason_of(self, line))
+            elif metric_history is not None:
+                metric_history.set_reason(slot, reason_of(self, metric_history))
 
     def begin_slot(self, *, is_valid: bool) -> None:
         """Open the next slot of each metric."""
-        for line in self.lines:
-            if line is not None:
-                line.begin_slot(is_valid=is_valid)
+        for metric_history in self.metric_histories:
+            if metric_history is not None:
+                metric_history.begin_slot(is_valid=is_valid)
 
     def mark_unlisted(self) -> None:
         """Record that no source lists the device."""
         self.shown = None
-        for line in self.lines:
-            if line is not None:
-                line.value = None
+        for metric_history in self.metric_histories:
+            if metric_history is not None:
+                metric_history.value = None
 
 
 class History:
@@ -297,9 +297,9 @@ class History:
         overwritten = range(span.first, min(self._open - STORED_SLOTS, span.end))
         unclosed = self._unclosed | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
         return {
-            metric: line.series(span, unclosed, self._reasons)
-            for metric, line in zip(KEPT, device.lines if device is not None else (), strict=False)
-            if line is not None and metric in metrics
+            metric: metric_history.series(span, unclosed, self._reasons)
+            for metric, metric_history in zip(KEPT, device.metric_histories if device is not None else (), strict=False)
+            if metric_history is not None and metric in metrics
         }
 
     def _now(self) -> float:
@@ -309,7 +309,7 @@ class History:
         if device.id not in self._devices and len(self._devices) >= MAX_DEVICES:
             return
         history.update(device, lambda origin: polls.get((origin.source, origin.taken), (origin.source, "")), self._open)
-        if any(history.lines):
+        if any(history.metric_histories):
             self._devices[device.id] = history
 
     def _store_past_slots(self, now: float) -> bool:
@@ -345,22 +345,22 @@ class History:
             if history.shown is None and history.newest < slot - SLOTS:
                 del self._devices[device_id]
 
-    def _reason_code(self, device: DeviceHistory, line: MetricHistory) -> int:
-        return self._reasons.code(absence_reason(device.shown, line, self._outages))
+    def _reason_code(self, device: DeviceHistory, metric_history: MetricHistory) -> int:
+        return self._reasons.code(absence_reason(device.shown, metric_history, self._outages))
 
 
-def absence_reason(shown: MergedDevice | None, line: MetricHistory, outages: Mapping[PollKey, str]) -> str:
+def absence_reason(shown: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
     """Return why a metric has no value: device lost or suspended, source failed, or reading absent."""
     if shown is not None and shown.up is False:
         return LOST
     if shown is not None and Readings.of(shown.readings).value("suspended") == 1.0:
         return ASLEEP
-    source = line.poll_key[0]
-    if outage := outages.get(line.poll_key, "removed") or outages.get((source, ""), ""):
+    source = metric_history.poll_key[0]
+    if outage := outages.get(metric_history.poll_key, "removed") or outages.get((source, ""), ""):
         return f"{source}: {outage}"
-    if line.value is None:
+    if metric_history.value is None:
         return NOT_GIVEN
-    return line.value.value if isinstance(line.value, Absent) else f"{source}: expired"
+    return metric_history.value.value if isinstance(metric_history.value, Absent) else f"{source}: expired"
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:

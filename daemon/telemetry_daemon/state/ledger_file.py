@@ -68,7 +68,7 @@ class LedgerFile:
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
-        """Return the stored state without completed records, or None, with a warning if the file is unusable."""
+        """Return the stored state, without jobs that already have a record, or None if there is none or it is unusable."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
@@ -77,7 +77,7 @@ class LedgerFile:
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
-            log.warning("a new ledger begins: the stored ledger is unusable", extra={"path": str(path), "error": error})
+            log.warning("starting a new ledger: the old one is unusable", extra={"path": str(path), "error": error})
             return None
         return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in completed))
 

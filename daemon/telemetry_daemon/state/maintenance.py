@@ -6,7 +6,6 @@ import errno
 import logging
 import math
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -44,14 +43,11 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Announcement:
-    """An announced maintenance window. It has an end for each clock that limits it."""
+    """An announced maintenance window, which ends when either clock reaches its end."""
 
-    ends: tuple[tuple[float, Callable[[], float]], ...]
+    uptime_end: float
     reason: str
-
-    def ends_in(self) -> float:
-        """Return the seconds until the earliest of the ends; negative after it."""
-        return min(end - clock() for end, clock in self.ends)
+    wall_end: float = math.inf
 
 
 class MaintenanceState:
@@ -74,14 +70,14 @@ class MaintenanceState:
         with self._lock:
             current_reason = self._announced.reason if self._announced is not None and self._current().is_on else ""
             new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
-            self._announced = _Announcement(((self._uptime() + seconds, self._uptime),), new_reason)
+            self._announced = _Announcement(self._uptime() + seconds, new_reason)
 
     def end(self) -> None:
         """End the maintenance. Expose the end even if none is known, because a reinstallation may have removed the state."""
         with self._lock:
             if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
-                self._announced = _Announcement(((self._uptime(), self._uptime),), reason)
+                self._announced = _Announcement(self._uptime(), reason)
                 self._was_on = False
 
     def current(self) -> Maintenance:
@@ -111,7 +107,10 @@ class MaintenanceState:
 
     def _current(self) -> Maintenance:
         announced = self._announced
-        return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
+        if announced is None:
+            return Maintenance()
+        ends_in = min(announced.uptime_end - self._uptime(), announced.wall_end - self._clock.wall())
+        return Maintenance(ends_in, announced.reason)
 
     def _uptime(self) -> float:
         """Return seconds on a clock that cannot be set and that continues while the machine is suspended."""
@@ -127,8 +126,8 @@ class MaintenanceState:
             log.warning("the maintenance file cannot be used", extra={"path": str(path), "error": error})
             return
         seconds_left = min(written.seconds, MAX_SECONDS)
-        ends = ((self._uptime() + seconds_left, self._uptime), (written.until, self._clock.wall))
-        self._announced = _Announcement(ends, clean(written.reason)[:MAX_REASON_LENGTH])
+        reason = clean(written.reason)[:MAX_REASON_LENGTH]
+        self._announced = _Announcement(self._uptime() + seconds_left, reason, written.until)
         self._written = written
         current = self._current()
         self._was_on = current.is_on

@@ -43,13 +43,13 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
         if isinstance(member, tuple):
-            _read_key(*member, keys, reader)
+            _pass_key(*member, keys, reader)
             continue
         has_events = True
         if member and reader is None and (reader := _start_reader(choose, TraceSample(clue, keys, member))) is None:
             return None
         if reader is not None:
-            reader.events(member)
+            reader.read_events(member)
     if reader is None and has_events:  # an empty trace is recognised by its keys
         reader = _start_reader(choose, TraceSample(clue, keys, []))
     return None if reader is None else _with_problems(reader.facts(), _problems_of(damage))
@@ -60,14 +60,14 @@ def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
-            reader.key(name, value)
+            reader.read_key(name, value)
     return reader
 
 
-def _read_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Pass a key to the reader, or keep it until there is a reader."""
+def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
+    """Pass a key with its value to the reader. Until there is a reader, keep up to `_MAX_KEYS` keys, and drop others."""
     if reader is not None:
-        reader.key(name, value)
+        reader.read_key(name, value)
     elif len(keys) < _MAX_KEYS:
         keys[name] = value
 

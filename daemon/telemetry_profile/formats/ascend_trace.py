@@ -74,10 +74,10 @@ class _Reader:
         self._iterations: dict[int, tuple[int, int]] = {}
         self._waits: dict[int, int] = {}
 
-    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+    def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Ignore the keys of the document."""
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
             if event.ph == "X":
                 if not event.cat:

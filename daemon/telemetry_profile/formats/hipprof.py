@@ -197,10 +197,10 @@ class _Reader:
         self._processes: dict[str, tuple[_Kind, int | None]] = {}  # the key is the process number as a string
         self._rank = rank_in_name(clue)
 
-    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+    def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Ignore the keys of the document. They describe the node and the command line."""
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
             if event.ph == "M" and event.name == "process_name":
                 self._processes[str(event.pid)] = _kind_and_device(event.args().get("name"))

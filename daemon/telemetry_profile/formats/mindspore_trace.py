@@ -40,10 +40,10 @@ class _Reader:
         self._rank = int(match[2]) if match else None
         self._index: int | None = None
 
-    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+    def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Ignore the keys of the document. These files have none."""
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
             if event.ph == "X":
                 thread = str(event.tid)

@@ -69,7 +69,7 @@ class _Reader:
         self._base_ns = 0
         self._has_ranges = False
 
-    def key(self, name: str, value: Any) -> None:  # JSON of any shape
+    def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Read the cards, the rank and the clock. Other keys, which may name hosts, users and jobs, are ignored."""
         if name == "deviceProperties" and isinstance(value, list):
             self._set_cards(value)
@@ -80,7 +80,7 @@ class _Reader:
         elif name == "baseTimeNanoseconds":
             self._base_ns = whole_number(value, _MAX_BASE_NS) or 0
 
-    def events(self, events: Sequence[TraceEvent]) -> None:
+    def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
             if event.ph != "X":
                 continue

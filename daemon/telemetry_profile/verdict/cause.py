@@ -22,7 +22,7 @@ Cause = Literal[
 _MIN_PART, _MIN_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
 _FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill any training card, because all have at least 8 multiprocessors
-_MOSTLY = 0.5
+_MOST_SHARE = 0.5
 ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
 _ABOUT_EQUAL = 0.8
 
@@ -112,7 +112,7 @@ class Evidence:
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
-        return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MOSTLY else None
+        return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MOST_SHARE else None
 
 
 class _CauseRow(NamedTuple):
@@ -125,13 +125,13 @@ class _CauseRow(NamedTuple):
     advice: Callable[[Evidence], str]
 
 
-def _idle_without_data(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    idle, gap = evidence.ratio("idle_ns"), evidence.ratio("gap_ns") or 0.0
+def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
+    """Return the idle share of a step, in or outside long gaps. The wait for data is subtracted from the gaps first."""
+    idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
-    # If there is a long gap, the wait for data is part of it.
-    gap, data = min(gap, idle), evidence.data_ratio or 0.0
-    return max(0.0, gap - data) if in_gaps else idle - gap - max(0.0, data - gap)
+    gap, data_wait = min(evidence.ratio("gap_ns") or 0.0, idle), evidence.data_ratio or 0.0
+    return max(0.0, gap - data_wait) if in_gaps else idle - gap - max(0.0, data_wait - gap)
 
 
 def _data_sentence(evidence: Evidence, share: float) -> str:
@@ -217,9 +217,9 @@ _ROWS = (
     _CauseRow("copy", _MIN_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
          lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_base}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
-    _CauseRow("gap", _MIN_PART, lambda evidence: _idle_without_data(evidence, in_gaps=True), _gap_sentence,
+    _CauseRow("gap", _MIN_PART, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
          lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
-    _CauseRow("host", _MIN_PART, lambda evidence: _idle_without_data(evidence, in_gaps=False), _launch_sentence,
+    _CauseRow("host", _MIN_PART, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=False), _launch_sentence,
          lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
@@ -259,13 +259,16 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
     return tuple(sorted(causes, key=lambda candidate: -(candidate.share or 0.0)))
 
 
-def _external_cause(card: Throttling | None, slow: Straggler | None, causes: Sequence[Candidate]) -> Candidate | None:
+def _external_cause(
+    throttling: Throttling | None, straggler: Straggler | None, causes: Sequence[Candidate]
+) -> Candidate | None:
     """Return a cause outside the program, or None. A power limit counts only if there is a straggler, or if it outweighs all others."""
-    candidate = card and Candidate("throttled", card.share, card.text, card.advice)
-    largest = causes[0].share or 0.0 if causes else 0.0
-    if card is not None and (not card.is_by_power_limit or slow is not None or card.loss >= largest):
-        return candidate
-    return None if slow is None else Candidate("straggler", slow.excess / (1.0 + slow.excess), slow.text, slow.advice)
+    largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
+    if throttling and (not throttling.is_by_power_limit or straggler or throttling.loss >= largest_share):
+        return Candidate("throttled", throttling.share, throttling.text, throttling.advice)
+    if straggler is None:
+        return None
+    return Candidate("straggler", straggler.excess / (1.0 + straggler.excess), straggler.text, straggler.advice)
 
 
 def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
@@ -282,10 +285,10 @@ def _unclear_verdict(evidence: Evidence) -> Verdict | None:
     """Return an "unknown" verdict if too few kernels ran, or most of the launched kernels did not run; otherwise None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
-    if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOSTLY:
+    if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOST_SHARE:
         return None
-    if launches >= _FEW_KERNELS and kernels < launches * _MOSTLY:
-        text = f"only {kernels:,} of {launches:,} launched kernels ran: a graph was captured, which does not show the speed of its execution"
+    if launches >= _FEW_KERNELS and kernels < launches * _MOST_SHARE:
+        text = f"only {kernels:,} of {launches:,} launched kernels ran: this looks like the capture of a graph, which does not show how fast the graph runs"
         return Verdict("unknown", text, None, "profile the replay of the graph")
     if kernels < _FEW_KERNELS:
         count, names = (kernels, ("kernel", "kernels")) if kernels else (evidence.copy_count, ("copy", "copies"))

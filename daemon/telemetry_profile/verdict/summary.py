@@ -48,7 +48,7 @@ class CardTelemetry:
 
 
 @dataclass(frozen=True, slots=True)
-class Achieved:
+class AchievedFlops:
     """FLOP/s, and their share of the card's peak."""
 
     flops_per_second: float
@@ -65,7 +65,7 @@ class ProfileSummary:
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
-    achieved: tuple[Achieved | None, ...]
+    achieved: tuple[AchievedFlops | None, ...]
     card_telemetry: tuple[CardTelemetry | None, ...]
     telemetry: str = ""  # the source of `card_telemetry`
 
@@ -85,7 +85,7 @@ class ProfileSummary:
         return ProfileSummary(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
 
-def achieved_of(rank: UsualStep, flops_per_step: float | None, dtype: str) -> Achieved | None:
+def achieved_flops(rank: UsualStep, flops_per_step: float | None, dtype: str) -> AchievedFlops | None:
     """Return the FLOP/s of a rank, or None if its FLOPs are unknown."""
     device = rank.member.device
     dtype = dtype or device.dtype
@@ -96,7 +96,7 @@ def achieved_of(rank: UsualStep, flops_per_step: float | None, dtype: str) -> Ac
     if dtype == "float":  # fp32, or tf32 if the card has it
         dtype = "" if peaks and peaks.flops("tf32") else "fp32"
     peak = peaks.flops(dtype) if peaks and dtype else None
-    return Achieved(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
+    return AchievedFlops(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
 def _rate(rank: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:

@@ -220,7 +220,7 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """Return a device without its numbers as plain data."""
     total = overview.as_number(overview.reading_value(device, "memory_total_bytes"))
     findings_json = [
-        FindingJson(finding.word, finding.severity.value, finding.remedy, finding.words, finding.meaning)
+        FindingJson(finding.word, finding.severity.value, finding.remedy, finding.headline, finding.meaning)
         for finding in findings
     ]
     entry = DeviceJson(

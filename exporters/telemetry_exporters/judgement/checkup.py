@@ -106,7 +106,7 @@ def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
     """Return the check of a device. Its text lists the worst condition first."""
     status = worst(map(_status, findings))
     shown = (finding for finding in findings if status is Status.OK or _status(finding) is not Status.OK)
-    words = ", ".join(finding.words for finding in shown)
+    words = ", ".join(finding.headline for finding in shown)
     remedy = next((finding.remedy for finding in findings if _status(finding) is status), "")
     with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
     return Check(device_name(device), status, with_model, remedy, device=device.id, rank=findings[0].rank)

@@ -229,7 +229,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
         device, finding = group[0]
         remedy = finding.remedy if len(group) == 1 else remedy_of_several(finding.remedy, device.id)
         names = _names([device for device, _ in group])
-        yield finding, Trouble(names, f"{finding.words}: {finding.meaning}", remedy, finding.severity)
+        yield finding, Trouble(names, f"{finding.headline}: {finding.meaning}", remedy, finding.severity)
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:

@@ -40,7 +40,7 @@ class Finding:
         return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
 
     @property
-    def words(self) -> str:
+    def headline(self) -> str:
         """Return the word. A known Xid is explained: `Xid 79, fell off the bus`."""
         number = self.word.removeprefix("xid_")
         if number == self.word:

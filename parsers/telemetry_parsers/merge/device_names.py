@@ -80,16 +80,17 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Return each device's position within its vendor, ordered by render node, else physical id, else index."""
-    keys: dict[str, list[tuple[int, int, str]]] = {}
+    """Map each device without a minor number to its position within its vendor, unless the order is ambiguous."""
+    keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)
         number = next((_trailing_number(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
         order = int(number) if number else device.index
         if order is not None and "minor" not in facts:
-            keys.setdefault(device.vendor, []).append((0 if number else 1, order, device.id))
+            keys.setdefault(device.vendor, []).append((number == "", order, device.id))
     positions: dict[str, str] = {}
     for ordered in keys.values():
-        if len({kind for kind, _, _ in ordered}) == 1 and len({order for _, order, _ in ordered}) == len(ordered):
+        is_comparable = len({is_index for is_index, _, _ in ordered}) == 1
+        if is_comparable and len({order for _, order, _ in ordered}) == len(ordered):
             positions.update({device_id: str(position) for position, (_, _, device_id) in enumerate(sorted(ordered))})
     return positions

@@ -18,20 +18,20 @@ _SOURCE = "rank-table"
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The name of this server in the rank table, and the rank on each chip of this node, by the chip's physical id."""
+    """The name of this server in the rank table, and the rank on each chip of this node by the chip's physical id."""
 
     server: str = ""
-    by_chip: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    by_physical_id: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
     """Add to each device the rank that runs on it. If devices share a physical id, none of them gets a rank."""
-    if not ranks.by_chip:
+    if not ranks.by_physical_id:
         return devices
-    chips = [_physical_id(device) for device in devices]
+    all_ids = [_physical_id(device) for device in devices]
     ranked = []
-    for device, chip in zip(devices, chips, strict=True):
-        rank = None if chip is None or chips.count(chip) > 1 else ranks.by_chip.get(chip)
+    for device, physical_id in zip(devices, all_ids, strict=True):
+        rank = None if physical_id is None or all_ids.count(physical_id) > 1 else ranks.by_physical_id.get(physical_id)
         ranked.append(device if rank is None else _with_rank(device, rank, ranks.server))
     return tuple(ranked)
 

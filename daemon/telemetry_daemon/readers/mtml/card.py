@@ -38,7 +38,7 @@ class Card:
         }
         self._fans = self._count(calls.NUMBER_OF_FANS, _MAX_FANS)
         self._links = self._count(calls.NUMBER_OF_LINKS, _MAX_LINKS)
-        self._instances = self._find_instances()
+        self._instances = list(self._open_mpc_instances())
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of a tier. Raises DeviceLostError if the card no longer responds."""
@@ -108,14 +108,12 @@ class Card:
         value = self._value(call)
         return min(value, max_count) if isinstance(value, int) else 0
 
-    def _find_instances(self) -> list[Card]:
+    def _open_mpc_instances(self) -> Iterable[Card]:
+        """Yield the MPC instances of an MPC parent. Other cards have none."""
         value = self._value(calls.PROPERTY)
         if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
-            return []
-        return list(self._open_instances(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)))
-
-    def _open_instances(self, count: int) -> Iterable[Card]:
-        for index in range(count):
+            return
+        for index in range(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)):
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
             if not isinstance(handle, FailedCall):
                 yield Card(self._mtml, index, handle)

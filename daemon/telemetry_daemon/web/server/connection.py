@@ -35,7 +35,7 @@ class Connection(asyncio.BufferedProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
     _has_response: bool = False
-    _pieces: BodyPieces | None = None
+    _body_pieces: BodyPieces | None = None
     _is_write_blocked: bool = False
     _has_head_begun: bool = False
     _has_client_finished: bool = False
@@ -96,9 +96,9 @@ class Connection(asyncio.BufferedProtocol):
         self._phase = Phase.CLOSING
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
-        self._shared.turns.forget(self.caller.client, self)
+        self._shared.turn_queue.forget(self.caller.client, self)
         self._to_send.clear()
-        self._close_pieces()
+        self._close_body_pieces()
         if self._deadline is not None:
             self._deadline.cancel()
 
@@ -112,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         """Disconnect at once, or after the response that is being sent."""
         if self._phase is Phase.STREAMING:
             self._is_last_response = True
-            self._end_pieces()
+            self._end_body_pieces()
         elif self._phase is Phase.RESPONDING:
             self._is_last_response = True
         elif self._phase is not Phase.CLOSING:
@@ -216,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
         if refusal is None and not request.query:
             self._respond_to(request)
         elif refusal is None:  # responses to queries are not cached, so they take longer
-            self._shared.turns.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
+            self._shared.turn_queue.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
         else:
             self._respond(refusal, final=False)
 
@@ -252,7 +252,7 @@ class Connection(asyncio.BufferedProtocol):
         self._to_send.extend(map(memoryview, parts))
         self._has_response = True
         if response.pieces is not None:
-            self._begin_pieces(response.pieces)
+            self._begin_body_pieces(response.pieces)
         self._continue_sending()
 
     def _continue_sending(self) -> None:
@@ -272,34 +272,34 @@ class Connection(asyncio.BufferedProtocol):
                 return
         if self._is_write_blocked:
             return
-        if self._pieces is None:
+        if self._body_pieces is None:
             self._finish_response()
         else:
-            self._shared.turns.schedule(self.caller.client, self, self._take_piece)
+            self._shared.turn_queue.schedule(self.caller.client, self, self._take_piece)
 
-    def _begin_pieces(self, pieces: BodyPieces) -> None:
+    def _begin_body_pieces(self, pieces: BodyPieces) -> None:
         if self._conversation.is_complete:  # the client requested only the head
             pieces.close()
             return
         # This limits the data that the kernel keeps for a client that does not read.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
-        self._pieces = pieces
+        self._body_pieces = pieces
         self._access_state = self._shared.access.access_state
         pieces.begin(self._on_new_piece, self.abort)
 
     def _take_piece(self) -> None:
-        if self._pieces is None or self._is_write_blocked:
+        if self._body_pieces is None or self._is_write_blocked:
             return
-        piece = self._next_piece(self._pieces)
+        piece = self._next_piece(self._body_pieces)
         if piece is None:
-            self._end_pieces()
+            self._end_body_pieces()
         elif piece:
             self._enter_phase(Phase.RESPONDING)
             self._to_send.append(memoryview(self._conversation.piece(piece)))
             self._set_deadline(self._shared.deadlines.answer, self.abort)
             self._continue_sending()
         elif self._is_last_response or self._has_client_finished:
-            self._end_pieces()
+            self._end_body_pieces()
         else:
             self._await_piece()
 
@@ -329,17 +329,17 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.finish()  # the client connects again, with the new access rules
 
-    def _end_pieces(self) -> None:
-        self._close_pieces()
+    def _end_body_pieces(self) -> None:
+        self._close_body_pieces()
         self._enter_phase(Phase.RESPONDING)
         self._to_send.append(memoryview(self._conversation.end()))
         self._stop_reading_until_sent()
         self._continue_sending()
 
-    def _close_pieces(self) -> None:
-        if self._pieces is not None:
-            self._pieces.close()
-            self._pieces = None
+    def _close_body_pieces(self) -> None:
+        if self._body_pieces is not None:
+            self._body_pieces.close()
+            self._body_pieces = None
 
     def _finish_response(self) -> None:
         self._has_response = False
@@ -352,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.has_input or self._has_client_finished:
             # Each round of the loop handles one pipelined request, so that other clients get their turn.
             self._stop_reading()
-            self._shared.turns.schedule(self.caller.client, self, self._advance)
+            self._shared.turn_queue.schedule(self.caller.client, self, self._advance)
         else:
             self._resume_reading()
 

@@ -171,7 +171,7 @@ class SharedState:
     access: AccessControl
     open_connections: OpenConnections
     deadlines: Deadlines
-    turns: TurnQueue = field(default_factory=TurnQueue)
+    turn_queue: TurnQueue = field(default_factory=TurnQueue)
     # One buffer is enough, because the event loop reads from one connection at a time.
     read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
     handshake_log: RateLimitedLogger = field(default_factory=lambda: RateLimitedLogger(logger))

@@ -181,7 +181,7 @@ class _JsonObject:
         """Yield the objects of a required list."""
         value = self._values.get(key)
         if not isinstance(value, list) or len(value) > _MAX_RANKS:
-            raise RankTableError(f"{self._at(key)}: must be a list")
+            raise RankTableError(f"{self._at(key)}: must be a list of at most {_MAX_RANKS} items")
         for position, item in enumerate(value):
             yield _JsonObject(item, f"{self._at(key)}[{position}]")
 

@@ -161,11 +161,10 @@ def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
 
 def _merged(blocks: Sequence[Block]) -> Block:
     """Return several blocks as one. Entries of a later block replace entries with the same key."""
-    latest = {_entry_key(entry): number for number, block in enumerate(blocks) for entry in block.entries}
-    entries = [
-        entry for number, block in enumerate(blocks) for entry in block.entries if latest[_entry_key(entry)] == number
-    ]
-    return replace(blocks[0], entries=entries, open_path=blocks[-1].open_path)
+    entries = [(position, entry) for position, block in enumerate(blocks) for entry in block.entries]
+    latest = {_entry_key(entry): position for position, entry in entries}
+    latest_entries = [entry for position, entry in entries if latest[_entry_key(entry)] == position]
+    return replace(blocks[0], entries=latest_entries, open_path=blocks[-1].open_path)
 
 
 def _entry_key(entry: Entry) -> _EntryKey:

@@ -117,8 +117,8 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
     elif part is not None or section.rows or section.is_idle or not KNOWN_KEYS.isdisjoint(section.entries):
         slot = answer.default_slot if part is None else Slot(answer.card.number, part.chip)
         names_only_card = answer.card.is_named and not answer.has_named_parts
-        ends = keys.END_KEYS_OF_CARDS if names_only_card else keys.END_KEYS_OF_CHIPS
-        _store_chip(answer, chip_at(draft, slot), section, ends)
+        end_keys = keys.END_KEYS_OF_CARDS if names_only_card else keys.END_KEYS_OF_CHIPS
+        _store_chip(answer, chip_at(draft, slot), section, end_keys)
     else:
         draft.add_unknown(*section.entries)
 
@@ -150,28 +150,28 @@ def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
     return bool(measured_keys) and not section.rows and measured_keys <= fields.keys()
 
 
-def _store_chip(answer: _CardAnswer, device: int, section: Section, ends: Sequence[keys.EndKey]) -> None:
+def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Sequence[keys.EndKey]) -> None:
     """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
     _store_description(draft, device, section.entries)
     _add_events(draft, device, section.entries)
     if section.has_content:
-        evidence = Evidence(_check_end(draft, section, ends), answer.without_hbm)
-        read_block(draft, device, section.entries, evidence)
+        is_complete = _check_end(draft, section, end_keys)
+        read_block(draft, device, section.entries, Evidence(is_complete, answer.without_hbm))
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
     if section.is_idle and not section.rows:
         draft.set_value(device, metric("processes"), 0.0)
 
 
 def _check_end(
-    draft: Draft, section: Section, ends: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
+    draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
     """Return whether the last line shows that the section is complete. If not, report the section as truncated."""
     last_key = section.last_key
     printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
     is_complete = last_key not in KNOWN_KEYS or any(
         end.key == last_key and end.excludes not in printed_keys and (not end.requires or end.requires in printed_keys)
-        for end in ends
+        for end in end_keys
     )
     if not is_complete:
         draft.complain(section.where, f'the answer is cut off below "{quote(last_key)}"')
