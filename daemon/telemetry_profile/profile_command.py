@@ -17,6 +17,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.terminal.streams import terminal_width
 from telemetry_exporters.text import clean, first_names
+from telemetry_parsers.card_peaks import DTYPES
 from telemetry_profile import profile_document
 from telemetry_profile.facts.trace_facts import shifted
 from telemetry_profile.files.read_files import (
@@ -55,7 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="floating-point operations of one step on one card, such as 2.1e14",
     )
     parser.add_argument(
-        "--dtype", metavar="D", default="", help="data type of the matrix work, such as bf16, for the share of the peak"
+        "--dtype",
+        choices=DTYPES,
+        metavar="D",
+        default="",
+        help="data type of the matrix work, such as bf16, for the share of the peak",
     )
     parser.add_argument(
         "--begin",

@@ -91,7 +91,7 @@ _telemetry_option() {
         'jobs --config') takes=yes kind=file words='' ;;
         'profile --format') takes=yes kind=words words='table json' ;;
         'profile --flops-per-step') takes=yes kind=free words='' ;;
-        'profile --dtype') takes=yes kind=free words='' ;;
+        'profile --dtype') takes=yes kind=words words='fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' ;;
         'profile --begin') takes=yes kind=free words='' ;;
         'profile --recording') takes=yes kind=file words='' ;;
         'profile --prometheus') takes=yes kind=free words='' ;;

@@ -46,11 +46,12 @@ _EXPECTED: Mapping[str, str] = {
 
 def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
     """Return the settings of a document. If it has errors or there are `problems`, raise ConfigError with all of them."""
+    unknown_names = _unknown_names(document, inputs)
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
-        raise ConfigError(*problems, *_error_lines(error, document)) from None
-    problems = [*problems, *_unknown_names(document, inputs), *_unknown_versions(document)]
+        raise ConfigError(*problems, *_error_lines(error, document), *unknown_names) from None
+    problems = [*problems, *unknown_names, *_unknown_versions(document)]
     if problems:
         raise ConfigError(*problems)
     settings = from_plain(Settings, _sorted(plain))
@@ -154,8 +155,8 @@ def _unknown_versions(document: Document) -> list[str]:
 def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
     table: Any = data
     for part in section:
-        table = table.get(part, {})
-    return list(table)
+        table = table.get(part) if isinstance(table, Mapping) else None
+    return list(table) if isinstance(table, Mapping) else []
 
 
 def _path(item: Mapping[str, Any]) -> KeyPath:

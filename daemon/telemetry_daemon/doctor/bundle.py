@@ -82,7 +82,7 @@ class Bundle:
     ) -> None:
         """Add a text member, truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
         if not text.strip():
-            self.add_missing(name, "it is empty")
+            self.add_missing(name, "there is none, or it is empty")
             return
         ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
         count = self._mask.replacement_count
@@ -92,7 +92,7 @@ class Bundle:
     def add_document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
         """Add a JSON document."""
         if not plain:
-            self.add_missing(name, "it is empty")
+            self.add_missing(name, "there is none, or it is empty")
             return
         count = self._mask.replacement_count
         content = dumps(self._mask.masked_plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")

@@ -144,7 +144,7 @@ def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
 
 def _subject(state: State, scenes: Sequence[Scene]) -> str:
     if state.view is View.NODES:
-        return f"{len(state.nodes)} nodes"
+        return "1 node" if len(state.nodes) == 1 else f"{len(state.nodes)} nodes"
     if not scenes:
         return "telemetry top"
     content = scenes[0].content
