@@ -50,8 +50,10 @@ def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) 
     try:
         plain = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
-        raise ConfigError(*problems, *_error_lines(error, document), *unknown_names) from None
-    problems = [*problems, *unknown_names, *_unknown_versions(document)]
+        named = {_path(item) for item in error.errors(include_url=False)}
+        others = [line for path, line in unknown_names.items() if path not in named]
+        raise ConfigError(*problems, *_error_lines(error, document), *others) from None
+    problems = [*problems, *unknown_names.values(), *_unknown_versions(document)]
     if problems:
         raise ConfigError(*problems)
     settings = from_plain(Settings, _sorted(plain))
@@ -125,20 +127,20 @@ def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
     return _line(path, document), f"{_location(path, document)}: {toml_key(path)}: {_message(path, item)}"
 
 
-def _unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
+def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, str]:
     checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
         (("sources",), "no such source", inputs.known_sources),
         (("expect", "devices"), "no such vendor", VENDOR_WORDS),
         *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
     )
-    lines = []
+    lines = {}
     for section, message, keys in checks:
         if keys is None:
             continue
         for name in _names(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines.append(f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}")
+                lines[path] = f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}"
     return lines
 
 
