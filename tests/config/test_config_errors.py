@@ -186,7 +186,7 @@ def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
 
 
 def test_unknown_names_are_reported_beside_other_errors(bench: Workbench) -> None:
-    text = "[sources.nvmll]\n[sources.nvml.polls]\nreading = 3\n[web]\nlisten_adress = 1\n[expect]\ndevices = 8\n"
+    text = "[sources.nvmll]\n[sources.nvml.polls.reading]\n[web]\nlisten_adress = 1\n[expect]\ndevices = 8\n"
     known = {"known_sources": ("nvml",), "known_polls": {"nvml": ("readings",)}}
     complaints = "\n".join(bench.complaints(text, **known))
     for expected in ("sources.nvmll: no such source", "web.listen_adress", "nvml.polls.reading: no such poll; did you"):
