@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -120,7 +121,7 @@ def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first()
         needs_somebody = row.condition.severity in (Severity.BAD, Severity.WARNING) or row.device.up is None
         assert bool(re.search(rf"\b{row.device.device}\b", named)) == needs_somebody, row
     assert all(trouble.remedy for trouble in found)
-    ranks = {f"{finding.words}: {finding.meaning}": finding.rank for row in rows(node) for finding in row.findings}
+    ranks = {f"{finding.headline}: {finding.meaning}": finding.rank for row in rows(node) for finding in row.findings}
     order = [ranks[trouble.why] for trouble in found if trouble.why != "unknown"]
     assert order == sorted(order)
     assert {trouble.severity for trouble in found} == {Severity.BAD, Severity.QUIET, Severity.WARNING}
@@ -155,7 +156,14 @@ def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
         assert "its process" not in trouble.remedy
 
 
-def test_what_many_devices_have_in_common_is_told_once():
+def test_unread_cards_of_a_released_source_name_the_command_that_ends_it():
+    unread = replace(kit.device(0), up=None, last_read=kit.WALL_TIME - 9.0)
+    for state, remedy in (("released", "telemetry resume nvml: it is released"), ("stuck", "see what is wrong")):
+        *_, trouble = troubles(kit.snapshot(unread, sources=(kit.source("nvml", state=state),)))
+        assert (trouble.why, trouble.remedy.startswith(remedy)) == ("unknown", True)
+
+
+def test_what_many_devices_have_in_common_is_named_once():
     hot = Fault("", "", {("temperature_celsius", "core"): 90.0})
     node = kit.snapshot(*(kit.device(number, *readings_with(hot)) for number in range(12)))
     (trouble,) = troubles(node)

@@ -233,16 +233,19 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the troubles of cards (not partitions) whose sources fail: one for each age of the last reading."""
-    by_age: dict[str, list[MergedDevice]] = {}
+    """Yield the troubles of cards (not partitions) without readings: one for each age of the last reading and remedy."""
+    released = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
+    groups: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
             age = "not read since the daemon started"
             if device.last_read is not None:
                 age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
-            by_age.setdefault(age, []).append(device)
-    for age, devices in by_age.items():
-        yield Trouble(_names(devices), "unknown", "see what is wrong with its source", Severity.QUIET, age)
+            source = released.get(device.vendor)
+            remedy = f"telemetry resume {source}: it is released" if source else "see what is wrong with its source"
+            groups.setdefault((age, remedy), []).append(device)
+    for (age, remedy), devices in groups.items():
+        yield Trouble(_names(devices), "unknown", remedy, Severity.QUIET, age)
 
 
 def _names(devices: list[MergedDevice]) -> str:
