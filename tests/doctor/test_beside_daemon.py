@@ -62,7 +62,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     [
         (http(b"", "404 No"), "no telemetry daemon answers there"),
         (http(b"{"), "the document is invalid: "),
-        (http(b"{}"), "it is empty"),
+        (http(b"{}"), "there is none, or it is empty"),
     ],
 )
 def test_bundle_explains_missing_history(tmp_path: Path, in_its_place: socket.socket, history: bytes, why: str) -> None:

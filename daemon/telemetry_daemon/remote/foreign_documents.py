@@ -23,7 +23,7 @@ from telemetry_exporters.documents.snapshot_parts import (
 )
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
-from telemetry_parsers.codec.plain import CodecError, decode_untrusted, read_float, read_text
+from telemetry_parsers.codec.plain import CodecError, decode_untrusted, read_float, read_str
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
@@ -166,7 +166,7 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> 
         source = origin.get(label) if isinstance(origin, dict) else origin
         try:
             number = read_float(value)
-            yield MergedReading(metric, label, number, clean(read_text(source or "")[: bounds.MAX_NAME_LENGTH]))
+            yield MergedReading(metric, label, number, clean(read_str(source or "")[: bounds.MAX_NAME_LENGTH]))
         except CodecError as error:
             raise DocumentError(f"{metric} of {of}", f"reading: {error}") from None
 

@@ -78,7 +78,7 @@ def _object_or_empty(reader: _Read) -> _Read:
 
 
 def _text_reader(longest: int) -> _Read:
-    return lambda plain: "" if plain is None else clean(codec.read_text(plain)[:longest])
+    return lambda plain: "" if plain is None else clean(codec.read_str(plain)[:longest])
 
 
 def _list_reader(reader: _Read, most: int | None) -> _Read:

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from telemetry_parsers.codec.plain import CodecError, read_bool, read_float, read_int, read_json, read_text, unexpected
+from telemetry_parsers.codec.plain import CodecError, read_bool, read_float, read_int, read_json, read_str, unexpected
 from telemetry_parsers.dataclass import dataclass, field, fields, is_dataclass
 from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Process, Report, Value
 
@@ -190,7 +190,7 @@ def _mapping_codec(item: _Codec) -> _Codec:
         values, name = {}, ""
         try:
             for name, inner in plain.items():
-                values[read_text(name)] = item.read(inner)
+                values[read_str(name)] = item.read(inner)
         except CodecError as error:
             raise error.inside(str(name)) from None
         return values
@@ -240,7 +240,7 @@ def _tagged_union_codec(kinds: Mapping[str, Any]) -> _Codec:
 
 
 _SIMPLE_CODECS: Mapping[Any, _Codec] = {
-    str: _Codec(read_text),
+    str: _Codec(read_str),
     bool: _Codec(read_bool),
     int: _Codec(read_int),
     float: _Codec(read_float),

@@ -62,7 +62,7 @@ def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
     return decode_line(line)
 
 
-def read_text(value: Plain) -> str:
+def read_str(value: Plain) -> str:
     """Return the value if it is a string, else raise CodecError."""
     if not isinstance(value, str):
         raise unexpected("a string", value)
