@@ -200,6 +200,16 @@ def remove(folder: int, name: str) -> None:
 
 
 @contextlib.contextmanager
+def open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
+    """Open a folder to list it or change its owner. Links are not followed."""
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
 def replacement(folder: int, name: str) -> Iterator[int]:
     """Create a temporary file. After the block, it atomically replaces the named file. After an error, it is removed."""
     temporary, descriptor = _locked_temporary_file(folder)
@@ -230,12 +240,8 @@ def _locked_temporary_file(folder: int) -> tuple[str, int]:
 
 def _remove_abandoned_files(folder: int) -> None:
     """Remove temporary files whose writers were killed."""
-    listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        with os.scandir(listed) as entries:
-            names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
-    finally:
-        os.close(listed)
+    with open_for_listing(folder) as listed, os.scandir(listed) as entries:
+        names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
     for name in names:
         with contextlib.suppress(OSError):  # locked, removed in the meantime, or a file of another user
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import final
@@ -87,7 +87,7 @@ class OwnFolder:
 
     def set_group(self, group: int) -> None:
         """Change the group of the folder, which can read files of `replace_for_group`."""
-        with _open_for_listing(self._descriptor) as folder:
+        with folders.open_for_listing(self._descriptor) as folder:
             os.fchown(folder, -1, group)
         self._owner = (self._owner[0], group)
 
@@ -98,7 +98,7 @@ class OwnFolder:
 
     def names(self) -> list[str]:
         """Return the names of all files in the folder."""
-        with _open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
+        with folders.open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
             return [entry.name for entry in entries]
 
     def modification_times(self) -> dict[str, float]:
@@ -110,7 +110,7 @@ class OwnFolder:
         return {name: status.st_size for name, status in self._statuses().items() if stat.S_ISREG(status.st_mode)}
 
     def _statuses(self) -> dict[str, os.stat_result]:
-        with _open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
+        with folders.open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
             statuses = {entry.name: folders.status_of(folder, entry.name) for entry in entries}
         return {name: status for name, status in statuses.items() if status is not None}
 
@@ -193,19 +193,9 @@ def _create_folder(path: Path, mode: int) -> None:
 def _give_folder(name: str, parent: int) -> None:
     """Give a folder that root has just created to the owner of its parent, unless the folder was replaced meanwhile."""
     owner = os.fstat(parent)
-    with _open_for_listing(parent, name) as folder:
+    with folders.open_for_listing(parent, name) as folder:
         if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
             os.fchown(folder, owner.st_uid, owner.st_gid)
-
-
-@contextlib.contextmanager
-def _open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
-    """Open a folder to list it or change its owner. Links are not followed."""
-    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)
