@@ -135,7 +135,7 @@ def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
     """Return a descriptor of the file, and whether it was created just now."""
     try:
         return folders.create(folder, name, os.O_RDWR), True
-    except FileExistsError:
+    except FileExistsError:  # the file existed before
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), False
 
 

@@ -71,7 +71,7 @@ def start_ticks(folder: str) -> int | None:
             os.close(descriptor)
         # The name of the process, in brackets, may contain spaces and brackets.
         return int(content[content.rindex(b")") :].split(None, 21)[20])
-    except (OSError, ValueError, LookupError):
+    except (OSError, ValueError, LookupError):  # the process has exited or is hidden
         return None
 
 
