@@ -43,7 +43,7 @@ class _BrokenJsonError(Exception):
 
 @dataclass(slots=True)
 class _Scanner:
-    """Reads the tokens of a string. `members` contains the document's members that were read so far."""
+    """Reads the tokens of a string. `members` has the members of the document that were read so far."""
 
     text: str
     position: int
@@ -55,16 +55,16 @@ class _Scanner:
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
     def next_token(self) -> str:
-        """Return the next token: a quoted text, a sign or a bare word."""
+        """Return the next token: a quoted string, a punctuation mark or a bare word."""
         match = _TOKEN.match(self.text, self.position)
         if match is None:
             raise _BrokenJsonError
         self.position = match.end()
         return match[1] or match[2] or match[3]
 
-    def expect(self, sign: str) -> None:
-        """Read this sign, or raise _CutError."""
-        if self.next_token() != sign:
+    def expect(self, mark: str) -> None:
+        """Read this punctuation mark. Raise `_BrokenJsonError` if the next token is another."""
+        if self.next_token() != mark:
             raise _BrokenJsonError
 
     def skip_object_end(self) -> bool:
@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_broken_json(text: str) -> Listing | None:
-    """Return the listing of all documents in a string, or None without a document. Report the text around them."""
+    """Read all documents in a string into a listing, or return None without a document. Report the text around them."""
     documents, foreign_lines = ignore_foreign_lines(
         text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -86,7 +86,7 @@ def read_broken_json(text: str) -> Listing | None:
         return None
     for line in lines("\n".join([documents.surrounding_text, *(line for _, line in foreign_lines)])):
         if is_complaint(line.text):
-            documents.listing.complain("text outside the JSON", quote(line.text))
+            documents.listing.add_problem("text outside the JSON", quote(line.text))
     return documents.listing
 
 
@@ -106,11 +106,11 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
         except _BrokenJsonError:
             listing.is_cut = True
             last_text = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
-            listing.complain("JSON", f"the JSON is cut off or broken after: {last_text}")
+            listing.add_problem("JSON", f"the JSON is cut off or broken after: {last_text}")
         position = scanner.position
         contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
     for index in contradicted_cards:
-        listing.complain(
+        listing.add_problem(
             f"card {index}", "the card is reported a second time with other values; the first values are kept"
         )
     if not surrounding_texts:
@@ -146,8 +146,8 @@ def _read_value(scanner: _Scanner, depth: int) -> str:
     if not depth:
         raise _BrokenJsonError
     closing = {"{": "}", "[": "]"}[token]
-    while (sign := scanner.peek()) != closing:
-        if sign in ("{", "["):
+    while (first_character := scanner.peek()) != closing:
+        if first_character in ("{", "["):
             _read_value(scanner, depth - 1)
         else:
             scanner.next_token()
@@ -175,11 +175,11 @@ def _add_document(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in indices:  # the number is repeated in one document, and the second card may be another one
-            listing.complain(f"card {index}", listed_twice("the card"))
+        if index in indices:  # the index is repeated in one document, so the second card may be another card
+            listing.add_problem(f"card {index}", listed_twice("the card"))
             continue
         indices.add(index)
-        listing.card(index).extend(entries)
+        listing.entries_of(index).extend(entries)
         texts = dict(reversed(pairs))
         if [key for key, text in texts.items() if earlier_texts.setdefault((index, key), text) != text]:
             yield index

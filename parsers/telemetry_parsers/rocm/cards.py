@@ -39,7 +39,7 @@ _SECOND_DIE_NOTE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
 # -1 means that the machine has no NUMA nodes. Older versions print it as an unsigned number.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# (the partition's number on its card, the position of the card's first partition or None if unknown)
+# (number of the partition on its card, position of the card's first partition or None if unknown)
 _Partition = tuple[str, int | None]
 
 
@@ -80,16 +80,16 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
 
 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the first text of each normalized key, without placeholders."""
+    """Return the first text of each key, by normalized key. Placeholders such as `N/A` are left out."""
     texts: dict[str, str] = {}
     for entry in entries[: keys.MAX_KEYS]:
         if units.placeholder(entry.text) is None:
-            texts.setdefault(keys.key_of(entry.key).name, entry.text.strip())
+            texts.setdefault(keys.parse_key(entry.key).name, entry.text.strip())
     return texts
 
 
 def _identity_text(texts: Mapping[str, str], field_name: str) -> str | None:
-    """Return the text of the first printed key of this field, such as `driver`, or None if no key is printed."""
+    """Return an identity field, such as `driver`, from the first of its keys that is printed, or None."""
     return next((texts[name] for name in keys.IDENTITY[field_name] if name in texts), None)
 
 
@@ -100,7 +100,7 @@ def mentions_vendor(vendor: str, text: str) -> bool:
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
-    """Return the vendor that the card's texts name, or None."""
+    """Return the vendor that is named in a card's texts, or None."""
     names = " ".join(texts.get(name, "") for name in (*keys.IDENTITY["vendor"], *keys.IDENTITY["series"])).lower()
     vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
     return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
@@ -127,7 +127,7 @@ def _device(
 
 
 def _model(card: _Card) -> str | None:
-    """Return the card's name. The number that some versions print instead is ignored."""
+    """Return the card's name. Some versions print a hexadecimal number instead, which is ignored."""
     names = (card.texts.get(key) for key in (*keys.IDENTITY["series"], *keys.IDENTITY["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
@@ -144,7 +144,7 @@ def _facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map the second die of each package to the first, which prints the power of both. They share a unique id."""
+    """Map each second die to its first die, which prints the power of both. The dies of a package share a unique id."""
     # The first die is not the parent of the second die: both are separate devices on the PCI bus and for programs.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
@@ -156,21 +156,21 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Map each card with a partition number to its parent, which is the preceding partition 0 of the same chip type."""
+    """Find partitions by their printed number. The parent is the preceding partition 0 of the same chip type."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
-        number = units.whole(card.identity_text("partition") or "")
-        if not number:
-            parent = position if number == 0 else None
+        partition_number = units.whole(card.identity_text("partition") or "")
+        if not partition_number:
+            parent = position if partition_number == 0 else None
             continue
         has_parent = parent is not None and card.identity_text("chip") in (None, cards[parent].identity_text("chip"))
-        partitions[position] = (str(number), parent if has_parent else None)
+        partitions[position] = (str(partition_number), parent if has_parent else None)
     return partitions
 
 
 def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Map each partition to its parent with PCI function 0. Both have the same unique id and PCI slot."""
+    """Find partitions by PCI function. The parent has function 0, and the same PCI slot and unique id."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -205,11 +205,11 @@ def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> 
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: Collection[str], draft: Draft) -> None:
-    """Add a card's readings to the draft. Set the device's `up` (whether the card answers) and its kind of power."""
+    """Add a card's readings to the draft. Set the device's `up` (whether the card answers) and its power kind."""
     for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
             _read_entry(Entry(key, text, entry.where), device, metric_keys, draft)
-    kind = _store_main_power(device, draft)
+    power_kind = _store_main_power(device, draft)
     readings = draft.readings_of(device)
     _discard_zeros(readings, draft)
     if len(entries) > MAX_KEYS:
@@ -219,12 +219,12 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: C
     is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)
     if not is_up:
         draft.complain(where, "temperature, power and utilization cannot be read: the card does not answer")
-    facts = tuple(sorted((*description.facts, ("power_kind", kind)))) if kind else description.facts
-    draft.replace_device(device, replace(description, up=is_up, facts=facts))
+    facts = (*description.facts, ("power_kind", power_kind)) if power_kind else description.facts
+    draft.replace_device(device, replace(description, up=is_up, facts=tuple(sorted(facts))))
 
 
 def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: Draft) -> None:
-    key = keys.key_of(entry.key)
+    key = keys.parse_key(entry.key)
     targets = keys.targets_of(key)
     readable = [target for target in targets if target.key in metric_keys]
     if key.name in keys.LEVEL_KEYS:
@@ -247,7 +247,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the instantaneous or, without it, the average power as the card's main power. Return which one it is."""
+    """Store the instantaneous power, or else the average power, as the card's main power. Return which kind it is."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -267,5 +267,5 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
     """Return False if at least two of these metrics were printed, but none of them could be read."""
     basic_readings = [item for item in readings if item.metric in metrics]
-    kinds = {item.metric for item in basic_readings}
-    return len(kinds) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)
+    printed = {item.metric for item in basic_readings}
+    return len(printed) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

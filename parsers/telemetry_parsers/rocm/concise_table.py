@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: the metric key for its heading, empty if it has no metric, and the pattern of its cells."""
+    """A column with the pattern of its cells. `key` is the cells' key in the listing; empty if they are not read."""
 
     key: str
     cell_pattern: re.Pattern[str]
@@ -48,7 +48,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """A heading as printed, with its column and its position in the line."""
+    """A printed heading with its column. `start` and `end` are its offsets in the line."""
 
     column: _Column
     text: str
@@ -101,22 +101,22 @@ _HEADINGS: tuple[tuple[str, _Column], ...] = (
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of columns with an unknown heading.
 _UNKNOWN_KEY = "?"
-# A heading line begins with the index column. The key of another column begins with one of these words.
+# A heading line starts with the index column. Another column has a key that starts with one of these words.
 _TYPICAL_KEYS = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
 def _headings_in(line: str) -> tuple[_Heading, ...]:
-    """Return the headings in a heading line; empty for any other line."""
+    """Return the headings in a heading line, or () for any other line."""
     if len(line) > _MAX_LINE_LENGTH:
         return ()
     headings: list[_Heading] = []
-    position = _after_blanks(line, 0)
-    while position < len(line):
-        heading = _heading_at(line, position)
+    offset = _skip_blanks(line, 0)
+    while offset < len(line):
+        heading = _heading_at(line, offset)
         if not headings and heading.column is not _INDEX_COLUMN:
             return ()
         headings.append(heading)
-        position = _after_blanks(line, heading.end)
+        offset = _skip_blanks(line, heading.end)
     return tuple(headings) if any(item.column.key.startswith(_TYPICAL_KEYS) for item in headings) else ()
 
 
@@ -125,37 +125,37 @@ def _heading_at(line: str, start: int) -> _Heading:
     if sensor is not None:
         column = _Column(f"temperature (sensor {sensor[1].strip().lower()})", _CELSIUS)
         return _Heading(column, sensor[0], start, sensor.end())
-    word = line[start : start + 20].lower()
+    beginning = line[start : start + 20].lower()
     for name, column in _HEADINGS:
-        if word.startswith(name) and (len(word) == len(name) or word[len(name)].isspace()):
+        if beginning.startswith(name) and (len(beginning) == len(name) or beginning[len(name)].isspace()):
             return _Heading(column, line[start : start + len(name)], start, start + len(name))
     word = line[start:].split(None, 1)[0]
     return _Heading(_Column(_UNKNOWN_KEY, _WORD), word, start, start + len(word))
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row into cells by their patterns, positions or number. Return None if the row has other cells."""
+    """Split a row into cells by pattern, else by offset, else by blanks. Return None if all three fail."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
-    return _cells_by_pattern(line, headings) or _cells_by_position(line, headings) or _cells_by_count(line, headings)
+    return _cells_by_pattern(line, headings) or _cells_by_offset(line, headings) or _cells_by_blanks(line, headings)
 
 
 def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     cells: list[str] = []
-    position = 0
+    offset = 0
     for heading in headings:
-        match = heading.column.cell_pattern.match(line, _after_blanks(line, position))
+        match = heading.column.cell_pattern.match(line, _skip_blanks(line, offset))
         if match is None:
             return None
         cells.append(match[0])
-        position = match.end()
-    return cells if _after_blanks(line, position) == len(line) else None
+        offset = match.end()
+    return cells if _skip_blanks(line, offset) == len(line) else None
 
 
-def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     """Split a padded row, in which each cell begins below its heading."""
-    is_spread = all(right.start - left.end > 1 for left, right in pairwise(headings))
-    if not is_spread or "\t" in line:
+    has_wide_gaps = all(right.start - left.end > 1 for left, right in pairwise(headings))
+    if not has_wide_gaps or "\t" in line:
         return None
     starts = [heading.start for heading in headings[1:]]
     if any(start <= len(line) and not line[start - 1].isspace() for start in starts):
@@ -164,7 +164,7 @@ def _cells_by_position(line: str, headings: Sequence[_Heading]) -> list[str] | N
     return _checked_cells([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
 
 
-def _cells_by_count(line: str, headings: Sequence[_Heading]) -> list[str] | None:
+def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     """Split a row whose blanks were collapsed. Return None if a cell is missing."""
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
@@ -176,25 +176,25 @@ def _checked_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] 
     """Return the cells if the first is an index and most others match their columns, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
-    fits = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
-    filled = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
-    return cells if fits[0] and filled and 2 * sum(filled) > len(filled) else None
+    matches = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
+    filled_matches = [is_match for is_match, text in zip(matches[1:], cells[1:], strict=True) if text]
+    return cells if matches[0] and filled_matches and 2 * sum(filled_matches) > len(filled_matches) else None
 
 
 def _fits_column(text: str, column: _Column) -> bool:
     return column.cell_pattern.fullmatch(text) is not None
 
 
-def _with_degree_sign(text: str) -> str:
-    """Replace a wrongly decoded degree sign, such as `?c`, by `C`."""
+def _fix_degree_sign(text: str) -> str:
+    """Replace a wrongly decoded degree sign: `45?c` becomes `45C`."""
     match = re.match(rf"({_NUMBER}){_DEGREE}[cC]?\Z", text)
     return f"{match[1]}C" if match is not None and _fits_column(text, _Column("temp", _CELSIUS)) else text
 
 
-def _after_blanks(line: str, position: int) -> int:
-    while position < len(line) and line[position].isspace():
-        position += 1
-    return position
+def _skip_blanks(line: str, offset: int) -> int:
+    while offset < len(line) and line[offset].isspace():
+        offset += 1
+    return offset
 
 
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
@@ -205,7 +205,7 @@ _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
 _SECOND_LINE_MISSING = "the second line of headings, which names the sensor and the power of the rows below, is missing"
-# If this is the first heading, the table has a second heading line.
+# A table that begins with this heading has a second heading line.
 _TWO_LINE_HEADING = "device"
 # If hy-smi cannot open /dev/mkfd, it prints `N/A` for the utilization and `0%` for memory that may be in use.
 _USE_KEYS = ("gpu use", "vram")
@@ -213,20 +213,20 @@ _USE_KEYS = ("gpu use", "vram")
 
 @dataclass(slots=True)
 class _Table:
-    """The headings of a table. The second heading line adds the temperature sensor and the kind of power."""
+    """A table that is being read. A second heading line may name the temperature sensor and the kind of power."""
 
     headings: tuple[_Heading, ...]
     sensor: str = ""
-    power: str = ""
+    power_key: str = ""
     has_name_rows: bool = False
     has_rows: bool = False
     is_closed: bool = False
-    is_below_row: bool = False
+    follows_row: bool = False
     unnamed_card: int | None = None
 
 
 def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Return the listing of the tables, or None without a heading. `default_sensor` labels unlabelled temperatures."""
+    """Read all concise tables into a listing, or return None. `default_sensor` labels temperatures without a sensor."""
     table: _Table | None = None
     listing = Listing()
     has_table = False
@@ -241,36 +241,36 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
             table = _read_line(line, table, listing)
     if table is not None and not table.is_closed:
         listing.is_cut = True
-        listing.complain(lines[-1].where, f"{CUT_TABLE}: {quote(lines[-1].text)}")
+        listing.add_problem(lines[-1].where, f"{CUT_TABLE}: {quote(lines[-1].text)}")
     return listing if has_table else None
 
 
 def _report_error(line: Line, listing: Listing) -> None:
-    """Report a line between the tables if it is an error, such as `Open mkfd failed` or a traceback."""
+    """Report a line outside the tables if it is an error, such as `Open mkfd failed` or a traceback."""
     if messages.is_error(line):
-        listing.complain(line.where, quote(line.text))
+        listing.add_problem(line.where, quote(line.text))
 
 
 def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read a line below a heading. Return the table, or None at its end."""
+    """Read a line below a heading. Return the table, or None if the line ends it."""
     rule = _RULE.match(line.text)
     if rule is not None:
         # A rule with a title begins another part. Rules without a title may also surround a message between rows.
         has_title = bool(rule[1].strip(" =-"))
-        table.is_closed = table.has_rows and (has_title or table.is_below_row or table.is_closed)
+        table.is_closed = table.has_rows and (has_title or table.follows_row or table.is_closed)
         return None if has_title else table
     if not line.text.strip():
         return table
-    table.is_below_row = False
+    table.follows_row = False
     if not line.ended:
         # The card exists, but the cells of its truncated row may be incomplete.
         table.is_closed = False
         if (row := _ROW_START.match(line.text)) is not None:
-            listing.card(int(row[1]))
+            listing.entries_of(int(row[1]))
     elif not table.has_rows and (_NAME_HEADING in line.text or _SUB_HEADING.search(line.text.lower())):
         _read_second_heading(table, line.text.lower())
     elif not _read_row(line, table, listing) and not _read_name(line, table, listing):
-        return _skip_line(line, table, listing)
+        return _report_other_line(line, table, listing)
     return table
 
 
@@ -278,7 +278,7 @@ def _read_second_heading(table: _Table, text: str) -> None:
     """Read the second heading line: the sensor, the kind of power, and whether the card's name follows each row."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER_KEYS:
-            table.power = _POWER_KEYS[word]
+            table.power_key = _POWER_KEYS[word]
         else:
             table.sensor = word
     table.has_name_rows = table.has_name_rows or _NAME_HEADING in text
@@ -291,22 +291,22 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
     if table.unnamed_card is None or not table.has_name_rows or is_message:
         return False
     listing.cards[table.unnamed_card].append(Entry("name", text, line.where))
-    table.unnamed_card, table.is_below_row = None, True
+    table.unnamed_card, table.follows_row = None, True
     return True
 
 
-def _skip_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is not a row. Return the table, or None if the line ends it."""
+def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
+    """Report a line that is neither a row nor a name. Return the table, or None if the line ends it."""
     if table.is_closed:
         _report_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
     row = _ROW_START.match(line.text)
     if row is not None:
         table.has_rows = True
-        listing.card(int(row[1]))
-        listing.complain(line.where, f"the row does not match the headings and is not read: {quote(line.text)}")
+        listing.entries_of(int(row[1]))
+        listing.add_problem(line.where, f"the row does not match the headings and is not read: {quote(line.text)}")
     elif _resembles_row(line, table) or not (messages.is_notice(line.text) or messages.is_unsupported(line.text)):
-        listing.complain(line.where, quote(line.text))
+        listing.add_problem(line.where, quote(line.text))
     return table
 
 
@@ -322,16 +322,16 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
         return False
     index = int(cells[0])
     if not table.has_rows and _is_second_line_missing(table):
-        listing.complain(line.where, _SECOND_LINE_MISSING)
-    table.has_rows, table.is_closed, table.is_below_row = True, False, True
+        listing.add_problem(line.where, _SECOND_LINE_MISSING)
+    table.has_rows, table.is_closed, table.follows_row = True, False, True
     if listing.cards.get(index):
-        listing.complain(line.where, listed_twice(f"card {index}"))
+        listing.add_problem(line.where, listed_twice(f"card {index}"))
         return True
     table.unnamed_card = index
     listing.cards[index] = [Entry("index", cells[0], line.where)]
     for heading, text in zip(table.headings[1:], cells[1:], strict=False):
         listing.cards[index].extend(
-            Entry(key, value, line.where) for key, value in _keys_and_texts(heading, text, table, line, listing)
+            Entry(key, value, line.where) for key, value in _key_text_pairs(heading, text, table, line, listing)
         )
     _discard_memory_share(listing.cards[index], table)
     return True
@@ -339,30 +339,30 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 def _is_second_line_missing(table: _Table) -> bool:
     keys = {heading.column.key for heading in table.headings}
-    return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power)
+    return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power_key)
 
 
-def _keys_and_texts(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """Return the pairs of key and text in a cell."""
+def _key_text_pairs(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
+    """Return the (key, text) pairs of a cell."""
     key = heading.column.key
     if key == _UNKNOWN_KEY:
         listing.unknown[heading.text] = None
         return []
     if key == "temp":
-        return [(f"temperature (sensor {table.sensor})", _with_degree_sign(text))] if table.sensor else []
+        return [(f"temperature (sensor {table.sensor})", _fix_degree_sign(text))] if table.sensor else []
     if key.startswith("temperature"):
-        return [(key, _with_degree_sign(text))]
+        return [(key, _fix_degree_sign(text))]
     if heading.column.is_one_word:
-        return [(table.power or key if key == "power" else key, text)] if key else []
+        return [(table.power_key or key if key == "power" else key, text)] if key else []
     if not _fits_column(text, heading.column):
         if text:
-            listing.complain(f"{line.where} {heading.text}", f'"{quote(text)}" is not_understood')
+            listing.add_problem(f"{line.where} {heading.text}", f'"{quote(text)}" is not_understood')
         return []
     return _split_cell(key, text)
 
 
 def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
-    """Return the pairs of key and text in a cell that contains several values."""
+    """Return the (key, text) pairs of a cell that contains several values."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":

@@ -18,7 +18,7 @@ MAX_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single blanks, without unit or final colon. `dcu` and `hcu` become `gpu`."""
+    """A printed key in lower case with single spaces, without unit or final colon. `dcu` and `hcu` become `gpu`."""
 
     name: str
     unit: str
@@ -28,16 +28,16 @@ _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^
 # `HCU memory use` keeps the prefix, because it is a share of memory. AMD's `GPU memory use` is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
-# Words that may be in brackets at the end of a key and are not a unit.
+# Words in brackets at the end of a key that are not a unit.
 _NOT_A_UNIT = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
 
-def key_of(text: str) -> Key:
-    """Return the normalized key: `VRAM Total Memory (B)` is `vram total memory` in `B`."""
+def parse_key(text: str) -> Key:
+    """Normalize a printed key: `VRAM Total Memory (B)` becomes `vram total memory` with the unit `B`."""
     name = " ".join(text.lower().split()).removesuffix(":").rstrip()
     name = _PROCESSOR.sub("gpu ", name)
-    text_with_case = " ".join(text.split()).removesuffix(":").rstrip()
-    match = _UNIT.match(text_with_case)
+    cased_name = " ".join(text.split()).removesuffix(":").rstrip()
+    match = _UNIT.match(cased_name)
     if match is None or _NOT_A_UNIT.match(match[2].lower()):
         return Key(name, "")
     return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
@@ -103,7 +103,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
 }
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
-# For each fact of a card: the keys with its text.
+# Maps each fact of a card to the keys that may print it.
 FACTS: Mapping[str, tuple[str, ...]] = {
     "firmware": ("vbios version", "vbios"),
     "gfx_version": ("gfx version", "gfx ver"),
@@ -113,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# For each field of a card's identity: its keys. The first key whose text is not a placeholder is used.
+# Maps each identity field to the keys that may print it. The first key whose text is not a placeholder is used.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -130,7 +130,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 }
 _IDENTITY_NAMES = frozenset(name for names in IDENTITY.values() for name in names)
 
-# Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other pools.
+# Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other memory pools.
 _IGNORED_KEY = re.compile(
     r"(?:[0-9]{1,3}|s|index|fan speed \(level\)|gfx activity|memory activity|avg\. memory bandwidth"
     r"|energy counter|gpu memory vendor|card sku|subsystem id|device rev|node|gpu-id|did|sclk od|mclk od|pclk"
@@ -146,7 +146,7 @@ _IGNORED_KEY = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the metrics that are read from a key; empty if the key is unknown or has no metric."""
+    """Return the targets in which the text of a key is stored, or () if the key is unknown or has no metric."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)
@@ -162,10 +162,10 @@ def targets_of(key: Key) -> tuple[Target, ...]:
     return ()
 
 
-def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
-    """Return the metric of a block's error count or, without a kind of errors, of its state, which only `umc` has."""
-    if kind is not None:
-        return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
+def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
+    """Return the metric of a RAS block's error count. Without `error_kind`, return that of its state, if it has one."""
+    if error_kind is not None:
+        return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
@@ -177,7 +177,7 @@ def is_ignored(key: Key, text: str) -> bool:
 
 
 def is_level_only(key: Key, text: str) -> bool:
-    """Return whether the text of a clock or a fan is only the number of its level: `sclk clock level: 8`."""
+    """Return whether the text of a clock or fan is just a level number, as in `sclk clock level: 8`."""
     if key.name == "fan level":
         return units.whole(text) is not None
     return key.name.endswith("clock level") and (units.whole(text) is not None or text.strip() == "S")

@@ -1,4 +1,4 @@
-"""The common form to which all output of rocm-smi and hy-smi is converted: keys and texts by card."""
+"""The common form of all rocm-smi and hy-smi output: printed keys and texts, grouped by card."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed key with its text and position."""
+    """A key and its text as printed. `where` locates them in the output, such as `line 3`."""
 
     key: str
     text: str
@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """The entries of each card and of the node (`system`). `unknown` contains the headings that were not recognised."""
+    """The entries of each card, by card index, and of the node (`system`). `unknown` has the unrecognised headings."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)
@@ -27,21 +27,21 @@ class Listing:
     unknown: dict[str, None] = field(default_factory=dict)
     is_cut: bool = False  # the text is truncated, so cards may be missing
 
-    def card(self, index: int) -> list[Entry]:
-        """Return the list of a card's entries, to which the caller may append. Add the card if it is new."""
+    def entries_of(self, index: int) -> list[Entry]:
+        """Return the entry list of a card, to which the caller may append. A new card is added."""
         return self.cards.setdefault(index, [])
 
-    def complain(self, where: str, text: str) -> None:
+    def add_problem(self, where: str, text: str) -> None:
         """Report a problem."""
         self.problems.append(Problem(where, text))
 
 
-def joined(listings: Sequence[Listing]) -> Listing:
-    """Join several listings of the same cards."""
+def join_listings(listings: Sequence[Listing]) -> Listing:
+    """Merge listings of the same cards into the first of them, and return it."""
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():
-            result.card(index).extend(entries)
+            result.entries_of(index).extend(entries)
         result.system += listing.system
         result.unknown |= listing.unknown
         result.is_cut = result.is_cut or listing.is_cut

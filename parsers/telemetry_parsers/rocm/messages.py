@@ -1,4 +1,4 @@
-"""Text that rocm-smi and hy-smi print besides data: harmless notices, errors, echoed commands."""
+"""Messages that rocm-smi and hy-smi print besides data: notices, errors, and the lines that frame the output."""
 
 from __future__ import annotations
 
@@ -150,29 +150,29 @@ def is_complaint(text: str) -> bool:
 
 
 def is_banner(text: str) -> bool:
-    """Return whether a line is the first or the last of the tool's output."""
+    """Return whether a line is the banner that opens or closes the tool's output."""
     return _BANNER.match(text) is not None
 
 
 def is_end(text: str) -> bool:
-    """Return whether a line is the last of the tool's output."""
+    """Return whether a line closes the tool's output: `End of ROCm SMI Log`."""
     return _END.match(text) is not None
 
 
 def is_sleep_message(text: str) -> bool:
-    """Return whether a line reports sleeping cards."""
+    """Return whether a line says that cards sleep or cannot be reached."""
     return _contains_any(text, _SLEEP_MESSAGES)
 
 
 def is_frame(text: str) -> bool:
-    """Return whether a line is a rule, or a title within a rule."""
+    """Return whether a line is blank, a rule, or a title within a rule."""
     return not text.strip() or _FRAME.match(text) is not None
 
 
 def key_and_placeholder(message: str) -> tuple[str, str] | None:
-    """Return the key whose value this message replaces, with a placeholder, or None for any other message."""
+    """If the message is printed instead of a value, return the value's key and a placeholder, else None."""
     lower = message.lower()
-    key = next((key for words, key in _KEYS_BY_MESSAGE if words in lower), None)
+    key = next((key for phrase, key in _KEYS_BY_MESSAGE if phrase in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
 
 

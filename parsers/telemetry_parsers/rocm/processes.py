@@ -28,10 +28,10 @@ _NO_PROCESSES = "No KFD PIDs currently running"
 
 @dataclass(slots=True)
 class _ProcessCards:
-    """A process, the printed number of its cards, and the cards that were listed so far."""
+    """A process on one or more cards. `card_count` is printed, `cards` are the cards that were read so far."""
 
     pid: int
-    count: int
+    card_count: int
     cards: list[int] = field(default_factory=list)
 
 
@@ -47,7 +47,7 @@ class AmdProcessList:
 
 
 def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
-    """Return AMD's list of processes with their cards, or None if the text has no such list."""
+    """Return AMD's list of the processes and their cards, or None if the text has no such list."""
     amd_list = AmdProcessList()
     process: _ProcessCards | None = None
     for line in lines:
@@ -74,11 +74,11 @@ def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
     elif _CARD_NUMBERS.match(line.text):
         amd_list.stray_line = line
     elif (row := _ROW.match(line.text)) is not None:
-        _read_row(row, amd_list)
+        _read_name_row(row, amd_list)
 
 
 def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
-    """Read a line of the cards of a process. Return the process, or None if the line ends its list."""
+    """Read a line with more cards of a process. Return the process, or None if the line ends its cards."""
     if not line.ended:
         return None
     if _CARD_NUMBERS.match(line.text):
@@ -89,7 +89,7 @@ def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList)
     return process
 
 
-def _read_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
+def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
     # With the argument `details`, a process has a row for each of its cards, but these rows do not name the cards.
@@ -98,12 +98,12 @@ def _read_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
 
 
 def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
-    """Add the processes and their cards to the draft. Return whether the text has a list of them."""
+    """Add AMD's processes to the draft. Return False if the text has no list of the processes and their cards."""
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
-    # The tool prints the number of a process's cards. If the list of cards has another length, it is truncated.
-    complete = [process for process in amd_list.processes.values() if len(process.cards) == process.count]
+    # The tool prints how many cards a process uses. If the list of cards has another length, it is truncated.
+    complete = [process for process in amd_list.processes.values() if len(process.cards) == process.card_count]
     draft.processes.extend(
         _process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
     )
@@ -118,7 +118,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
 def _process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(process.pid, ("", None))
     # The printed memory is the sum over the process's cards, so it is stored only for a process on one card.
-    return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.count == 1 else None)
+    return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.card_count == 1 else None)
 
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -147,7 +147,7 @@ class _HygonProcess:
         return text if text.startswith("[") and text.endswith("]") else ""
 
     def first_text(self, keys: Sequence[str]) -> str:
-        """Return the text of the first of these keys that was printed; empty without one."""
+        """Return the text of the first of these keys that was printed, or an empty string."""
         return next((self.values[key] for key in keys if key in self.values), "")
 
 
@@ -168,7 +168,7 @@ def is_hygon_list(lines: Sequence[Line]) -> bool:
 
 
 def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes to the draft, except those whose cards are not named."""
+    """Add Hygon's processes to the draft. Report the processes whose cards are not printed."""
     hygon_list = _hygon_list_in(lines)
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
@@ -206,7 +206,7 @@ def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft
 
 
 def _count_processes(draft: Draft) -> None:
-    """Set the number of processes of each device. The list must be complete."""
+    """Set the process count of each device. The list must be complete."""
     counts = Counter(process.device for process in draft.processes)
     for device in range(draft.device_count()):
         draft.set_value(device, metric("processes"), float(counts[device]))
@@ -236,7 +236,7 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:
-    """Return the memory of a process, in the unit that its key names."""
+    """Return the memory of a process in bytes, or None. The unit is in the key: `VRAM USED (MiB)`."""
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:

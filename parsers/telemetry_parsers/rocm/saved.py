@@ -1,4 +1,4 @@
-"""Output that no poll requests, for `telemetry parse`: CSV, `--showmetrics`, and the keys of ROCm 1 and 2."""
+"""Reads output that no poll requests but `telemetry parse` may get: CSV, `--showmetrics`, and keys of ROCm 1 and 2."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return a key and its text. If the text lists error counts or memory stacks, return a pair for each of them."""
+    """Return a key and its text as a pair. A text that lists error counts or memory stacks gives a pair per item."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
@@ -85,8 +85,8 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)
-    numbered_stacks = enumerate(stacks[:_MAX_STACKS])
-    return tuple((key.lower().replace("hbm", f"hbm{number}", 1), stack) for number, stack in numbered_stacks)
+    prefix, suffix = key.lower().split("hbm", 1)
+    return tuple((f"{prefix}hbm{index}{suffix}", stack) for index, stack in enumerate(stacks[:_MAX_STACKS]))
 
 
 # Editors and web pages prepend a byte order mark or blanks. Some versions of hy-smi prepend a column with the time.
@@ -100,7 +100,7 @@ _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
-    """Return the listing of the CSV in these lines, or None without a heading line."""
+    """Read CSV output into a listing. Return None if there is no heading line."""
     headings: list[str] = []
     listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
@@ -108,19 +108,19 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
         if _HEADING.match(line.text):
             headings = [cell.strip("\ufeff ") for cell in _csv_cells(line.text)]
             if not all(headings):
-                listing.complain(line.where, "a column without a heading is not read")
+                listing.add_problem(line.where, "a column without a heading is not read")
         elif row is not None:
-            entries = listing.system if row[1] is None else listing.card(int(row[1]))
+            entries = listing.system if row[1] is None else listing.entries_of(int(row[1]))
             entries.extend(_row_entries(line, headings, listing))
         elif headings and line.text.lstrip().startswith(","):
-            listing.complain(line.where, f"a row that belongs to no card: {quote(line.text)}")
+            listing.add_problem(line.where, f"a row that belongs to no card: {quote(line.text)}")
         if not line.ended and headings:
-            listing.complain(line.where, "the text ends inside this row; more cards may be missing")
+            listing.add_problem(line.where, "the text ends inside this row; more cards may be missing")
     return listing if headings or listing.system else None
 
 
 def _node_entries(lines: Sequence[Line]) -> list[Entry]:
-    """Return the node's entries from the rows below the heading `name, value`; empty without that heading."""
+    """Return the node's entries from a `name, value` table, or [] if there is no such table."""
     if not any(_NAME_VALUE_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _NAME_VALUE_ROW.match(line.text)) for line in lines if line.ended)
@@ -128,13 +128,13 @@ def _node_entries(lines: Sequence[Line]) -> list[Entry]:
 
 
 def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[Entry]:
-    """Return the keys and texts of a row. The last cell of a truncated row is ignored."""
+    """Return the entries of a row. The last cell of a truncated row is ignored."""
     # After an unclosed quote, part of the cell is missing.
     cells = _rejoin_cells(_csv_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(headings))
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(headings):
-        listing.complain(line.where, f"{len(cells)} cells below {len(headings)} headings; the row is not read")
+        listing.add_problem(line.where, f"{len(cells)} cells below {len(headings)} headings; the row is not read")
         return []
     pairs = zip(headings, cells, strict=False)
     return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _IGNORED_COLUMNS]
@@ -154,7 +154,7 @@ def _rejoin_cells(cells: list[str], count: int) -> list[str]:
 
 
 def _csv_cells(text: str) -> list[str]:
-    """Return the cells of a line; empty if the csv module refuses the line, for example because of a NUL."""
+    """Return the cells of a line, or [] if the csv module rejects the line, for example because of a NUL."""
     try:
         return next(csv.reader([text]), [])
     except csv.Error:  # not valid CSV; the caller reports the line

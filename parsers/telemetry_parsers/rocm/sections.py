@@ -1,4 +1,4 @@
-"""Reads the text of `-a` and `--show…`: lines such as `GPU[0] : key: value`, and tables of errors and pages."""
+"""Reads the text output of `-a` and `--show…`: lines such as `GPU[0] : key: value`, and RAS and page tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
-# In `ERROR: 2 GPU[1]: volt: …`, the library's status precedes the card. In `GPU[0] XCP[1] : …`, a partition follows it.
+# In `ERROR: 2 GPU[1]: volt: …`, the library's status precedes the card. In `GPU[0] XCP[1] : …`, GPU 0 has a partition.
 _CARD_LINE = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
@@ -23,14 +23,14 @@ _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
 # The beginnings of messages. A message may contain a colon and look like a key with a value.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line in which the card's number is missing.
+# A line in which the card's index is missing.
 _LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 NO_END_LINE = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
-    """Return the listing of the sections in these lines, or None if no line is about a card or the driver."""
+    """Read lines such as `GPU[0] : key: value` into a listing. Return None if no line names a card or the driver."""
     listing = Listing()
     has_card = False
     for line in lines:
@@ -39,33 +39,33 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
         has_card = has_card or match is not None or driver is not None
         if not line.ended:
             if match is not None or driver is not None or not messages.is_frame(line.text):
-                listing.complain(line.where, CUT_LINE)
+                listing.add_problem(line.where, CUT_LINE)
             listing.is_cut = bool(listing.problems)
         elif match is not None:
             _read_value(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
         elif driver is not None:
             listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
         elif _LINE_WITHOUT_CARD.match(line.text):
-            listing.complain(line.where, f"the line does not name its card: {quote(line.text)}")
+            listing.add_problem(line.where, f"the line does not name its card: {quote(line.text)}")
     return listing if has_card else None
 
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
-    """Report a missing closing line below the last line of a card."""
+    """Report output whose closing line does not follow the last line about a card."""
     last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_card_line(line)), None)
     if last_line is not None and not messages.is_end(last_line.text):
-        listing.complain(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
+        listing.add_problem(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
         listing.is_cut = True
 
 
 def is_card_line(line: Line) -> bool:
-    """Return whether a line is about a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
+    """Return whether a line is about a card or the driver, such as `GPU[0] : …` or `Driver version : …`."""
     return _CARD_LINE.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
 def _read_value(line: Line, level: str, index: int, text: str, listing: Listing) -> None:
-    """Store a value of a card, or a placeholder if a message is printed instead of the value."""
-    entries = listing.card(index)
+    """Store a card's value, or a placeholder if the tool printed a message instead of the value."""
+    entries = listing.entries_of(index)
     new_entries = () if level else _entries_in(text, line)
     if new_entries:
         entries.extend(new_entries)
@@ -75,11 +75,11 @@ def _read_value(line: Line, level: str, index: int, text: str, listing: Listing)
         entries.append(Entry(*absence, line.where))
     is_known = messages.is_unsupported(text) or messages.is_notice(text) or (not level and messages.is_harmless(text))
     if not is_known:
-        listing.complain(line.where, quote(line.text))
+        listing.add_problem(line.where, quote(line.text))
 
 
 def _entries_in(text: str, line: Line) -> tuple[Entry, ...]:
-    """Return the entries in a line; empty for a message about the card."""
+    """Return the entries in a line, or () if the line is a message about the card."""
     if _MESSAGE.match(text):
         return ()
     pool = _POOL.match(text)
@@ -105,16 +105,16 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The current table of a card. `pages` is the kind of memory pages, such as `RESERVED`, or empty for blocks."""
+    """A card's RAS or page table. `pages` is the kind of the listed pages, such as `RESERVED`; empty for RAS tables."""
 
     card: int
     pages: str
-    first_column: str = ""
+    first_count_kind: str = ""
     states: list[str] = field(default_factory=list)
 
 
-def read_blocks(lines: Sequence[Line]) -> Listing | None:
-    """Return the listing of the tables of RAS blocks and memory pages, or None if there is no table."""
+def read_tables(lines: Sequence[Line]) -> Listing | None:
+    """Read the tables of RAS blocks and of memory pages into a listing. Return None if there is no table."""
     listing = Listing()
     table: _Table | None = None
     has_table = False
@@ -123,56 +123,57 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
         if title is not None and line.ended:
             _finish_table(table, line, listing)
             table, has_table = _Table(int(title[1]), title[3] or ""), True
-            listing.card(table.card)
+            listing.entries_of(table.card)
         elif table is not None and (not line.ended or not _read_row(line, table, listing)):
             if line.ended:
                 _finish_table(table, line, listing)
                 if not messages.is_frame(line.text) and not is_card_line(line):
-                    listing.complain(
+                    listing.add_problem(
                         line.where, f"the line is not a row of the card's table and ends the table: {quote(line.text)}"
                     )
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
-            listing.complain(line.where, "a table without its card")
+            listing.add_problem(line.where, "a table without its card")
             has_table = True
     if table is not None:
-        listing.complain("text", "the text ends inside a card's table")
+        listing.add_problem("text", "the text ends inside a card's table")
         listing.is_cut = True
     return listing if has_table else None
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a line of the table. Return False if the line does not belong to the table."""
+    """Read a line of the table. Return False if the line does not belong to it."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])
         return True
     heading = _HEADING.match(line.text)
     if heading is not None:
-        table.first_column = (heading[1] or "").lower() + "correctable"
+        table.first_count_kind = (heading[1] or "").lower() + "correctable"
     block = _BLOCK.match(line.text) if not table.pages else None
     if block is not None:
-        listing.card(table.card).extend(_block_entries(block, table, line.where))
+        listing.entries_of(table.card).extend(_block_entries(block, table, line.where))
     return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
 
 
 def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return the entries in the row of a RAS block: whether it is monitored for errors, and its error counts."""
-    name, state, left, right = block.groups()
-    counts = [Entry(f"{name} RAS", state, where)]
-    if left is None or not table.first_column:
-        return counts
-    if table.first_column == "uncorrectable" and left != right:
+    """Return a RAS block's entries: its state (whether errors are monitored) and its error counts."""
+    name, state, first_count, second_count = block.groups()
+    state_entries = [Entry(f"{name} RAS", state, where)]
+    if first_count is None or not table.first_count_kind:
+        return state_entries
+    if table.first_count_kind == "uncorrectable" and first_count != second_count:
         # Up to ROCm 5.7, the headings of these two columns are swapped (rocm_smi.py, showRasInfo). Some distributions may
         # have fixed this, so the order is unknown.
-        left = right = f"{left} and {right} below headings that some versions swap"
-    return [*counts, Entry(f"{name} RAS correctable", left, where), Entry(f"{name} RAS uncorrectable", right, where)]
+        first_count = second_count = f"{first_count} and {second_count} below headings that some versions swap"
+    counts = (("correctable", first_count), ("uncorrectable", second_count))
+    return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Add the numbers of retired and pending pages of a complete table. An empty table has no numbers."""
+    """Store the counts of retired and pending pages in a finished table. An empty table has no counts."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):
         if table.pages in ("ALL", state.upper()):
-            listing.card(table.card).append(Entry(key, str(table.states.count(state)), line.where))
+            listing.entries_of(table.card).append(Entry(key, str(table.states.count(state)), line.where))

@@ -1,4 +1,4 @@
-"""The shapes of the output of AMD's rocm-smi and Hygon's hy-smi, and the differences between the two tools."""
+"""Output formats that AMD's rocm-smi and Hygon's hy-smi share, and the differences between the two tools."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.model import Form, Output, Problem, Report
+from telemetry_parsers.model import Form, Output, Problem, Reason, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Tool, ToolText, accept_empty, must_be_complete
 from telemetry_parsers.rocm import messages, processes
 from telemetry_parsers.rocm.broken_json import read_broken_json
 from telemetry_parsers.rocm.cards import mentions_vendor, read_cards, texts_of, vendor_of
 from telemetry_parsers.rocm.concise_table import read_concise_tables
-from telemetry_parsers.rocm.listing import Listing, joined
+from telemetry_parsers.rocm.listing import Listing, join_listings
 from telemetry_parsers.rocm.processes import is_hygon_list, read_hygon_list
 from telemetry_parsers.rocm.saved import read_csv
-from telemetry_parsers.rocm.sections import NO_END_LINE, is_card_line, read_blocks, read_sections, report_missing_end
+from telemetry_parsers.rocm.sections import NO_END_LINE, is_card_line, read_sections, read_tables, report_missing_end
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.tool_marks import foreign_tool
@@ -33,16 +33,16 @@ def _listing_in(text: ToolText) -> Listing | None:
 
 
 def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Return the joined listing of concise tables, sections and tables of blocks, or None without any of them."""
+    """Return one listing of all concise tables, sections and RAS tables in the output, or None if there are none."""
     concise = read_concise_tables(lines, default_sensor)
-    results = (concise, read_sections(lines), read_blocks(lines))
+    results = (concise, read_sections(lines), read_tables(lines))
     listings = [listing for listing in results if listing is not None]
     if listings and concise is None:
         for line in lines:
             if not is_card_line(line) and (messages.is_error(line) or _is_bare_row(line)):
-                listings[-1].complain(line.where, quote(line.text))
+                listings[-1].add_problem(line.where, quote(line.text))
         report_missing_end(lines, listings[-1])
-    return joined(listings) if listings else None
+    return join_listings(listings) if listings else None
 
 
 def _is_bare_row(line: Line) -> bool:
@@ -63,15 +63,15 @@ _AMD_MARKS = re.compile(
 
 def is_from_hy_smi(text: ToolText) -> bool:
     """Return whether the output contains typical words of Hygon's tool, or lists only Hygon's cards."""
-    return _HYGON_MARKS.search(text.joined) is not None or _lists_only("hygon", text)
+    return _HYGON_MARKS.search(text.joined) is not None or _has_only_cards_of("hygon", text)
 
 
 def is_from_rocm_smi(text: ToolText) -> bool:
-    """Return whether AMD's tool printed the text, and no part of the text is from Hygon's tool."""
-    return not is_from_hy_smi(text) and (_AMD_MARKS.search(text.joined) is not None or _lists_only("amd", text))
+    """Return whether AMD's tool printed the text and no part of it is from Hygon's tool."""
+    return not is_from_hy_smi(text) and (_AMD_MARKS.search(text.joined) is not None or _has_only_cards_of("amd", text))
 
 
-def _lists_only(vendor: str, text: ToolText) -> bool:
+def _has_only_cards_of(vendor: str, text: ToolText) -> bool:
     listing = _listing_in(text) if mentions_vendor(vendor, text.joined) else None
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
@@ -99,7 +99,7 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToolVariant:
-    """The differences between rocm-smi and hy-smi. `default_sensor` is the sensor of temperatures without a label."""
+    """The properties in which rocm-smi and hy-smi differ. `default_sensor` labels temperatures without a sensor."""
 
     name: str
     vendor: str
@@ -111,7 +111,7 @@ class ToolVariant:
 
 
 def tool_of(variant: ToolVariant) -> Tool:
-    """Return the declaration of the tool."""
+    """Return the tool declaration of rocm-smi or hy-smi, from which `parser_of` builds the parser."""
     return Tool(
         name=variant.name,
         vendor=variant.vendor,
@@ -129,19 +129,19 @@ def tool_of(variant: ToolVariant) -> Tool:
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Checked before the marks of other tools, because rocm-smi also prints some lines of Hygon's error messages.
-        refusals=(_refusal_of_other_tool(variant), _report_on_error),
+        # Checked before the marks of other tools: rocm-smi also prints some lines of Hygon's error messages.
+        refusals=(_make_other_tool_refuser(variant), _report_on_error),
         remnants=(partial(_report_on_remnant, tool=variant.name),),
         is_complaint=messages.is_complaint,
-        finish=_with_sleep_messages,
+        finish=_add_sleep_messages,
     )
 
 
-def _listing_shape(variant: ToolVariant, listing_in: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-    """Return a shape for cards, facts of the node and processes. `listing_in` converts the output to a listing."""
+def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Listing | None], form: Form) -> Shape:
+    """Return a shape that reads cards, node facts and processes. `parse_listing` converts the output to a listing."""
 
     def read(text: ToolText, draft: Draft) -> bool:
-        listing = listing_in(text)
+        listing = parse_listing(text)
         if (
             listing is not None
             and listing.system
@@ -155,7 +155,7 @@ def _listing_shape(variant: ToolVariant, listing_in: Callable[[ToolText], Listin
         return listing is not None
 
     def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-        listing = listing_in(text)
+        listing = parse_listing(text)
         if (listing is not None and listing.system) or processes.amd_list_in(text.lines) is not None:
             return replace(report, outcome="ok")
         problem = Problem("text", "the list of devices is empty")
@@ -166,7 +166,7 @@ def _listing_shape(variant: ToolVariant, listing_in: Callable[[ToolText], Listin
 
 
 def _shape_of_other_tool(variant: ToolVariant) -> Shape:
-    """Return a shape that recognizes all output of the other tool and refuses to read it."""
+    """Return a shape that matches all output of the other tool and refuses to read it."""
 
     def refuse(_report: Report, _text: ToolText, _tool: Tool) -> Report:
         problem = Problem("text", f"this is output of {variant.other_tool}, not of {variant.name}")
@@ -176,7 +176,7 @@ def _shape_of_other_tool(variant: ToolVariant) -> Shape:
 
 
 def _read_processes(text: ToolText, draft: Draft) -> bool:
-    """Read AMD's or Hygon's list of the processes on each card. Return False without such a list."""
+    """Read AMD's or Hygon's list of processes by card. Return False if the output has no such list."""
     lines = text.lines
     if not processes.read_amd_list(lines, draft):
         if not is_hygon_list(lines):
@@ -201,8 +201,8 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _refusal_of_other_tool(variant: ToolVariant) -> Refusal:
-    """Return a function that refuses messages of the other tool in the output or the error stream."""
+def _make_other_tool_refuser(variant: ToolVariant) -> Refusal:
+    """Return a function that rejects messages of the other tool in the output or the error stream."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
@@ -219,21 +219,22 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Return a report on output that has only notices, a banner or rows without headings, or None for any other."""
+    """Report output that has only notices, a banner, or table rows without headings. Return None for other output."""
     printed_lines = [line for line in lines if line.text.strip()]
-    first = printed_lines[0]
+    first_line = printed_lines[0]
     if all(messages.is_notice(line.text) for line in printed_lines):
-        return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
+        return Report("no_devices", problems=(Problem(first_line.where, quote(first_line.text)),))
     if any(messages.is_banner(line.text) for line in printed_lines):
-        return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no devices"),))
-    if not _is_bare_row(first):
+        return Report("no_devices", problems=(Problem(first_line.where, f"{tool} lists no devices"),))
+    if not _is_bare_row(first_line):
         return None
     text = "rows of a table without its headings, which name the columns; save the whole output"
-    return failed("exit_status" if output.status else "not_understood", first.where, f"{text}: {quote(first.text)}")
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first_line.where, f"{text}: {quote(first_line.text)}")
 
 
-def _with_sleep_messages(report: Report, output: Output) -> Report:
-    """Return the report. If cards do not answer, add the tool's messages about sleeping cards."""
+def _add_sleep_messages(report: Report, output: Output) -> Report:
+    """If a card does not answer, add the tool's messages about sleeping cards to the report's problems."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
     sleep_lines = [line for line in ToolText((), output=output).all_lines if messages.is_sleep_message(line.text)]

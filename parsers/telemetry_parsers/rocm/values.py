@@ -1,4 +1,4 @@
-"""Parses values that are not plain numbers: clocks, links, fans, lists and levels. `unit` is the unit in the key."""
+"""Parses values that are not plain numbers: clocks, links, fans, lists, levels. `unit` is the printed key's unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
 _LIBRARY_PREFIX = "amdsmi_dev_perf_level_"
-# The driver prefixes such levels with `profile_`, the library with `stable_`: `profile_peak`, `stable_peak`.
+# Profiling levels have the prefix `profile_` in the driver and `stable_` in the library: `profile_peak`, `stable_peak`.
 _PROFILE_PREFIXES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
@@ -33,13 +33,13 @@ _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
 def fan_ratio(text: str, unit: str) -> Value:
-    """Return the ratio in `33%`, or in `84 (33%)` of the sections."""
+    """Return the fan ratio that is printed as `33%` or, in sections, as `84 (33%)`."""
     match = _FAN_LEVEL.match(text)
     return units.quantity(match[1] if match else text, units.RATIO, "%" if match else unit)
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the frequency in `(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or in a bare number, whose key states the unit."""
+    """Return the clock in `(1725Mhz)`, `8 (1725Mhz)` or `1350Mhz`, or in a bare number whose key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -49,7 +49,7 @@ def hertz(text: str, unit: str) -> Value:
 
 
 def joules(text: str, unit: str) -> Value:
-    """Return the energy. A card without a counter, such as the second die of a package, prints 0."""
+    """Return the energy. A 0 is an absence: cards without a counter, such as the second die of a package, print it."""
     if not unit.startswith("15.259uJ"):
         return units.zero_is_none(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
@@ -81,7 +81,7 @@ def generation_from_tenths(text: str, unit: str) -> Value:
 
 
 def bytes_per_second(text: str, unit: str) -> Value:
-    """Return the bytes per second of a rate in GB/s. The driver uses no other unit."""
+    """Convert a rate in GB/s, the driver's only unit, to bytes per second."""
     value = units.number(text) if unit == "GB/s" else Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * 1e9
 
@@ -93,7 +93,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return a copy of a metric's target that reads the highest number of a list such as `[132, 133, N/A]`."""
+    """Return a target that parses list items as `target` does, and takes the highest: 133 for `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]
