@@ -39,8 +39,8 @@ COMMANDS = (
     ("completions", "print the completion script for bash, zsh or fish"),
     ("version", "print the version"),
 )
-# The modules of commands outside this package.
-_ELSEWHERE = {"profile": "telemetry_profile.profile_command"}
+# The commands whose module is outside this package.
+_EXTERNAL_MODULES = {"profile": "telemetry_profile.profile_command"}
 
 # The message of argparse for an unknown command or value.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -49,7 +49,7 @@ _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, 
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser with the exit status of sysexits(3), and examples at the end of the help."""
+    """An argument parser that exits with a status of sysexits(3) and appends examples to the help text."""
 
     examples: Mapping[str, str] = {}
     report_error: Callable[[str], int] | None = None
@@ -68,8 +68,8 @@ class _Parser(argparse.ArgumentParser):
         streams.say(message, self.prog)
         sys.exit(exits.USAGE)
 
-    def refuse(self, arguments: Sequence[str]) -> NoReturn:
-        """Report unknown arguments and exit."""
+    def reject_unknown(self, arguments: Sequence[str]) -> NoReturn:
+        """Report unknown arguments as a usage error and exit."""
         from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 
         name = arguments[0].partition("=")[0]
@@ -77,18 +77,18 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(suggestions)}")
 
     def format_help(self) -> str:
-        """Return the help, with examples at its end."""
+        """Return the help text, followed by the examples."""
         lines = [f"  {command}\n      {description}\n" for command, description in self.examples.items()]
         return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
 
 def _command_list() -> str:
-    width = max(len(name) for name, _ in COMMANDS)
-    return "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS)
+    name_width = max(len(name) for name, _ in COMMANDS)
+    return "\n".join(f"  {name:<{name_width}}  {description}" for name, description in COMMANDS)
 
 
 def build_parser(command: str | None) -> _Parser:
-    """Return the parser of one command, or the parser that lists all commands."""
+    """Return the argument parser of a command. If None, return the parser whose help lists all commands."""
     if command is None:
         parser = _Parser(
             prog="telemetry",
@@ -100,8 +100,8 @@ def build_parser(command: str | None) -> _Parser:
         )
         parser.add_argument("--version", action="store_true", help="print the version")
         return parser
-    text = dict(COMMANDS)[command]
-    description = text[0].upper() + text[1:] + "."
+    phrase = dict(COMMANDS)[command]
+    description = phrase[0].upper() + phrase[1:] + "."
     # The width is set because argparse would import shutil, which keeps two libraries in the daemon's memory.
     # Abbreviations are not allowed, because a new flag could make them ambiguous.
     parser = _Parser(
@@ -118,7 +118,7 @@ def build_parser(command: str | None) -> _Parser:
 
 
 class _Command(Protocol):
-    """The interface of each module of `commands`. `EXAMPLES` maps command lines to descriptions."""
+    """The interface of each command module. `EXAMPLES` maps command lines to descriptions."""
 
     EXAMPLES: Mapping[str, str]
 
@@ -131,7 +131,7 @@ class _Command(Protocol):
 
 def command_module(command: str) -> _Command:
     """Import and return the command's module."""
-    module: _Command = importlib.import_module(_ELSEWHERE.get(command, f"telemetry_daemon.commands.{command}"))
+    module: _Command = importlib.import_module(_EXTERNAL_MODULES.get(command, f"telemetry_daemon.commands.{command}"))
     return module
 
 
@@ -158,15 +158,15 @@ def _main(arguments: list[str]) -> int:
         # The program that reads the output has exited, as with `| head`.
         _discard_output()
         return exits.OK
-    except KeyboardInterrupt as end:
-        return exits.BY_SIGNAL + (end.number if isinstance(end, SignalledError) else signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        return exits.BY_SIGNAL + (interrupt.number if isinstance(interrupt, SignalledError) else signal.SIGINT)
     except OSError as error:
         if error.errno not in _OUTPUT_ERRORS:
             return _report_bug(error)
         _discard_output()
         streams.say(f"cannot write to standard output: {error.strerror}; free some space, or redirect the output")
         return exits.OUTPUT
-    except Exception as error:  # noqa: BLE001  # the last resort: a bug is reported in one line, in full on request
+    except Exception as error:  # noqa: BLE001  # a bug is reported in one line; TELEMETRY_DEBUG=1 adds the traceback
         return _report_bug(error)
     return status
 
@@ -198,7 +198,7 @@ def _dispatch(arguments: list[str]) -> int:
         parser = build_parser(command)
         namespace, unknown_arguments = parser.parse_known_args(arguments[1:])
         if unknown_arguments:
-            parser.refuse(unknown_arguments)
+            parser.reject_unknown(unknown_arguments)
         return command_module(command).run(namespace)
     if arguments and not arguments[0].startswith("-"):
         from telemetry_daemon.commands import options

@@ -11,11 +11,11 @@ from telemetry_parsers.dataclass import dataclass
 # The longest single wait of the main thread. Only the main thread runs signal handlers, and its wait for a lock is not
 # interrupted if the kernel delivers the signal to another thread.
 MAX_WAIT_SECONDS = 0.2
-MIN_SLEEP_SECONDS = 1.0  # shorter sleep may be an error, because the clocks are read one after the other
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
-_PART = re.compile(r"([0-9]{1,9})([dhms])")
-_WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
+MIN_SLEEP_SECONDS = 1.0  # a shorter one may be a measurement error: the clocks are read one after the other
+_UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_PLAIN_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
+_UNIT_PART = re.compile(r"([0-9]{1,9})([dhms])")
+_WITH_UNITS = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 
 
 def seconds_slept() -> float:
@@ -37,10 +37,10 @@ class Clock:
 
 
 def parse_duration(text: str) -> float | None:
-    """Return the seconds of a duration, or None if the text is not a duration."""
+    """Return a duration such as `90` or `1h30m` in seconds, or None if the text is not a duration."""
     text = text.strip().lower()
-    if _NUMBER.match(text):
+    if _PLAIN_SECONDS.match(text):
         return float(text)
-    if _WHOLE.match(text):
-        return float(sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(text)))
+    if _WITH_UNITS.match(text):
+        return float(sum(int(number) * _UNIT_SECONDS[unit] for number, unit in _UNIT_PART.findall(text)))
     return None

@@ -1,4 +1,4 @@
-"""The interface of readers, and the times and targets of a read."""
+"""The interface of readers, with the targets and the start time of a read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What polls read: the cards or devices that a poll runs for once each, and the PIDs of processes that use a card."""
+    """The targets of a poll: cards or devices, for each of which a tool runs once, and the PIDs of processes on cards."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -67,5 +67,5 @@ class Reader(Protocol):
         return
 
     def left_behind(self) -> tuple[int, ...]:
-        """Return the processes that did not exit when the reader was closed."""
+        """Return the PIDs of the processes that did not exit when the reader was closed."""
         return ()

@@ -1,4 +1,4 @@
-"""Calls a vendor's Python binding. A failed call returns the number of its error instead of raising an exception."""
+"""Calls a vendor's Python binding. A failed call returns its error code instead of raising an exception."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# Not an error number of a library: a string from the library cannot be decoded.
+# An error code of our own, which no library uses: a string from the library cannot be decoded.
 UNREADABLE = -1
 
 
 class FailedCall:
-    """The result of a failed call. `code` is the error number."""
+    """The result of a failed call. `code` is the library's error code."""
 
     __slots__ = ("code",)
 
@@ -24,7 +24,7 @@ class FailedCall:
 
 
 class LibraryError(Exception):
-    """An error that affects more than one call. `code` is the error number."""
+    """An error that affects more than one call. `code` is the library's error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error {code} of the library")
@@ -40,7 +40,7 @@ class SessionEndedError(LibraryError):
 
 
 class Binding:
-    """A Python binding such as pynvml. It raises an exception of `mismatches` for a function that the library does not have."""
+    """A Python binding such as pynvml. It raises one of `mismatches` if the library does not have a function."""
 
     module: Any = None
     error: Any = Exception
@@ -85,19 +85,19 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Return tuples as lists and bytes as strings, because some functions of pynvml return bytes. Other values stay unchanged."""
+    """Convert tuples to lists, and bytes, which some pynvml functions return, to strings. Return other values unchanged."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that returns these members of a structure as a dictionary of integers."""
+    """Return a function that converts these members of a structure to a dictionary of integers."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
 def bus_id(text: object) -> str:
-    """Return the PCI address `0000:1a:00.0` for `00000000:1A:00.0`."""
+    """Return a PCI address as the kernel writes it: `0000:1a:00.0` for `00000000:1A:00.0`."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
 
@@ -109,7 +109,7 @@ def error_result(code: int) -> Plain:
 
 
 def error_code(result: Plain) -> int | None:
-    """Return the error number in a result, or None if the result is a value."""
+    """Return the error code in a result, or None if the result is a value."""
     return result.get("error") if isinstance(result, dict) else None
 
 

@@ -1,4 +1,4 @@
-"""Finds device nodes that systemd denies until a restart: it permits only nodes that existed when it started the unit."""
+"""Finds device nodes that systemd denies until a restart, because they did not exist when the unit was started."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# The minimum time between restarts. Each device node causes only one restart, because the unit may never allow it.
+# The minimum time between restarts. A device node causes only one restart, because the unit may never allow the node.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
 
 
 def denial_errno(path: str) -> int:
-    """Return the errno if opening the node is denied, else 0. A permitted node is not opened, because that may wake the card."""
+    """Return the errno if the node cannot be opened, else 0. Permitted nodes are not opened, because that may wake the card."""
     if os.access(path, os.R_OK):
         return 0
     try:
@@ -34,7 +34,7 @@ def denial_errno(path: str) -> int:
 
 
 def is_under_systemd(environment: Mapping[str, str]) -> bool:
-    """Return whether systemd started this process, and will restart it."""
+    """Return whether systemd runs this process and will restart it."""
     return "INVOCATION_ID" in environment and "NOTIFY_SOCKET" in environment
 
 
@@ -75,7 +75,7 @@ class NodeWatch:
             return set()
 
     def _record(self, keys: set[str]) -> bool:
-        """Record the nodes. Return False if that fails, because the service would then restart again and again."""
+        """Record the nodes and return whether that succeeded. Without a record, the service would restart again and again."""
         try:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_RECORD, "".join(f"{key}\n" for key in sorted(keys)).encode())

@@ -16,18 +16,18 @@ Call = Callable[[], Plain]
 
 _PROC = Path("/proc")
 # The exceptions that an incomplete or unusual /proc may cause.
-_ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
+_PROC_ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
 # The columns of the line `cpu` in /proc/stat: see proc_stat(5).
-_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
-_IDLE = frozenset({"idle", "iowait"})
-_TICKS = os.sysconf("SC_CLK_TCK")
+_CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+_IDLE_STATES = frozenset({"idle", "iowait"})
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Linux also counts a guest's time in `user` and `nice`.
 _INCLUDED_IN_OTHERS = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
-    """Reads the host. Its calls are `cpu`, `memory`, `load` and `uptime`."""
+    """Reads the host with the calls `cpu`, `memory`, `load` and `uptime`."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self._calls = calls if calls is not None else host_calls()
@@ -49,12 +49,12 @@ class HostReader(Reader):
             return Output(name, status=errno.ENOSYS, stderr=f"the host reader has no call {name!r}")
         try:
             return Output(name, status=0, data=call())
-        except _ERRORS as error:
+        except _PROC_ERRORS as error:
             return Output(name, status=getattr(error, "errno", None) or errno.EIO, stderr=str(error))
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the function for each call. The functions read /proc, because psutil would need 1.2 MiB more memory."""
+    """Map the name of each call to its function. They read /proc, because psutil would need 1.2 MiB more memory."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),
@@ -76,7 +76,7 @@ class CpuMeter:
         self._previous: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
-        """Return `{"utilization_percent": …}`, which is None at the first call."""
+        """Return `{"utilization_percent": …}`. The value is None at the first call."""
         current = self._read_times()
         if not self._previous:
             self._previous = current
@@ -86,7 +86,7 @@ class CpuMeter:
         if total <= 0:
             return {"utilization_percent": None}
         self._previous = current
-        idle = sum(seconds for state, seconds in spent.items() if state in _IDLE)
+        idle = sum(seconds for state, seconds in spent.items() if state in _IDLE_STATES)
         # The quotient is at most 1; multiplying first could round to more than 100.
         return {"utilization_percent": 100.0 * ((total - idle) / total)}
 
@@ -96,7 +96,7 @@ def _cpu_times(stat: Path) -> Mapping[str, float]:
         name, *ticks = lines.readline().split()
     if name != b"cpu":
         raise ValueError(f"{stat} does not begin with the line `cpu`")
-    return {state: int(count) / _TICKS for state, count in zip(_STATES, ticks, strict=False)}
+    return {state: int(count) / _TICKS_PER_SECOND for state, count in zip(_CPU_STATES, ticks, strict=False)}
 
 
 def _memory(meminfo: Path) -> Plain:

@@ -19,7 +19,7 @@ from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Pol
 # The device, inode and modification time of a path, or None if the path does not exist.
 FileState = tuple[int, int, int] | None
 
-# These change when a library is installed: ld.so's cache, the default folders of ld.so and musl, and Debian's folders.
+# Paths that change when a library is installed: ld.so's cache, the default folders of ld.so and musl, and Debian's folders.
 _MULTIARCH = f"{os.uname().machine}-linux-gnu"
 _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
@@ -30,12 +30,12 @@ _RESTART_SECONDS = 30.0
 # All polls of a source together look for a missing library at most this often, about once a minute.
 _CHECK_SECONDS = 55.0
 # A built-in reader with a missing library is tried again if a library folder has changed, or after half an hour.
-_BUILT_IN_READERS = "telemetry_daemon.readers."
+_BUILT_IN_PREFIX = "telemetry_daemon.readers."
 _RETRY_SECONDS = 1800.0
 
 
 def library_states(environment: Mapping[str, str]) -> tuple[FileState, ...]:
-    """Return the states of all folders in which a Python with this environment finds libraries and modules."""
+    """Return the states of all folders in which a Python process with this environment finds libraries and modules."""
     folders = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
     # A Python with its own prefix, such as conda's, also has libraries there.
     prefixes = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
@@ -103,7 +103,7 @@ class WorkerReader:
             return ReadResult(failure=failure)
         target = self._reader_target(poll.request)
         if self._worker.pid is None:
-            # Read before the call, so that changes during the call are noticed.
+            # The states are read before the call, so that changes during the call are noticed.
             self._library_states = library_states(self._worker.environment)
         request = Read(poll.request, target, self._root)
         try:
@@ -114,7 +114,7 @@ class WorkerReader:
             text = f"{self._source}: the worker's result cannot be decoded: {error}"
             return ReadResult(failure=Failure("failed", "internal", text))
         if read_result.failure is not None:
-            self._restart_after(read_result.failure)
+            self._stop_worker_after(read_result.failure)
         return read_result
 
     def _closed_failure(self) -> Failure:
@@ -122,7 +122,7 @@ class WorkerReader:
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _failure_without_worker(self, poll: Poll) -> Failure | None:
-        """Return why the poll fails without the worker, or None if the worker must be called."""
+        """Return the failure if the poll fails without a worker call, or None if the worker must be called."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()
@@ -149,15 +149,15 @@ class WorkerReader:
         now = self._clock()
         if now < self._next_check_at:
             return False
-        if now >= self._next_retry_at or not self._reader_target(request).startswith(_BUILT_IN_READERS):
+        if now >= self._next_retry_at or not self._reader_target(request).startswith(_BUILT_IN_PREFIX):
             return True
         return library_states(self._worker.environment) != self._library_states
 
     def _reader_target(self, request: Request) -> str:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
-    def _restart_after(self, failure: Failure) -> None:
-        """Stop the worker, so that the next poll starts a new process, which finds newly installed libraries."""
+    def _stop_worker_after(self, failure: Failure) -> None:
+        """Stop the worker if its library is missing or its driver is gone. The next poll then starts a new process."""
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()

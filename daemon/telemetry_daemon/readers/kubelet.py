@@ -24,7 +24,7 @@ from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, 
 _SERVICE = "/v1.PodResourcesLister/"
 _SOURCE = "kubelet"
 _Decoder = Callable[[bytes, Callable[[str], bool]], list[Plain]]
-# For each call: the gRPC method, the key of the output for the decoded list, and the decoder of the response.
+# For each call: (gRPC method, key of the decoded list in the output, decoder of the response).
 _CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
     "pods": ("List", "pods", pods_in),
     "allocatable": ("GetAllocatableResources", "devices", allocatable_in),
@@ -44,7 +44,7 @@ def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
 
 
 class KubeletReader(Reader):
-    """Reads from `kubelet_socket`, or the usual paths if empty. Connects for each call: a restarted kubelet has a new socket."""
+    """Reads from `kubelet_socket`, or from the usual paths if empty. Each call connects: a new kubelet has a new socket."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root
@@ -77,10 +77,10 @@ class KubeletReader(Reader):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def _collect(self, call: str, deadline: float) -> Plain:
-        method, name, decode = _CALLS[call]
+        method, key, decode = _CALLS[call]
         items = self._decode_response(call, decode, self._fetch(_SERVICE + method, deadline))
         data: dict[str, Plain] = {
-            name: items,
+            key: items,
             "resources": sorted(self._resources),
             "render_nodes": pod_files.render_nodes(self._root),
         }
@@ -92,7 +92,7 @@ class KubeletReader(Reader):
         return data
 
     def _decode_response(self, call: str, decode: _Decoder, response: bytes) -> list[Plain]:
-        """Return the list in the response. The last response is not decoded again, which saves half of the CPU time."""
+        """Return the list in the response. If it equals the last response, reuse that list, which saves half of the CPU time."""
         previous = self._last_response.get(call)
         if previous is not None and previous[0] == response:
             return previous[1]
@@ -129,7 +129,7 @@ class KubeletReader(Reader):
 
     @contextmanager
     def _connection(self, path: str, deadline: float) -> Iterator[socket.socket]:
-        """Connect to the socket. `close` interrupts the connection."""
+        """Yield a connection to the socket, which `close` interrupts."""
         with closing(connect(Path(path), max(0.001, deadline - time.monotonic()))) as connection:
             with self._lock:
                 if self._is_closed:
@@ -155,6 +155,6 @@ def _refusal_for(path: str, error: OSError) -> ReaderRefusal:
         return ReaderRefusal("missing", None, path)
     if isinstance(error, UnsafeError):
         return ReaderRefusal("failed", "no_permission", str(error))
-    matching = ((reason, text) for kind, reason, text in _CONNECT_ERRORS if isinstance(error, kind))
+    matching = ((reason, text) for error_type, reason, text in _CONNECT_ERRORS if isinstance(error, error_type))
     reason, text = next(matching, ("exit_status", error.strerror or str(error)))
     return ReaderRefusal("failed", reason, f"{path}: {text}")

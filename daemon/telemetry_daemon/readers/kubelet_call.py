@@ -1,4 +1,4 @@
-"""One gRPC call with an empty request over a connected socket. h2 implements HTTP/2 without touching sockets."""
+"""Makes a gRPC call with an empty request over a connected socket. The library h2 implements HTTP/2 without I/O."""
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md describes gRPC over HTTP/2.
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# Limits on received bytes (a message and 512 KiB) and HTTP/2 events, in case the peer never stops sending.
+# Limits on received bytes (a message and 512 KiB) and HTTP/2 events, in case the server never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
 # The number of bytes before the message: one for the compression flag, four for the length.
 _PREFIX_BYTES = 5
-# The offset of the type byte in an HTTP/2 frame, and the number of the type SETTINGS, which must come first.
+# The offset of the type byte in an HTTP/2 frame, and the type SETTINGS, which the first frame must have.
 _FRAME_TYPE_OFFSET, _SETTINGS = 3, 4
-_NO_CONTENT = bytes(_PREFIX_BYTES)
+_EMPTY_REQUEST = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
-_OK = 0
-# The status codes with a specific failure. See https://github.com/grpc/grpc/blob/master/doc/statuscodes.md for all codes.
+_OK_STATUS = 0
+# (state, reason, text) of the failure for some status codes. See https://github.com/grpc/grpc/blob/master/doc/statuscodes.md for all codes.
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
         4: ("failed", "timeout", "it did not answer in time"),
@@ -58,7 +58,7 @@ def call(connection: socket.socket, method: str, deadline: float) -> bytes:
     http.initiate_connection()
     stream = http.get_next_available_stream_id()
     http.send_headers(stream, _headers(method, deadline))
-    http.send_data(stream, _NO_CONTENT, end_stream=True)
+    http.send_data(stream, _EMPTY_REQUEST, end_stream=True)
     response = _Response()
     try:
         while not response.is_complete:
@@ -112,7 +112,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
 
 @dataclass(slots=True)
 class _Response:
-    """The response received so far. The peer stops sending when too many bytes are unacknowledged."""
+    """The response received so far. The server stops sending when too many bytes are unacknowledged."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)
@@ -122,7 +122,7 @@ class _Response:
     _events: int = 0
 
     def add_received(self, received_bytes: int) -> None:
-        """Add to the number of received bytes. Raises ReaderRefusal if there are too many."""
+        """Count the bytes of a received chunk. Raises ReaderRefusal if there are too many."""
         self.received_bytes += received_bytes
         if self.received_bytes > _MAX_BYTES:
             raise _size_error()
@@ -133,7 +133,7 @@ class _Response:
         if self._events > _MAX_EVENTS:
             raise _size_error()
         if isinstance(event, ResponseReceived | TrailersReceived):
-            self.headers.update(_pairs(event.headers or ()))
+            self.headers.update(_headers_in_bytes(event.headers or ()))
             self._check_headers()
         elif isinstance(event, DataReceived):
             self.body += event.data or b""
@@ -162,19 +162,19 @@ class _Response:
             raise _size_error()
 
     def _check_headers(self) -> None:
-        http_status, kind = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
-        if http_status != b"200" or not kind.startswith(b"application/grpc"):
-            raise _protocol_error(f"HTTP status {_quoted(http_status)}, content {_quoted(kind)}")
+        http_status, content_type = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
+        if http_status != b"200" or not content_type.startswith(b"application/grpc"):
+            raise _protocol_error(f"HTTP status {_quoted(http_status)}, content {_quoted(content_type)}")
 
     def _check_status(self) -> None:
         status = self.headers.get(b"grpc-status", b"")
         if not re.fullmatch(rb"[0-9]{1,3}", status):
             raise _protocol_error(f"gRPC status {_quoted(status)}")
-        if int(status) != _OK:
+        if int(status) != _OK_STATUS:
             raise _refusal(int(status), self.headers.get(b"grpc-message", b""))
 
 
-def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
+def _headers_in_bytes(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
     return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
 
 

@@ -1,4 +1,4 @@
-"""Finds accelerators on the PCI bus and whether they are suspended or bound to a driver. Never wakes a card or blocks."""
+"""Finds accelerators on the PCI bus, with their power state and driver. Never wakes a card or blocks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def find_accelerators(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
 
 
 def count_by_vendor(devices: Iterable[PciDevice]) -> dict[str, int]:
-    """Return the number of accelerators by vendor."""
+    """Return how many accelerators of each vendor there are."""
     return dict(Counter(device.vendor for device in devices))
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
     """Return whether a device is suspended, or None if the kernel does not report it."""
-    status = _read(root / bus_id / "power" / "runtime_status")
+    status = _read_text(root / bus_id / "power" / "runtime_status")
     return None if not status else status == "suspended"
 
 
@@ -81,12 +81,12 @@ def _driver(folder: Path) -> str:
 
 def _hexadecimal(path: Path) -> int:
     try:
-        return int(_read(path), 16)
-    except ValueError:  # the file has disappeared; no vendor has the number 0
+        return int(_read_text(path), 16)
+    except ValueError:  # the file has disappeared; no vendor, class or device has the ID -1
         return -1
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # the device was removed in the meantime
@@ -95,14 +95,14 @@ def _read(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID, empty if unknown, and a function that returns the binding of the card at a bus address."""
+    """The boot ID, empty if unknown, and a function that identifies the driver binding of the card at a bus address."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND
 
 
 def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEVICES) -> MachineState:
-    """Return the boot ID of this machine, and the function that reads the current bindings."""
+    """Return the boot ID of this machine and a function that reads the current driver bindings."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # a container may hide the boot ID
@@ -111,7 +111,7 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
 
 
 def _binding(pci_devices: Path, bus_id: str) -> int:
-    """Return the inode of the link from a card to its driver. It changes if the driver is bound again."""
+    """Return the inode of the link from a card to its driver. The inode changes if the driver is bound again."""
     address = bus_address(bus_id)
     if address is None:  # not an address: a plugin may return any string
         return NOT_BOUND

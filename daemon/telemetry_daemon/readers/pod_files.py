@@ -9,18 +9,17 @@ from pathlib import Path
 
 from telemetry_parsers.model import Plain
 
-# The kubelet's folder in: kubeadm, managed clusters, k3s and RKE2; MicroK8s; k0s; k3s with another data folder.
-_KUBELETS = (
-    "var/lib/kubelet",
+_KUBELET_FOLDERS = (
+    "var/lib/kubelet",  # kubeadm, managed clusters, k3s and RKE2
     "var/snap/microk8s/common/var/lib/kubelet",
     "var/lib/k0s/kubelet",
-    "var/lib/rancher/k3s/agent/kubelet",
+    "var/lib/rancher/k3s/agent/kubelet",  # k3s with another data folder
 )
 _SOCKET = "pod-resources/kubelet.sock"
 _MAX_NAMES = 8192
 
-_FOLDER = re.compile(r"(?P<namespace>[^_]{1,63})_(?P<pod_name>[^_]{1,253})_(?P<pod_uid>[0-9a-f-]{32,36})", re.ASCII)
-_LINK = re.compile(
+_LOG_FOLDER = re.compile(r"(?P<namespace>[^_]{1,63})_(?P<pod_name>[^_]{1,253})_(?P<pod_uid>[0-9a-f-]{32,36})", re.ASCII)
+_LOG_LINK = re.compile(
     r"(?P<pod_name>[^_]{1,253})_(?P<namespace>[^_]{1,63})_(?P<container_name>[^_]{1,63})-(?P<container_id>[0-9a-f]{64})\.log",
     re.ASCII,
 )
@@ -28,44 +27,44 @@ _DRM = "/sys/class/drm"
 _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
 # The root of cgroup v2 (the empty name), and controllers of cgroup v1.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
-_SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
+_POD_SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
 _QOS_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
-_POD = re.compile(
+_POD_CGROUP = re.compile(
     r"(?:.*-)?pod(?P<uid>[0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?", re.ASCII
 )
 
 
 def kubelet_sockets(root: str) -> Iterator[str]:
     """Yield the paths of the sockets on which a kubelet may listen."""
-    return (f"{root}/{path}/{_SOCKET}" for path in _KUBELETS)
+    return (f"{root}/{path}/{_SOCKET}" for path in _KUBELET_FOLDERS)
 
 
 def log_folders(root: str) -> list[Plain]:
     """Return `{"namespace", "pod_name", "pod_uid"}` for each log folder of a pod."""
-    return _matched_names(f"{root}/var/log/pods", _FOLDER)
+    return _matched_names(f"{root}/var/log/pods", _LOG_FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
     """Return `{"namespace", "pod_name", "container_name", "container_id"}` for each link to the log of a container."""
-    return _matched_names(f"{root}/var/log/containers", _LINK)
+    return _matched_names(f"{root}/var/log/containers", _LOG_LINK)
 
 
 def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
     """Return the UIDs of the pods that have a cgroup, or None if the cgroups are not visible."""
     for hierarchy in _HIERARCHIES:
-        for slice_name in _SLICES:
+        for slice_name in _POD_SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"
-            names = _names(folder)
+            names = _entry_names(folder)
             if names is not None:
                 return _pod_uids_in(folder, names)
     return None
 
 
 def render_nodes(root: str) -> list[Plain]:
-    """Return the number of each render node with its device: `{"at": "0000:19:00.0", "render": "128"}`."""
+    """Return the PCI address and number of each render node, as in `{"at": "0000:19:00.0", "render": "128"}`."""
     # In a container, the node's /sys may be mounted at /sys and not below the root.
-    folder = next((path for path in (f"{root}{_DRM}", _DRM) if _names(path) is not None), _DRM)
-    nodes = [name for name in (_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
+    folder = next((path for path in (f"{root}{_DRM}", _DRM) if _entry_names(path) is not None), _DRM)
+    nodes = [name for name in (_entry_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
     addresses = {name: _device_address(f"{folder}/{name}/device") for name in sorted(nodes)}
     return [{"at": address, "render": name[-3:]} for name, address in addresses.items() if address]
 
@@ -75,20 +74,20 @@ def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
     names = list(names)
     for name in names:
         if _QOS_CLASS.fullmatch(name):
-            inner = _names(f"{folder}/{name}")
-            if inner is None:
+            subfolder_names = _entry_names(f"{folder}/{name}")
+            if subfolder_names is None:
                 return None
-            names += inner
-    return sorted({match["uid"].replace("_", "-") for name in names if (match := _POD.fullmatch(name))})
+            names += subfolder_names
+    return sorted({match["uid"].replace("_", "-") for name in names if (match := _POD_CGROUP.fullmatch(name))})
 
 
 def _matched_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
-    matches = (pattern.fullmatch(name) for name in sorted(_names(folder) or ()))
+    matches = (pattern.fullmatch(name) for name in sorted(_entry_names(folder) or ()))
     return [match.groupdict() for match in matches if match]
 
 
-def _names(folder: str) -> list[str] | None:
-    """Return the names in a folder, or None if it is missing, not readable, or too large."""
+def _entry_names(folder: str) -> list[str] | None:
+    """Return the names of a folder's entries, or None if the folder is missing, not readable, or too large."""
     names = []
     try:
         with os.scandir(folder) as entries:

@@ -22,7 +22,7 @@ _MAX_COMMAND_BYTES = 128 << 10
 _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
-_CARD = b"drm-pdev"
+_CARD_KEY = b"drm-pdev"
 # The inode and change time of a process's folder. Both differ between processes, but may also change for one process.
 FolderState = tuple[int, int]
 # All other variables of an environment are dropped, because they may contain passwords.
@@ -34,13 +34,13 @@ VARIABLES = (
 _MAX_READ_PER_POLL = 8
 # The PID as a string, and the start time in clock ticks.
 ProcessKey = tuple[str, int]
-_DEADLINE_SECONDS = 1.0
-_ASK_AGAIN_SECONDS = 600.0
+_GETENT_DEADLINE_SECONDS = 1.0
+_RETRY_SECONDS = 600.0
 _MAX_PASSWD_BYTES = 8 << 20
-_MAX_KNOWN = 4096
+_MAX_CACHED_USERS = 4096
 # The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
 FIRST_NAMESPACE = "pid:[4026531836]"
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # A process with a reused PID is reported after this time. Until then, a card's process list may mean the old process.
 _LIST_AGE_SECONDS = 600.0
 # An output without data. It shows that /proc was read, even if no process uses a card.
@@ -53,7 +53,7 @@ _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group
 
 
 def folder_state(folder: str) -> FolderState | None:
-    """Return the state of a process's folder, or None without the folder. Three times as fast as reading the start time."""
+    """Return the state of a process's folder, or None if it is gone. Three times as fast as reading the start time."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -83,7 +83,7 @@ def uid_of(folder: str) -> int:
 
 
 def job_variables(folder: str) -> dict[str, Plain]:
-    """Return the environment variables that identify the job and rank of a process, or none without permission to read them."""
+    """Return the environment variables that identify the job and rank of a process; empty without permission."""
     try:
         content = proc_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading another user's environment needs a capability
@@ -103,7 +103,7 @@ def open_cards(folder: str) -> Iterator[str]:
             content = proc_bytes(f"{folder}/fdinfo/{descriptor}", _MAX_FDINFO_BYTES)
         except OSError:  # closed in the meantime
             continue
-        if _CARD in content:
+        if _CARD_KEY in content:
             yield content.decode("utf-8", errors="replace")
 
 
@@ -133,34 +133,34 @@ def proc_bytes(path: str, max_bytes: int) -> bytes:
 
 
 class OpenCards:
-    """Reads which cards each process has open. Usually once: a process that a driver lists has already opened its card."""
+    """Reads which cards each process has open. A process without an open card is not read again."""
 
     def __init__(self) -> None:
         self._clients: dict[ProcessKey, tuple[DriverClient, ...]] = {}
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the memory of each process on its open cards. Memory that a fork shares counts for one process only."""
+        """Return the memory of each process on its open cards. Memory that forked processes share counts for only one of them."""
         self._without_card.intersection_update(processes)
-        self._clients = {key: found for key, found in self._clients.items() if key in processes}
+        self._clients = {key: clients for key, clients in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]
         for key in [*unread, *self._clients][:_MAX_READ_PER_POLL]:
-            found = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
-            if self._clients.pop(key, found):
-                self._clients[key] = found
+            clients = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
+            if self._clients.pop(key, clients):
+                self._clients[key] = clients
             else:
                 self._without_card.add(key)
         return self._memory_by_process()
 
     def _memory_by_process(self) -> dict[ProcessKey, list[Plain]]:
         counted: set[tuple[str, str]] = set()
-        memory = {}
+        memory_by_process = {}
         for key in sorted(self._clients):
             clients = {(client.bus_id, client.number): client for client in self._clients[key]}
-            if found := memory_by_card(client for name, client in clients.items() if name not in counted):
-                memory[key] = found
+            if memory := memory_by_card(client for client_id, client in clients.items() if client_id not in counted):
+                memory_by_process[key] = memory
             counted |= clients.keys()
-        return memory
+        return memory_by_process
 
 
 class UserNames:
@@ -169,29 +169,29 @@ class UserNames:
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
         self._clock = clock
-        self._names: dict[int, str] = {}
-        self._nameless: dict[int, float] = {}
+        self._name_by_uid: dict[int, str] = {}
+        self._retry_times: dict[int, float] = {}
 
     def look_up(self, uids: Iterable[int]) -> None:
         """Look up the names of those UIDs that are not known yet, in one call."""
         now = self._clock()
-        unknown = {uid for uid in uids if uid not in self._names and self._nameless.get(uid, 0.0) <= now}
+        unknown = {uid for uid in uids if uid not in self._name_by_uid and self._retry_times.get(uid, 0.0) <= now}
         if not unknown:
             return
-        if len(self._names) + len(self._nameless) + len(unknown) > _MAX_KNOWN:
-            self._names.clear()
-            self._nameless.clear()
-        self._names.update((uid, name) for uid, name in self._read_names(sorted(unknown)) if uid in unknown)
-        self._nameless.update((uid, now + _ASK_AGAIN_SECONDS) for uid in unknown - self._names.keys())
+        if len(self._name_by_uid) + len(self._retry_times) + len(unknown) > _MAX_CACHED_USERS:
+            self._name_by_uid.clear()
+            self._retry_times.clear()
+        self._name_by_uid.update((uid, name) for uid, name in self._read_names(sorted(unknown)) if uid in unknown)
+        self._retry_times.update((uid, now + _RETRY_SECONDS) for uid in unknown - self._name_by_uid.keys())
 
     def name(self, uid: int) -> str:
         """Return the user's name, or the UID as a string if the name is unknown."""
-        return self._names.get(uid, str(uid))
+        return self._name_by_uid.get(uid, str(uid))
 
     def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
         try:
             if self._root in ("", "/"):
-                text = run_command(("getent", "passwd", *map(str, uids)), "", _DEADLINE_SECONDS).output
+                text = run_command(("getent", "passwd", *map(str, uids)), "", _GETENT_DEADLINE_SECONDS).output
             else:  # look up the users of the node, not of the container
                 text = read_file(f"{self._root}/etc/passwd", _MAX_PASSWD_BYTES).decode(errors="replace")
         except (NoAnswerError, OSError):  # these users are shown by UID until the next lookup
@@ -229,16 +229,16 @@ class ProcReader(Reader):
         self._users = UserNames(root)
         self._open_cards = OpenCards()
         self._clock = clock
-        self._known: dict[int, _KnownProcess] = {}
+        self._process_by_pid: dict[int, _KnownProcess] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
         start, cpu = ReadStart(), time.thread_time()
-        refusal = self._refusal()
-        outputs = () if refusal is not None else (_PROC_READ, *self._read_processes(targets.pids[:MAX_PROCESSES]))
-        return start.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
+        failure = self._access_failure()
+        outputs = () if failure is not None else (_PROC_READ, *self._read_processes(targets.pids[:MAX_PROCESSES]))
+        return start.capture("proc", poll, outputs, failure, time.thread_time() - cpu)
 
-    def _refusal(self) -> Failure | None:
+    def _access_failure(self) -> Failure | None:
         failure = self._namespace_failure() if self._is_this_machine else None
         if failure is not None:
             return failure
@@ -260,19 +260,19 @@ class ProcReader(Reader):
         new: list[tuple[int, dict[str, Plain], int]] = []
         processes: dict[int, _KnownProcess] = {}
         for pid in pids:
-            processes[pid] = found = self._known_process(pid, now)
-            if found.output is None and found.ticks and (read := self._read_details(pid, found.ticks)) is not None:
-                new.append((pid, *read))
+            processes[pid] = process = self._known_process(pid, now)
+            if process.output is None and process.ticks and (details := self._read_details(pid, process.ticks)):
+                new.append((pid, *details))
         self._users.look_up(uid for *_, uid in new)
         for pid, data, uid in new:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
             processes[pid] = replace(processes[pid], output=output)
-        self._known = processes
+        self._process_by_pid = processes
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
     def _known_process(self, pid: int, now: float) -> _KnownProcess:
-        """Return what is known of the process with this PID. The previous output is kept if it is still the same process."""
-        previous, folder = self._known.get(pid), f"{self._proc}/{pid}"
+        """Return the process with this PID. The previous output is kept if the PID still means the same process."""
+        previous, folder = self._process_by_pid.get(pid), f"{self._proc}/{pid}"
         state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
             return previous
@@ -296,15 +296,15 @@ class ProcReader(Reader):
             data: dict[str, Plain] = {
                 "pid": pid,
                 "ticks": ticks,
-                "started": round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS, 2),
+                "started": round(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / _TICKS_PER_SECOND, 2),
                 "command": proc_text(f"{folder}/comm").rstrip("\n"),
                 "cgroup": proc_text(f"{folder}/cgroup"),
             }
             uid = uid_of(folder)
         except (OSError, ValueError, LookupError):  # the process has exited
             return None
-        if self._reads_environment and (found := job_variables(folder)):
-            data["environment"] = found
+        if self._reads_environment and (variables := job_variables(folder)):
+            data["environment"] = variables
         return None if start_ticks(folder) != ticks else (data, uid)
 
 

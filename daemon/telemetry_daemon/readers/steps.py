@@ -64,7 +64,7 @@ class StepsSettings(Protocol):
 
     @property
     def directory(self) -> str:
-        """Return the folder."""
+        """Return the folder of the step files."""
 
     @property
     def expire_after(self) -> float:
@@ -82,7 +82,7 @@ class _StepFile:
 
 
 class StepsReader(Reader):
-    """Reads the files that changed recently, in the order in which they were discovered."""
+    """Reads the step files that changed recently, in the order in which they were discovered."""
 
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
@@ -99,9 +99,9 @@ class StepsReader(Reader):
         except FileNotFoundError:
             return start.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
         except OSError as error:
-            denied = error.errno in (errno.EACCES, errno.EPERM)
+            is_denied = error.errno in (errno.EACCES, errno.EPERM)
             failure = Failure(
-                "failed", "no_permission" if denied else "not_understood", f"{self._path}: {error.strerror}"
+                "failed", "no_permission" if is_denied else "not_understood", f"{self._path}: {error.strerror}"
             )
             return start.capture(SOURCE, poll, (), failure, 0.0)
         return start.capture(SOURCE, poll, (Output(SOURCE, status=0, data=files),), None, time.thread_time() - cpu)
@@ -112,7 +112,7 @@ class StepsReader(Reader):
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Files that were read before are checked even beyond the limit.
             entries = inbox.entries_of(sorted(self._files.keys() | names))
-            self._files = {name: self._read(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
+            self._files = {name: self._read_file(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
         limit_problem = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
         return [
             *([limit_problem] if len(names) == MAX_LISTED else ()),
@@ -133,7 +133,7 @@ class StepsReader(Reader):
                 recent.append((name, entry))
         return recent[::-1]
 
-    def _read(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _StepFile:
+    def _read_file(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _StepFile:
         previous = self._files.get(name)
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return previous
@@ -141,22 +141,22 @@ class StepsReader(Reader):
             sequence = previous.sequence
         else:
             self._last_sequence = sequence = self._last_sequence + 1
-        content = _content(inbox, name)
+        content = _read_content(inbox, name)
         if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
             content = {"problem": f"exceeds the limit of {MAX_NEW_OF_A_USER} new ranks per user and hour"}
         return _StepFile(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 
 
-def _content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
+def _read_content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
     try:
         reported = json.loads(inbox.read(name, MAX_BYTES), parse_constant=_reject_constant)
     except (OSError, ValueError, RecursionError) as error:
         return {"problem": str(getattr(error, "strerror", None) or error)}
     if not isinstance(reported, dict):
         return {"problem": "the content is not a JSON object"}
-    large = next((key for key in _FIELDS if not _is_small(reported.get(key))), None)
-    if large is not None:
-        return {"problem": f"`{large}` is too large"}
+    large_field = next((key for key in _FIELDS if not _is_small(reported.get(key))), None)
+    if large_field is not None:
+        return {"problem": f"`{large_field}` is too large"}
     return {key: reported[key] for key in _FIELDS if key in reported}
 
 

@@ -1,4 +1,4 @@
-"""Locks that let only one process per tool run on this node. The tool inherits the lock file, which names the holder."""
+"""Locks that let a tool run only once at a time on a node. The tool inherits the lock file, which names the holder."""
 
 from __future__ import annotations
 
@@ -54,30 +54,30 @@ def holder_text(descriptor: int) -> str:
     note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED
-    holder, tool, source = int(note[1]), int(note[2]), note[3]
+    holder_pid, tool_pid, source = int(note[1]), int(note[2]), note[3]
     age = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
-    process = f"process {tool}, {age}" if tool else age
-    if holder == os.getpid():
+    process = f"process {tool_pid}, {age}" if tool_pid else age
+    if holder_pid == os.getpid():
         return f"this daemon's source {source} ({process}); {_SKIPPED}"
-    command = _command(holder)
+    command = _telemetry_command(holder_pid)
     if command is not None:
-        return f"{command} (process {holder}) for its source {source} ({process}); {_SKIPPED}"
-    child = f"process {tool}" if tool else "a process"
+        return f"{command} (process {holder_pid}) for its source {source} ({process}); {_SKIPPED}"
+    child = f"process {tool_pid}" if tool_pid else "a process"
     return (
         f"{child} of an earlier telemetry process, which has exited, has run {age} for its source {source}; "
         "kill it; in state D, it exits only after a reset of the device or a reboot"
     )
 
 
-def _command(pid: int) -> str | None:
+def _telemetry_command(pid: int) -> str | None:
     """Return the command line of a telemetry process, or None if the process has exited or is another program."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # the process has exited
         return None
     names = [Path(argument).name for argument in arguments]
-    start = names.index("telemetry") if "telemetry" in names else 0  # skip the interpreter
-    line = shlex.join([names[start], *filter(None, arguments[start + 1 :])])
+    command_index = names.index("telemetry") if "telemetry" in names else 0  # skip the interpreter
+    line = shlex.join([names[command_index], *filter(None, arguments[command_index + 1 :])])
     return line[:_MAX_COMMAND_LENGTH] if "telemetry" in line else None
 
 
@@ -121,16 +121,16 @@ class ToolLocks:
         self._warned = False
 
     def acquire(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
-        """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if another process holds it then."""
+        """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if it is still held then."""
         while True:
             try:
                 return self._try_lock(tool)
             except BlockingIOError:
                 remaining = until - time.monotonic()
             if remaining <= 0 or closing.wait(min(_PAUSE_SECONDS, remaining)):
-                raise ToolBusyError(f"{tool}: {BUSY}: {self._holder(tool)}")
+                raise ToolBusyError(f"{tool}: {BUSY}: {self._holder_text(tool)}")
 
-    def _holder(self, tool: str) -> str:
+    def _holder_text(self, tool: str) -> str:
         for folder in self._folders:
             with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # OSError: the folder contains no lock
                 descriptor = opened.existing_lock_file(_file_name(tool))
@@ -146,7 +146,7 @@ class ToolLocks:
 
     def _try_lock_in(self, folder: Path, tool: str) -> HeldLock | None:
         try:
-            return HeldLock(_lock(folder, tool), self._source)
+            return HeldLock(_open_and_lock(folder, tool), self._source)
         except BlockingIOError:
             raise
         except OSError as error:
@@ -179,8 +179,8 @@ def _file_name(tool: str) -> str:
     return Path(tool).name + ".lock"
 
 
-def _lock(folder: Path, tool: str) -> int:
-    """Open and lock the file, again if it was removed meanwhile. Raises BlockingIOError if another process has locked it."""
+def _open_and_lock(folder: Path, tool: str) -> int:
+    """Return the descriptor of the file, locked. Reopen a removed file. Raises BlockingIOError if another process locked it."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
         while True:

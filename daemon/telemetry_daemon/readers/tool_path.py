@@ -26,7 +26,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Finds the tools of a source at the configured path, or else on PATH and in folders, which may be patterns."""
+    """Finds a source's tools at the configured path, or else on PATH and in `folders`, which may contain glob patterns."""
 
     source: str
     configured: str

@@ -37,7 +37,7 @@ _TARGET_FAILURES = ("killed", "too_much_output")
 
 
 class _PollFailedError(Exception):
-    """The poll has no output to parse, because of this failure."""
+    """The poll failed, so it has no output to parse."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -61,7 +61,7 @@ class _PlannedRun:
 
     line: str
     target: str
-    launch: LaunchRequest
+    launch_request: LaunchRequest
     lock: HeldLock
 
 
@@ -80,7 +80,7 @@ class _Leftover:
 
 
 class CommandReader:
-    """Runs the tool of one source. Unless `path` is set, the tool is searched on PATH and in the folders of the request."""
+    """Runs the tool of one source. Unless `path` is set, the tool is searched for on PATH and in the request's folders."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class CommandReader:
         self._left_behind: tuple[int, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """Return a capture with the output of each run, or with a failure."""
+        """Return a capture with the output of each run of the tool, or with a failure."""
         start = ReadStart()
         results = _PollResults(poll.deadline, start.monotonic_time + poll.deadline)
         failure: Failure | None = None
@@ -167,7 +167,7 @@ class CommandReader:
     def _run_all(self, request: Command, targets: Targets, results: _PollResults) -> None:
         self._raise_if_closed()
         self._reap_leftover(results)
-        choice = self._choose(request)
+        choice = self._choose_command(request)
         lines = _command_lines(request, choice, targets)
         lock = self._acquire_lock(choice, results)
         try:
@@ -199,7 +199,7 @@ class CommandReader:
         leftover.planned.lock.release()
         self._leftover = None
 
-    def _choose(self, request: Command) -> ChosenCommand:
+    def _choose_command(self, request: Command) -> ChosenCommand:
         if not request.alternatives or not all(request.alternatives):
             raise _PollFailedError(failed("internal", f"{self._source}: the poll has no command line"))
         search = self._tool_search(request)
@@ -271,10 +271,10 @@ class CommandReader:
 
     def _start(self, planned: _PlannedRun) -> Process:
         try:
-            return self._launch(planned.launch)
+            return self._launch(planned.launch_request)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            exists = Path(planned.launch.executable).exists()
-            raise _PollFailedError(launch_failure(error, planned.launch.executable, exists=exists)) from error
+            exists = Path(planned.launch_request.executable).exists()
+            raise _PollFailedError(launch_failure(error, planned.launch_request.executable, exists=exists)) from error
 
 
 def _not_found_failure(request: Command, search: ToolSearch) -> Failure:

@@ -13,18 +13,18 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Command, Failure, Output, Reason
 
 # The number of bytes of a failed run's output that are kept for diagnosis.
-_KEPT_OF_FAILED_BYTES = 64 << 10
+_DIAGNOSTIC_BYTES = 64 << 10
 # After this time, the first command line is tried again: its rejection may have been a temporary error of the tool.
 _REJECTED_SECONDS = 3600.0
 
 
 def failed(reason: Reason, text: str) -> Failure:
-    """Return a failure with this reason."""
+    """Return a failure in the state `failed`."""
     return Failure("failed", reason, text)
 
 
 def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
-    """Return why a run has no output to parse, or None if the tool exited by itself. Its exit status may be any."""
+    """Return why a run has no output to parse, or None if the tool exited by itself, with any exit status."""
     if run.cause == "exited":
         status = run.exited.status if run.exited else None
         if status is None or status >= 0:
@@ -71,8 +71,8 @@ def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
     return Output(
         line,
         target,
-        _text(run.stdout[:_KEPT_OF_FAILED_BYTES]),
-        _text(run.stderr[:_KEPT_OF_FAILED_BYTES]),
+        _text(run.stdout[:_DIAGNOSTIC_BYTES]),
+        _text(run.stderr[:_DIAGNOSTIC_BYTES]),
         run.exited.status if run.exited else None,
     )
 
@@ -96,12 +96,12 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The state of a request. Lines before `first_allowed` are rejected `until` a time, if the tools do not change before."""
+    """The state of a request. Lines before `start_index` are rejected until the time `until`, or until a tool changes."""
 
     tools: tuple[Tool | None, ...]
-    first_allowed: int = 0
+    start_index: int = 0
     until: float = 0.0
-    last_used: int = 0
+    last_used_index: int = 0
 
 
 class CommandLineChooser:
@@ -117,13 +117,13 @@ class CommandLineChooser:
         tools_by_name = {name: find(name) for name in names}
         tools = tuple(tools_by_name[line[0]] for line in request.alternatives)
         rejected = self._rejected.get(request)
-        if rejected is None or rejected.tools != tools or (rejected.first_allowed and self._clock() >= rejected.until):
+        if rejected is None or rejected.tools != tools or (rejected.start_index and self._clock() >= rejected.until):
             rejected = self._rejected[request] = _RejectedLines(tools)
-        for position in range(rejected.first_allowed, len(tools)):
-            tool = tools[position]
+        for index in range(rejected.start_index, len(tools)):
+            tool = tools[index]
             if tool is not None:
-                rejected.last_used = position
-                return ChosenCommand(request.alternatives[position], tool)
+                rejected.last_used_index = index
+                return ChosenCommand(request.alternatives[index], tool)
         return None
 
     def reject(self, request: Command) -> bool:
@@ -131,8 +131,8 @@ class CommandLineChooser:
         rejected = self._rejected.get(request)
         if rejected is None:
             return False
-        has_alternative = any(tool is not None for tool in rejected.tools[rejected.last_used + 1 :])
-        rejected.first_allowed = rejected.last_used + 1 if has_alternative else 0
+        has_alternative = any(tool is not None for tool in rejected.tools[rejected.last_used_index + 1 :])
+        rejected.start_index = rejected.last_used_index + 1 if has_alternative else 0
         rejected.until = self._clock() + _REJECTED_SECONDS
         return has_alternative
 
