@@ -188,12 +188,12 @@ class DeviceDraft:
         """Add a reading. An implausible value is also reported as a problem, which names the value's source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
-            self.draft.complain_if_bad(item, source or metric, self.where)
+            self.draft.report_bad_value(item, source or metric, self.where)
         self.draft.add_reading(item)
 
-    def complain(self, text: str) -> None:
-        """Report a problem with the device."""
-        self.draft.complain(self.where, text)
+    def add_problem(self, text: str) -> None:
+        """Add a problem with the device to the report."""
+        self.draft.add_problem(self.where, text)
 
     def add_row(self, row: Row, answer: Plain, source: str) -> None:
         """Add the reading of a table's row from an answer."""
@@ -214,7 +214,7 @@ class DeviceDraft:
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]
-        self.complain(f"{source}: {self.library.name} error {quote(str(code))}")
+        self.add_problem(f"{source}: {self.library.name} error {quote(str(code))}")
         return Absent.NOT_REPORTED
 
     def value(self, answer: Plain, source: str) -> Value:

@@ -48,7 +48,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
         draft.is_cut = True
         problem = f"the last card has no {quote(last_sections.pop())}: the list is cut off, and cards may be missing"
-        draft.complain(lines[-1].where, problem)
+        draft.add_problem(lines[-1].where, problem)
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
@@ -62,7 +62,7 @@ def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> li
             domain, bus, slot, function = (address[key] for key in shape.address_keys)
             draft.store(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if state.card_count is not None and state.card_count != draft.device_count():
-        draft.complain("text", wrong_count(state.card_count, draft.device_count()))
+        draft.add_problem("text", wrong_count(state.card_count, draft.device_count()))
     return state.sections_by_card
 
 
@@ -93,7 +93,7 @@ def _read_line(state: _ScanState, line: Line) -> None:
         _read_text(state, text, line)
     elif not text.lower().startswith("end of log"):
         state.draft.is_cut = True
-        state.draft.complain(line.where, CUT_LINE)
+        state.draft.add_problem(line.where, CUT_LINE)
 
 
 def _read_text(state: _ScanState, text: str, line: Line) -> None:
@@ -103,7 +103,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
     elif len(parts) == 1:
         state.section = _section_name(state.draft, state.shape, text, state.section)
     elif not parts[0].strip():
-        state.draft.complain(line.where, value_without_key(text))
+        state.draft.add_problem(line.where, value_without_key(text))
     elif not _is_of_next_card(state, key := (state.section, _normalized_key(parts[0], state.shape)), line):
         state.card_keys[key] = None
         if key in state.shape.address_keys:
@@ -119,7 +119,7 @@ def _is_of_next_card(state: _ScanState, key: Key, line: Line) -> bool:
     if is_identity and key in state.card_keys and not state.is_mixed:
         state.is_mixed = True
         text = f"{quote(key[1])} is repeated: the heading of the next card is missing, and the lines below are not read"
-        state.draft.complain(line.where, text)
+        state.draft.add_problem(line.where, text)
     return state.is_mixed
 
 
@@ -135,7 +135,7 @@ def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Lin
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
     if draft.has(key):
-        draft.complain(line.where, listed_twice(f"card {key}"))
+        draft.add_problem(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
     for text, target in zip(texts, shape.card_targets, strict=False):
         draft.store(device, (target,), text or "", line.where)
@@ -179,7 +179,7 @@ def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text:
     if targets is not None:
         draft.store(device, targets, text, line.where)
     elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
-        draft.complain(line.where, f"{quote(name)}: {quote(text)}")
+        draft.add_problem(line.where, f"{quote(name)}: {quote(text)}")
     elif section not in shape.ignored_sections and key not in shape.ignored and ("*", name) not in shape.ignored:
         draft.add_unknown(f"{section}/{name}".removeprefix("/"))
 
@@ -218,7 +218,7 @@ def xml_log(shape: CardListShape) -> Shape:
         if open_elements:
             draft.is_cut = True
             problem = f"the document ends before </{quote(open_elements[-1])}>; more cards may be missing"
-            draft.complain(text.lines[-1].where, problem)
+            draft.add_problem(text.lines[-1].where, problem)
         return True
 
     return Shape(read, tables=(shape,))

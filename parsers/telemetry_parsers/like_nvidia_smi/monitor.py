@@ -81,7 +81,7 @@ def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: MonitorShape
     words = _split_words(line.text[:_MAX_LINE_LENGTH])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(units_below) or index is None:
-        draft.complain(line.where, wrong_cells(line.text))
+        draft.add_problem(line.where, wrong_cells(line.text))
     else:
         device = draft.device(index)
         complete_words = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
@@ -170,7 +170,7 @@ def _keep_newest_row(draft: Draft, headings: _Headings, line: Line, newest: _New
     is_complete = len(cells) == len(headings)
     card = next((cells[names.index(name)] for name in _IDENTITY_FIELDS if name in names), "") if is_complete else ""
     if not card:
-        draft.complain(line.where, wrong_cells(line.text))
+        draft.add_problem(line.where, wrong_cells(line.text))
     elif line.ended:
         newest[card] = (line, headings, cells)
     elif card not in newest:

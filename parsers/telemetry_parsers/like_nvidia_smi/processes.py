@@ -61,7 +61,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     else:
         counts.absence = Absent.NOT_REPORTED
         if lines:
-            draft.complain(lines[-1].where, CUT_PROCESSES)
+            draft.add_problem(lines[-1].where, CUT_PROCESSES)
     _store_counts(draft, counts)
 
 
@@ -69,7 +69,7 @@ def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> Non
     """Report an empty table and store no counts. A tool that is not permitted to see processes prints one, too."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
-        draft.complain(line.where, "the process table has neither a row nor the message that there are no processes")
+        draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")
 
 
 def _row_pattern(heading: str) -> re.Pattern[str]:
@@ -91,7 +91,7 @@ def _read_row(draft: Draft, line: Line, pattern: re.Pattern[str], unit: str | No
         _add_process(draft, match, unit, line, counts)
     elif text.strip("| \t"):
         counts.absence = Absent.NOT_UNDERSTOOD
-        draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
+        draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counts: _ProcessCounts) -> None:
@@ -99,7 +99,7 @@ def _add_process(draft: Draft, match: re.Match[str], unit: str | None, line: Lin
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
     if position is None:
-        draft.complain(line.where, f"a process of card {card}, which is not listed")
+        draft.add_problem(line.where, f"a process of card {card}, which is not listed")
         return
     counts.by_position[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")

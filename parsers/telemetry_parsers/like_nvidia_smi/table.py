@@ -72,7 +72,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     """Add the cards of the last run in the text to the draft. Return the lines of its process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
-        draft.complain("text", several_runs(len(starts)))
+        draft.add_problem("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
     title = next((position for position, line in enumerate(lines) if is_process_title(line)), len(lines))
     is_other_title = (line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title])
@@ -88,7 +88,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
     elif not state.headings:
         draft.is_cut = True
-        draft.complain(lines[0].where, "the table has no headings; its cards are not read")
+        draft.add_problem(lines[0].where, "the table has no headings; its cards are not read")
     return lines[title:]
 
 
@@ -146,7 +146,7 @@ def _read_line(state: _ScanState, line: Line) -> None:
         state.is_in_headings = state.is_closed = False
         _add_row(state, line)
     elif state.headings and not _is_expected(text, state.shape):
-        state.draft.complain(line.where, not_understood(line.text))
+        state.draft.add_problem(line.where, not_understood(line.text))
     elif not state.headings and not _is_expected(text, state.shape) and "|" not in text:
         _report_error(state.draft, line)
 
@@ -154,7 +154,7 @@ def _read_line(state: _ScanState, line: Line) -> None:
 def _report_error(draft: Draft, line: Line) -> None:
     """Report a line above the table that is an error or a warning."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
-        draft.complain(line.where, quote(line.text))
+        draft.add_problem(line.where, quote(line.text))
 
 
 def _is_expected(text: str, shape: CardTableShape) -> bool:
@@ -242,7 +242,7 @@ def _end_record(state: _ScanState) -> None:
     absence = Absent.NOT_REPORTED
     if state.rows and len(state.rows) < len(state.headings):
         text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"
-        state.draft.complain(state.rows[0].where, text)
+        state.draft.add_problem(state.rows[0].where, text)
         state.rows, absence = state.rows[:1], Absent.NOT_UNDERSTOOD
     _read_record(state, absence)
 
@@ -258,10 +258,10 @@ def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> No
     if index is None:
         state.draft.has_gaps = True
         if rows[0].ended:
-            state.draft.complain(rows[0].where, not_a_row(rows[0].text))
+            state.draft.add_problem(rows[0].where, not_a_row(rows[0].text))
         return
     if state.draft.has(index):
-        state.draft.complain(rows[0].where, listed_twice(f"card {index}"))
+        state.draft.add_problem(rows[0].where, listed_twice(f"card {index}"))
         return
     device = state.draft.device(index)
     for line, row in rows_read:
@@ -307,7 +307,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
         for targets, text in texts or ():
             draft.store(device, targets, text, line.where)
     if has_mismatch:
-        draft.complain(line.where, f"cells do not match their headings: {quote(line.text)}")
+        draft.add_problem(line.where, f"cells do not match their headings: {quote(line.text)}")
 
 
 def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:

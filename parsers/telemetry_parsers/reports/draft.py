@@ -147,13 +147,13 @@ class Draft:
         """Store a reading. If `where` is not empty, report a bad value as a problem."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
-            self.complain_if_bad(item, text, where)
+            self.report_bad_value(item, text, where)
         self.add_reading(item)
 
-    def complain_if_bad(self, item: Reading, text: str, where: str) -> None:
-        """Report a problem if the reading is not understood or implausible."""
+    def report_bad_value(self, item: Reading, text: str, where: str) -> None:
+        """Add a problem if the reading is not understood or implausible."""
         if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:
-            self.complain(where, self.wording(item, text))
+            self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
         """Add a reading, or replace an absence with its number. The first number of a reading is kept."""
@@ -183,8 +183,8 @@ class Draft:
         """Return the readings of one device."""
         return list(self._readings[position].values())
 
-    def complain(self, where: str, text: str) -> None:
-        """Report a problem."""
+    def add_problem(self, where: str, text: str) -> None:
+        """Add a problem to the report."""
         self.problems.append(Problem(where, text))
 
     def add_unknown(self, *names: str) -> None:
@@ -246,7 +246,7 @@ class Draft:
         if key == "bus_id":
             address = bus_address(with_domain(identifier))
             if address is None:
-                self.complain(where, f'"{quote(identifier)}" is not a bus address')
+                self.add_problem(where, f'"{quote(identifier)}" is not a bus address')
             identifier = address
         if key == "driver" and identifier is not None:
             identifier = identifier.removeprefix("v")

@@ -213,12 +213,12 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: C
     readings = draft.readings_of(device)
     _discard_zeros(readings, draft)
     if len(entries) > MAX_KEYS:
-        draft.complain(where, f"{len(entries)} values; only the first {MAX_KEYS} are read")
+        draft.add_problem(where, f"{len(entries)} values; only the first {MAX_KEYS} are read")
     description = draft.device_at(device)
     # In some versions, only the first partition of a card has readings (MI300A in TPX, ROCm 6.4).
     is_up = description.parent is not None or _may_be_up(readings, _BASIC_METRICS)
     if not is_up:
-        draft.complain(where, "temperature, power and utilization cannot be read: the card does not answer")
+        draft.add_problem(where, "temperature, power and utilization cannot be read: the card does not answer")
     facts = (*description.facts, ("power_kind", power_kind)) if power_kind else description.facts
     draft.replace_device(device, replace(description, up=is_up, facts=tuple(sorted(facts))))
 
@@ -243,7 +243,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
         for item in states(device, "performance_level", level):
             draft.add_reading(item)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
-        draft.complain(entry.where, f'"{quote(entry.text)}" is not a known performance level')
+        draft.add_problem(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 
 
 def _store_main_power(device: int, draft: Draft) -> str:

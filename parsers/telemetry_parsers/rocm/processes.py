@@ -109,7 +109,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     )
     if not amd_list.is_complete or amd_list.stray_line is not None or len(complete) < len(amd_list.processes):
         where = "processes" if amd_list.stray_line is None else amd_list.stray_line.where
-        draft.complain(where, "the list of processes by card is incomplete; processes are not counted")
+        draft.add_problem(where, "the list of processes by card is incomplete; processes are not counted")
     else:
         _count_processes(draft)
     return True
@@ -173,16 +173,18 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
     for pid in repeated_pids:
-        draft.complain(f"PID {pid}", listed_twice("the process"))
+        draft.add_problem(f"PID {pid}", listed_twice("the process"))
     if hygon_list.stray_line is not None:
-        draft.complain(hygon_list.stray_line.where, f"a line without its process: {quote(hygon_list.stray_line.text)}")
+        draft.add_problem(
+            hygon_list.stray_line.where, f"a line without its process: {quote(hygon_list.stray_line.text)}"
+        )
     elif hygon_list.entries and not hygon_list.is_complete:
-        draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
+        draft.add_problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
     elif all(entry.cards for entry in hygon_list.entries):
         _count_processes(draft)
     for entry in hygon_list.entries:
         if not entry.cards:
-            draft.complain(f"PID {entry.pid}", "the list of its cards is missing")
+            draft.add_problem(f"PID {entry.pid}", "the list of its cards is missing")
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:

@@ -183,7 +183,7 @@ def _read_processes(text: ToolText, draft: Draft) -> bool:
             return False
         read_hygon_list(lines, draft)
     if not any(messages.is_end(line.text) for line in lines):
-        draft.complain(lines[-1].where, f"{NO_END_LINE}: {quote(lines[-1].text)}")
+        draft.add_problem(lines[-1].where, f"{NO_END_LINE}: {quote(lines[-1].text)}")
     return True
 
 

@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not line.ended:
             fields = fields[:-1]  # the last field of a truncated line may be a fragment
         if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
-            draft.complain(line.where, f"not a line of -m: {quote(line.text)}")
+            draft.add_problem(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)
 
@@ -145,7 +145,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
 def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
     index = units.whole(fields[2])
     if index is None or draft.has(index):
-        draft.complain(line.where, listed_twice(f"card {fields[2]}"))
+        draft.add_problem(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
     for position, target in _TARGETS_BY_POSITION.items():
@@ -153,7 +153,7 @@ def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
     unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_POSITION].startswith(model)), None)
     if unit is None:
         text = f"power_watts: the unit is unknown for the model {quote(fields[_MODEL_POSITION])}"
-        draft.complain(line.where, text)
+        draft.add_problem(line.where, text)
         draft.set_value(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:
         draft.store(device, (metric("power_watts", unit=unit),), fields[_POWER_POSITION], line.where)

@@ -213,7 +213,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
-        draft.complain(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
+        draft.add_problem(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
     part = draft.device((gpu, slice_number))
     draft.set_partition(part, parent, str(slice_number))
@@ -241,7 +241,7 @@ def _read_document(text: ToolText, draft: Draft) -> bool:
     for document in complete_documents:
         _store_document(cast("dict[str, Any]", document.value), draft)
     if json.fault:
-        draft.complain("JSON", broken_document(json.fault))
+        draft.add_problem("JSON", broken_document(json.fault))
     draft.problems += json.problems(complete_documents)
     return bool(json.documents)
 
@@ -256,7 +256,7 @@ def _store_document(document: dict[str, Any], draft: Draft) -> None:
         elif name in _JSON_VERSIONS:
             draft.tool_version = str(item)
     if str(document.get("attached_gpus")) != str(draft.device_count()):
-        draft.complain("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
+        draft.add_problem("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
 
 
 def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
@@ -268,7 +268,7 @@ def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
             draft.store(device, (target,), text, f"JSON {'/'.join(path)}")
     reason = _text_at(item, ("unavailable_reason",))
     if reason:
-        draft.complain(f"JSON {quote(address)}", f"not available: {quote(reason)}")
+        draft.add_problem(f"JSON {quote(address)}", f"not available: {quote(reason)}")
 
 
 def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
@@ -283,7 +283,7 @@ def _read_names(answer: ToolText, draft: Draft) -> bool:
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
-            draft.complain(line.where, f"not a line of a GPU: {quote(line.text)}")
+            draft.add_problem(line.where, f"not a line of a GPU: {quote(line.text)}")
         if match is None or draft.has(int(match[1])):
             continue
         device = draft.device(int(match[1]))
@@ -292,7 +292,7 @@ def _read_names(answer: ToolText, draft: Draft) -> bool:
         if match[5]:
             draft.store(device, (identity("uuid"),), match[5], line.where)
         else:
-            draft.complain(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
+            draft.add_problem(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
     return bool(draft.device_count())
 
 
@@ -306,7 +306,7 @@ def _read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> N
     read_table(lines, table, draft)
     attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if attached is not None and attached != draft.device_count():
-        draft.complain("text", wrong_count(attached, draft.device_count()))
+        draft.add_problem("text", wrong_count(attached, draft.device_count()))
     _read_slices(lines, draft)
 
 

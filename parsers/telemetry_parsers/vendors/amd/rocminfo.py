@@ -264,13 +264,13 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
     if draft.is_cut:
         last_line = quote(text.lines[-1].text)
         problem = f"the text ends before '*** Done ***'; more agents may be missing: {last_line}"
-        draft.complain(listing.agents[-1].line.where, problem)
+        draft.add_problem(listing.agents[-1].line.where, problem)
     draft.problems += listing.problems
     index = 0
     for agent in listing.agents:
         index += _add_agent(agent, index, listing, draft)
     for line in listing.unread_lines:
-        draft.complain(line.where, not_understood(line.text))
+        draft.add_problem(line.where, not_understood(line.text))
     draft.add_unknown(*listing.unknown)
     draft.tool_version = listing.system["runtime version"].text if "runtime version" in listing.system else None
     return True
@@ -285,7 +285,7 @@ def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int
         _store_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
         return 1
     text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type and is ignored"
-    draft.complain(agent.line.where, text)
+    draft.add_problem(agent.line.where, text)
     return int(_TARGET.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
 
 
@@ -303,7 +303,7 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
             draft.store(device, (target,), value.text, value.line.where)
     address = agent.text("bdfid")
     if units.whole(address) != 0 and address and _bus_id(address) is None:
-        draft.complain(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
+        draft.add_problem(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
 
 
 def _size(text: str, _unit: str) -> Value:

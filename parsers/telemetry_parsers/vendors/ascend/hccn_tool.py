@@ -153,7 +153,7 @@ class _AnswerReader:
         self.device = int(prefix[1]) if prefix else self.device
         text = (line.text[prefix.end() :] if prefix else line.text).strip()
         if text and not line.ended:
-            self.draft.complain(line.where, CUT_LINE)
+            self.draft.add_problem(line.where, CUT_LINE)
         elif text:
             self._read_text(text, line)
 
@@ -162,12 +162,14 @@ class _AnswerReader:
         key = " ".join(name.lower().split())
         bare_key = key.strip("- ")
         if bare_key in self.keys & _IGNORED_KEYS and not self.is_listing:
-            self.draft.complain(line.where, f"{quote(key)} is repeated: a command line between two answers is missing")
+            self.draft.add_problem(
+                line.where, f"{quote(key)} is repeated: a command line between two answers is missing"
+            )
         self.keys.add(bare_key)
         if bare_key in _LIST_TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
-            self.draft.complain(line.where, value_without_key(text))
+            self.draft.add_problem(line.where, value_without_key(text))
         elif colon and key and "|" not in text and not is_rule(text):
             self._read_value(key, value.strip(), line)
 
@@ -197,7 +199,7 @@ class _AnswerReader:
             self.store(replace(COUNTERS[key], label=self.port.label), value, line.where)
         else:
             self.is_understood = True
-            self.draft.complain(line.where, f"{key}: the port is not named")
+            self.draft.add_problem(line.where, f"{key}: the port is not named")
 
     def _read_fact(self, name: str, value: str, where: str) -> None:
         if units.placeholder(value) is not None:
@@ -220,12 +222,12 @@ class _AnswerReader:
     def _report_repeated(self, where: str, name: str) -> None:
         """Report a repeated reading, which shows that the command lines between several answers are missing."""
         if self.device is not None:
-            self.draft.complain(
+            self.draft.add_problem(
                 where, f"{name} is printed twice; the first value is kept, the second may belong to another device"
             )
         elif not self.has_several_devices:
             self.has_several_devices = True
-            self.draft.complain(
+            self.draft.add_problem(
                 where, "answers about several devices without their names are not read; save the command lines, too"
             )
 
@@ -238,9 +240,9 @@ class _AnswerReader:
         if _KEYS_WITH_FLAPS & self.keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
-            self.draft.complain(where, f"the answer has no {key}: it is cut off or not understood")
+            self.draft.add_problem(where, f"the answer has no {key}: it is cut off or not understood")
         if self.keys == {_STATISTICS}:
-            self.draft.complain(where, "the statistics are cut off below their title")
+            self.draft.add_problem(where, "the statistics are cut off below their title")
         elif _STATISTICS in self.keys:
             self._add_absences()
         if self.has_several_devices:
@@ -274,15 +276,15 @@ def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> It
         if shape.headings <= cells.keys() and not record.misfits and record.line.ended:
             yield cells, record.line
         else:
-            answer.draft.complain(record.line.where, not_a_row(record.line.text))
+            answer.draft.add_problem(record.line.where, not_a_row(record.line.text))
     bar_count = next((line.text.count("|") for line in lines if _is_heading(line, shape)), 0)
     for line in table.unread:
         if line.text.count("|") == bar_count > 0 and not _is_heading(line, shape):
-            answer.draft.complain(line.where, not_a_row(line.text))
+            answer.draft.add_problem(line.where, not_a_row(line.text))
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
     if table.headed and last_rule < last_row:
-        answer.draft.complain(lines[-1].where, "the table is cut off here")
+        answer.draft.add_problem(lines[-1].where, "the table is cut off here")
 
 
 def _is_heading(line: Line, shape: TableShape) -> bool:

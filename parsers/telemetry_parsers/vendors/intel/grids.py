@@ -70,7 +70,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
             continue
         if not line.ended:
             draft.is_cut = True
-            draft.complain(line.where, CUT_LINE)
+            draft.add_problem(line.where, CUT_LINE)
         elif _grid_kind(cells):
             _start_grid(grid, cells)
         elif grid.kind in ("discovery", "config"):
@@ -89,14 +89,14 @@ def _ignore_device(grid: _GridState, line: Line) -> None:
     if not grid.is_ignoring:
         grid.is_ignoring = True
         text = f"the device of this line and of the following lines is missing: {quote(line.text)}"
-        grid.draft.complain(line.where, text)
+        grid.draft.add_problem(line.where, text)
 
 
 def _finish(grid: _GridState, lines: Sequence[Line]) -> None:
     _store_label(grid)
     if lines and (not grid.is_after_rule or is_cut_in_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True
-        grid.draft.complain(lines[-1].where, "the text ends inside this line; more lines may be missing")
+        grid.draft.add_problem(lines[-1].where, "the text ends inside this line; more lines may be missing")
     for device, states in grid.states.items():
         store_health(grid.draft, device, states)
 
@@ -154,7 +154,7 @@ def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> Non
     if grid.device is None or not colon or key.startswith("/"):
         return  # a line that begins with `/` continues a path
     if not name:
-        grid.draft.complain(line.where, value_without_key(cells[-1]))
+        grid.draft.add_problem(line.where, value_without_key(cells[-1]))
         return
     if grid.kind == "config":
         _read_setting(grid, name, text.strip(), line)
@@ -194,7 +194,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
         grid.label, grid.where = label, line.where
     elif not label and not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
-        grid.draft.complain(line.where, f"a value without its label: {quote(line.text)}")
+        grid.draft.add_problem(line.where, f"a value without its label: {quote(line.text)}")
     grid.texts.append(text)
 
 
@@ -273,7 +273,7 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
     name, value = key.strip().lower(), value.strip()
     is_repeated = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
     if not name or is_repeated or (name == "status" and not value):
-        grid.draft.complain(line.where, f"{grid.section}: the item, key or state is missing: {quote(text)}")
+        grid.draft.add_problem(line.where, f"{grid.section}: the item, key or state is missing: {quote(text)}")
         return
     target = keys.HEALTH.get((grid.section, name))
     if target is not None and grid.device is not None:
@@ -282,4 +282,4 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
     elif name == "status" and grid.device is not None:
         grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
         if value.lower() not in keys.HEALTHY:
-            grid.draft.complain(line.where, f"{grid.section}: {quote(value)}")
+            grid.draft.add_problem(line.where, f"{grid.section}: {quote(value)}")

@@ -44,7 +44,7 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest: 
     """Keep a row as the newest of its device. A truncated row is kept only if the device has no other."""
     cells = _csv_cells(line)
     if len(cells) != len(headings):
-        draft.complain(line.where, wrong_cells(line.text))
+        draft.add_problem(line.where, wrong_cells(line.text))
         return
     slot = _device_and_tile(headings, cells)
     if line.ended:
@@ -56,10 +56,10 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest: 
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
     number = units.whole(index)
     if number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
-        draft.complain(line.where, f"the number of a tile is missing: {quote(line.text)}")
+        draft.add_problem(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
     if number is None:
-        draft.complain(line.where, f"not a device number: {quote(index)}")
+        draft.add_problem(line.where, f"not a device number: {quote(index)}")
         return
     device = draft.device(number)
     if units.whole(tile) is not None:
@@ -99,7 +99,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
             device = draft.device(int(match[3]))
             draft.processes.append(Process(device, int(match[1]), match[2].strip(), process_bytes(match[4])))
         elif is_started and line.text.strip():
-            draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
+            draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def process_bytes(text: str) -> float | None:

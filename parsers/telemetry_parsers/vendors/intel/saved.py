@@ -35,14 +35,14 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
         elif match is not None:
             draft.device(int(match[1]))
         elif is_started and "|" in line.text:
-            draft.complain(line.where, not_a_row(line.text, "the matrix"))
+            draft.add_problem(line.where, not_a_row(line.text, "the matrix"))
 
 
 def add_process(item: _JsonObject, draft: Draft) -> None:
     """Add a process of `ps -j` to the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
-        draft.complain("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
+        draft.add_problem("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
         return
     memory = process_bytes(str(item.get("mem_size", "")))
     process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
@@ -54,7 +54,7 @@ def add_stats(stats: _JsonObject, draft: Draft) -> None:
     """Add the counters and engines of a device and of its tiles to the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
-        draft.complain("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
+        draft.add_problem("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
         return
     device = draft.device(index)
     _store_counters(stats.get("device_level"), device, draft)
@@ -103,7 +103,7 @@ def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
     """Add a line of `dump -j` to the draft. `index_text` is the device's number."""
     index = units.whole(index_text)
     if index is None:
-        draft.complain("JSON", f"not a device number: {quote(index_text)}")
+        draft.add_problem("JSON", f"not a device number: {quote(index_text)}")
         return
     device = draft.device(index)
     for name, value in sample.items():

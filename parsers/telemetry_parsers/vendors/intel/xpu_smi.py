@@ -37,7 +37,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
     for document in complete_documents:
         _read_document(cast("_JsonObject", document.value), newest, draft)
     if json.fault:
-        draft.complain("JSON", broken_document(json.fault))
+        draft.add_problem("JSON", broken_document(json.fault))
     for device_number, sample in newest.items():
         saved.add_sample(device_number, sample, draft)
     draft.problems += json.problems(complete_documents)
@@ -64,7 +64,7 @@ def _read_document(document: _JsonObject, newest: dict[str, _JsonObject], draft:
 def _read_device(item: _JsonObject, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
     if index is None or draft.has(index):
-        draft.complain("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
+        draft.add_problem("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
         return
     device = draft.device(index)
     for name, value in item.items():
@@ -86,7 +86,7 @@ def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
         state = str(component.get("status", ""))
         states[number] = state.lower()
         if state.lower() not in keys.HEALTHY:
-            draft.complain(f"JSON {name}", f"its state is {quote(state)}")
+            draft.add_problem(f"JSON {name}", f"its state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:

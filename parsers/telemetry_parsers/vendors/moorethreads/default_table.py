@@ -89,7 +89,7 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines[:title]:
         if line.text.strip() and not is_rule(line.text):
             draft.is_cut = True  # the lines above the title are the end of a truncated card table
-            draft.complain(line.where, not_understood(line.text))
+            draft.add_problem(line.where, not_understood(line.text))
     rows = _read_rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
@@ -111,7 +111,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
     positions = draft.positions()
     counts = Counter(() if isinstance(rows, Absent) else (row.index for row in rows))
     for index in sorted(counts.keys() - positions.keys()):
-        draft.complain("Processes", f"processes of card {index}, which is not listed")
+        draft.add_problem("Processes", f"processes of card {index}, which is not listed")
     for row in () if isinstance(rows, Absent) else rows:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
@@ -128,7 +128,7 @@ def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     unknown = [name for name in names if name not in _PROCESS_HEADINGS]
     if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
         draft.add_unknown(*unknown)
-        draft.complain(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
+        draft.add_problem(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
         return Absent.NOT_UNDERSTOOD
     return _read_body(lines, start + is_rule(lines[start].text), draft)
 
@@ -148,7 +148,7 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
             is_idle = True
         elif line.ended and line.text.strip():
             # The line may report that the tool's query failed, so it does not mean that there are no processes.
-            draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
+            draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _report_cut(lines, draft)
 
@@ -173,14 +173,14 @@ def _row(text: str) -> _ProcessRow | None:
 def _report_lines_below(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         if line.text.strip():
-            draft.complain(line.where, not_understood(line.text))
+            draft.add_problem(line.where, not_understood(line.text))
 
 
 def _report_blank_table(line: Line, draft: Draft) -> Absent:
-    draft.complain(line.where, f"the process table has neither a row nor the message {_NO_PROCESSES!r}")
+    draft.add_problem(line.where, f"the process table has neither a row nor the message {_NO_PROCESSES!r}")
     return Absent.NOT_REPORTED
 
 
 def _report_cut(lines: Sequence[Line], draft: Draft) -> Absent:
-    draft.complain(lines[-1].where, CUT_PROCESSES)
+    draft.add_problem(lines[-1].where, CUT_PROCESSES)
     return Absent.NOT_REPORTED

@@ -102,7 +102,7 @@ def read_calls(calls: dict[str, Plain], readings: DeviceDraft) -> None:
 def _read_link(link: str, answer: Plain, name: str, readings: DeviceDraft) -> None:
     state = readings.value(answer, quote(name))
     if state == _LINK_DOWNGRADED:
-        readings.complain(f"MTLink {link} runs below its highest speed")
+        readings.add_problem(f"MTLink {link} runs below its highest speed")
     if not isinstance(state, Absent):
         state = _LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
     readings.add("link_up", state, link, quote(name))
@@ -147,7 +147,7 @@ def _report_on_output(output: Output) -> Report:
     for recorded in objects(answer.devices):
         _read_card(recorded, answer.node.get("driver"), draft)
     if len(objects(answer.devices)) < len(answer.devices):
-        draft.complain("cards", "an entry is not an object")
+        draft.add_problem("cards", "an entry is not an object")
     report = draft.report("data")
     if report.devices:
         return report
@@ -162,11 +162,11 @@ def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
     position = _read_device(device, recorded, where, draft)
     if not device.up:
         problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
-        draft.complain(where, problem)
+        draft.add_problem(where, problem)
     for recorded_instance in objects(recorded.get("instances")):
         instance_device = instance(recorded_instance, device, position)
         if instance_device is None:
-            draft.complain(where, "an MPC instance has no index")
+            draft.add_problem(where, "an MPC instance has no index")
         else:
             _read_device(instance_device, recorded_instance, f"{where} MPC {instance_device.partition}", draft)
 

@@ -78,7 +78,7 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
             output.cards.append(_Card(f"GPU{match[1]}", [(("", "index"), match[1]), (("pci", "bus id"), match[2])]))
             section = ""
         elif not line.ended:
-            draft.complain(line.where, CUT_LINE)
+            draft.add_problem(line.where, CUT_LINE)
         elif ":" in text:
             _read_line(output, section, line)
         elif text and output.cards:
@@ -94,9 +94,9 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
     name, _, value = line.text.partition(":")
     key = _normalized(name)
     if key.startswith(("error", "failed", "warning")):
-        output.draft.complain(line.where, quote(line.text))
+        output.draft.add_problem(line.where, quote(line.text))
     elif not key:
-        output.draft.complain(line.where, value_without_key(line.text))
+        output.draft.add_problem(line.where, value_without_key(line.text))
     elif not output.cards or key in _HEADER_KEYS:
         output.answers += key == _COUNT_KEY and key in output.header
         output.header[key] = value.strip()
@@ -113,7 +113,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
     is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _JSON_MARKS))
     draft.problems += json.problems(answers) if answers else []
     if is_broken:
-        draft.complain("JSON", broken_document(json.fault))
+        draft.add_problem("JSON", broken_document(json.fault))
     _check_count(output, len(_read_cards(output)))
     return bool(answers) or is_broken
 
@@ -160,7 +160,7 @@ def _check_count(output: _QueryOutput, cards: int) -> None:
     attached = units.whole(output.header.get(_COUNT_KEY, ""))
     if attached is not None and attached != cards and (output.answers == 1 or attached > cards):
         output.draft.is_open = True
-        output.draft.complain("Attached GPUs", wrong_count(attached, cards))
+        output.draft.add_problem("Attached GPUs", wrong_count(attached, cards))
 
 
 def _merged_cards(output: _QueryOutput) -> list[_Card]:
@@ -182,7 +182,7 @@ def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_know
     """Add new keys to the first answer about the card. Report a repeated key, which may belong to another card."""
     keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
-        output.draft.complain(card.where, listed_twice("the card"))
+        output.draft.add_problem(card.where, listed_twice("the card"))
     if is_known:
         first_answer.values.extend((key, text) for key, text in card.values if key not in keys)
 
@@ -203,7 +203,7 @@ def _check_end(card: _Card, draft: Draft) -> None:
     """Report a card that lacks its last key, the performance state. Output of `-d` is not checked."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING_KEYS or ((_FIRST_KEY in keys) and (_LAST_KEY not in keys)):
-        draft.complain(card.where, f"the card is cut off: it has no {_LAST_KEY[1]}")
+        draft.add_problem(card.where, f"the card is cut off: it has no {_LAST_KEY[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
@@ -212,7 +212,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
     for key, text in card.values:
         if key in text_by_key and key in FIELDS:
             problem = f"{key[1]} is repeated; the first value is kept, because the heading of a section is missing"
-            draft.complain(card.where, problem)
+            draft.add_problem(card.where, problem)
         text_by_key.setdefault(key, text)
     for key, text in text_by_key.items():
         target = FIELDS.get(key)
@@ -228,7 +228,7 @@ def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
     """Report an unknown key, and a known key below an ignored section, because its own heading is missing."""
     section, name = key
     if section in IGNORED_SECTIONS and name in _READ_NAMES:
-        draft.complain(card.where, f"{name} is printed below {section}: the heading of its section is missing")
+        draft.add_problem(card.where, f"{name} is printed below {section}: the heading of its section is missing")
     elif section not in IGNORED_SECTIONS and key not in IGNORED_KEYS:
         draft.add_unknown(_field_name(section, name))
 
@@ -250,7 +250,7 @@ def _store_fastest_fan(draft: Draft, device: int, fans: Mapping[str, str], count
 def _fan_speed(draft: Draft, device: int, text: str, where: str) -> Value:
     value = draft.value_in(FAN_TARGET, text)
     item = reading(device, FAN_TARGET.key, Absent.NOT_UNDERSTOOD if value is None else value)
-    draft.complain_if_bad(item, text, where)
+    draft.report_bad_value(item, text, where)
     return item.value
 
 

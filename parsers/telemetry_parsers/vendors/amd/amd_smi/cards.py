@@ -115,7 +115,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
         readings.read_links(draft, position, card)
         readings.read_processes(draft, position, card)
     if not cards and any(block.kind in OTHER_KINDS for block in blocks):
-        draft.complain("text", "no GPU is listed; sections of processors and network cards are not read")
+        draft.add_problem("text", "no GPU is listed; sections of processors and network cards are not read")
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
@@ -136,7 +136,7 @@ def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
             cards.append(card)
         card.append(block)
     if any(map(_has_repeated_reading, cards)):
-        draft.complain("text", f"several runs of {TOOL} in one text; the last one is read")
+        draft.add_problem("text", f"several runs of {TOOL} in one text; the last one is read")
     return [_merged(card) for card in cards]
 
 

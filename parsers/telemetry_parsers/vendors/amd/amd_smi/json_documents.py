@@ -87,7 +87,9 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
         draft.is_cut = True
         end = json.documents[-1].end
         last_text = quote(json.text[max(0, end - 60) : end])
-        draft.complain("JSON", f"the list is cut off; only the complete items before that point are read: {last_text}")
+        draft.add_problem(
+            "JSON", f"the list is cut off; only the complete items before that point are read: {last_text}"
+        )
     return blocks
 
 

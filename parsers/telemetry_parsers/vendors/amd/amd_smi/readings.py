@@ -190,10 +190,10 @@ class _ReadingChooser:
         if value is None:
             return
         item = reading(self._device, target.key, value, target.label)
-        self._draft.complain_if_bad(item, entry.text, entry.where)
+        self._draft.report_bad_value(item, entry.text, entry.where)
         is_repeated = may_repeat(path)
         if is_repeated and not entry.text.strip():
-            self._draft.complain(entry.where, f"{target.key}: one of several values is missing")
+            self._draft.add_problem(entry.where, f"{target.key}: one of several values is missing")
         if is_repeated and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
             # If some values are missing, the highest printed value may not be the highest of all.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
@@ -217,7 +217,7 @@ class _ReadingChooser:
             self.levels = ()
             if printed_text(entry.text) is not None or not entry.text.strip():
                 item = reading(self._device, "performance_level", Absent.NOT_UNDERSTOOD)
-                self._draft.complain_if_bad(item, entry.text, entry.where)
+                self._draft.report_bad_value(item, entry.text, entry.where)
 
 
 def _better_of(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:

@@ -89,15 +89,15 @@ class _CsvParser:
         if names:
             self._set_headings(names)
         elif text == _SHORTENED:
-            self._draft.complain(line.where, SHORTENED)
+            self._draft.add_problem(line.where, SHORTENED)
         elif text and not (self._names and self._read_row(line)):
-            self._draft.complain(line.where, not_a_row(text))
+            self._draft.add_problem(line.where, not_a_row(text))
 
     def _set_headings(self, names: list[str]) -> None:
         if names == self._names:
             return  # `--watch` repeats the headings
         if "" in names:
-            self._draft.complain("heading", "a column has no name; the rows below it are not read")
+            self._draft.add_problem("heading", "a column has no name; the rows below it are not read")
         self._names, self._paths = names, _paths_of(names)
         self._draft.add_unknown(*(name for name in names if name not in _IGNORED_COLUMNS and not self._paths.get(name)))
 

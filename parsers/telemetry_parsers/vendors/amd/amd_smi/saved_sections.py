@@ -75,13 +75,13 @@ class _SectionParser:
         if line.ended:
             self._finish_heading(line)
         if not line.ended:
-            self._draft.complain(line.where, CUT_LINE)
+            self._draft.add_problem(line.where, CUT_LINE)
         elif self._list_entry is not None:
             self._continue_list(text, line)
         elif not text:
             self._complete_block()
         elif text == _SHORTENED:
-            self._draft.complain(line.where, SHORTENED)
+            self._draft.add_problem(line.where, SHORTENED)
         elif device := _DEVICE.match(text):
             self._complete_block()
             self._stack, self._device_indent = [], _indent(line)
@@ -100,13 +100,13 @@ class _SectionParser:
         if not line.text.strip() or _indent(line) <= _indent(heading):
             self._add(path, "", heading)
             if path[0] in _LISTS:
-                self._draft.complain(heading.where, f"no lines below this heading: {quote(heading.text)}")
+                self._draft.add_problem(heading.where, f"no lines below this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
         if self._heading is not None:
             self._add(self._heading[0], "", self._heading[1])
         if self._list_entry is not None:
-            self._draft.complain(self._list_entry[1].where, "the text ends inside this list, which is not read")
+            self._draft.add_problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
         return self.blocks
 
     def _complete_block(self) -> None:
@@ -117,7 +117,7 @@ class _SectionParser:
     def _read_key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
             # The lines of a card are indented below its name. This line is from another program, such as a warning.
-            self._draft.complain(line.where, not_understood(text))
+            self._draft.add_problem(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)
         match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
@@ -127,7 +127,7 @@ class _SectionParser:
             self._read_bare_line(text, line)
             return
         if match is None or not self.blocks:
-            self._draft.complain(line.where, not_understood(text))
+            self._draft.add_problem(line.where, not_understood(text))
             return
         key, value = plain_key(match[1]), match[2]
         if value is None:
@@ -144,7 +144,7 @@ class _SectionParser:
     def _missing_value(self, key: str, line: Line) -> str | None:
         """Return an empty string for a key whose value is missing, or None for a heading."""
         if key == "gpu":
-            self._draft.complain(line.where, "a card has no number; the lines below may belong to another card")
+            self._draft.add_problem(line.where, "a card has no number; the lines below may belong to another card")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
@@ -159,7 +159,7 @@ class _SectionParser:
         if text.lower() in _EMPTY_LIST_MESSAGES:
             self._add(path, text, line)
         elif not is_ignored(path) or ":" in (text[0], text[-1]):
-            self._draft.complain(line.where, not_understood(text))
+            self._draft.add_problem(line.where, not_understood(text))
 
     def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
         """Return the path of a key. Without indentation, its section and heading are the last ones above it."""
@@ -186,13 +186,13 @@ class _SectionParser:
             self._add(path, " ".join(self._list), first_line)
             self._list_entry = None
         elif len(self._list) > _MAX_WRAP or not text:
-            self._draft.complain(first_line.where, "the list is not closed and is ignored")
+            self._draft.add_problem(first_line.where, "the list is not closed and is ignored")
             self._list_entry = None
 
     def _add(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._stored_paths and not path[-1].startswith("policy"):
-            self._draft.complain(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
+            self._draft.add_problem(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
         elif block.kind == "gpu":
             self._stored_paths.add((self._group, path))
             where = f"{block.where} {line.where}"

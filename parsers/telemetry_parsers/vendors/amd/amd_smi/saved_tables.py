@@ -87,13 +87,13 @@ class _TableParser:
         if headings:
             self._set_headings(headings)
         elif not line.ended:
-            self._draft.complain(line.where, CUT_LINE)
+            self._draft.add_problem(line.where, CUT_LINE)
         elif text == _SHORTENED:
-            self._draft.complain(line.where, SHORTENED)
+            self._draft.add_problem(line.where, SHORTENED)
         elif not self._headings:
-            self._draft.complain(line.where, f"text before the table: {quote(text)}")
+            self._draft.add_problem(line.where, f"text before the table: {quote(text)}")
         elif not (self._read_process(line) if "PID" in self._headings else self._read_card(line)):
-            self._draft.complain(line.where, wrong_cells(text))
+            self._draft.add_problem(line.where, wrong_cells(text))
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
@@ -252,7 +252,7 @@ def read_overview(lines: Sequence[Line], draft: Draft) -> None:
     if process_lines:
         _read_processes(process_lines, draft)
     elif not draft.is_cut:
-        draft.complain(lines[-1].where, "the process table is missing")
+        draft.add_problem(lines[-1].where, "the process table is missing")
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
@@ -270,10 +270,10 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
             draft.processes.append(process)
             counts[process.device] += 1
         elif line.text.strip() and not is_rule(line.text) and _NONE not in line.text.lower():
-            draft.complain(line.where, not_understood(line.text))
+            draft.add_problem(line.where, not_understood(line.text))
             absence = absence or (Absent.NOT_UNDERSTOOD if row < end else None)
     if not is_closed:
-        draft.complain(lines[-1].where, CUT_PROCESSES)
+        draft.add_problem(lines[-1].where, CUT_PROCESSES)
     for position in draft.positions().values():
         draft.set_value(position, metric("processes"), absence or float(counts[position]))
 

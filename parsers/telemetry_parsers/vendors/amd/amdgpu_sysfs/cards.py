@@ -118,7 +118,7 @@ def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
         if source is None:
             continue
         if card.is_empty(f"temp{number}_label"):
-            draft.complain(
+            draft.add_problem(
                 f"{card.bus_id or card.number} temp{number}_label", "the file is empty; the sensor is unknown"
             )
             continue
@@ -147,7 +147,9 @@ def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
 def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(_MAX_RAILS):
         if card.is_empty(f"in{number}_label"):
-            draft.complain(f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown")
+            draft.add_problem(
+                f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown"
+            )
         source, rail = card.files.get(f"in{number}_input"), values.RAIL_LABELS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
             draft.add_reading(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))

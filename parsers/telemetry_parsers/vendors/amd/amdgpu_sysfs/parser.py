@@ -131,7 +131,7 @@ def _report_implausible(draft: Draft, position: int, device: Device) -> None:
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:
             where = f"{name} {item.metric} {item.label}".rstrip()
-            draft.complain(where, f"the driver's value is {item.value.value}")
+            draft.add_problem(where, f"the driver's value is {item.value.value}")
 
 
 PARSER = SourceParser(

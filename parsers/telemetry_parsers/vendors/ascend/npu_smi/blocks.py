@@ -57,7 +57,7 @@ def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> 
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
         if card.is_named and is_empty and not totals and len(draft.problems) == problem_count:
-            draft.complain(card.where, f"NPU {card.number} or one of its chips has no values")
+            draft.add_problem(card.where, f"NPU {card.number} or one of its chips has no values")
     _check_totals(draft, totals)
 
 
@@ -86,7 +86,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
     if card.number is None and (chip_numbers or card.is_named or card.chip_count is not None):
-        draft.complain(card.where, "values of a card without its NPU ID are not read")
+        draft.add_problem(card.where, "values of a card without its NPU ID are not read")
         return sections
     requested = context.requested
     default_slot = Slot(card.number, requested.chip if card.number == requested.card else None)
@@ -98,7 +98,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
     _add_chip_faults(answer, sections)
     if chip_numbers and len(chip_numbers) < (card.chip_count or 0):
         text = f"NPU {card.number}: only {len(chip_numbers)} of {card.chip_count} chips are listed"
-        draft.complain(card.where, text)
+        draft.add_problem(card.where, text)
     if card.is_named and card.number not in {slot.card for slot in slots_in(draft)}:
         chip_at(draft, default_slot)
     return sections
@@ -108,7 +108,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
     draft, part = answer.draft, section.part
     reason = _why_not_read(answer, section)
     if reason:
-        draft.complain(section.where, reason)
+        draft.add_problem(section.where, reason)
     elif part is not None and part.is_other_part:
         _check_end(draft, section, keys.END_KEYS_OF_PARTS, answer.keys)
         read_card_fields(draft, [chip_at(draft, slot) for slot in answer.all_chips()], section.entries)
@@ -174,7 +174,7 @@ def _check_end(
         for end in end_keys
     )
     if not is_complete:
-        draft.complain(section.where, f'the answer is cut off below "{quote(last_key)}"')
+        draft.add_problem(section.where, f'the answer is cut off below "{quote(last_key)}"')
     return is_complete
 
 
@@ -194,7 +194,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
     ]
     for key, entry in counts:
         if not entry.text:
-            answer.draft.complain(entry.line.where, f"{key} has no value")
+            answer.draft.add_problem(entry.line.where, f"{key} has no value")
         for slot in answer.all_chips() if units.whole(entry.text) else ():
             answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
@@ -234,4 +234,4 @@ def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
     for line, count in totals:
         if count != len(listed_cards):
             draft.is_cut = True
-            draft.complain(line.where, wrong_count(count, len(listed_cards)))
+            draft.add_problem(line.where, wrong_count(count, len(listed_cards)))

@@ -78,7 +78,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     table = read_table(joined_lines, shape)
     draft.add_unknown(*table.unknown)
     if runs > 1:
-        draft.complain("text", several_runs(runs))
+        draft.add_problem("text", several_runs(runs))
     driver = _read_versions(lines[:title], draft)
     ids = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:title]))
     index_kinds = {_add_chip(draft, record, driver, ids) for record in table.records} - {None}
@@ -142,11 +142,11 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
-        draft.complain(record.line.where, not_a_row(record.line.text))
+        draft.add_problem(record.line.where, not_a_row(record.line.text))
         return None
     slot = Slot(card, _number_in(cells, "chip"))
     if draft.has(slot):
-        draft.complain(record.line.where, listed_twice(f"NPU {card}"))
+        draft.add_problem(record.line.where, listed_twice(f"NPU {card}"))
         return None
     device, physical_id = chip_at(draft, slot), _number_in(cells, "phy-id")
     address = cells.get("bus-id")
@@ -154,12 +154,12 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
     if "chip" in ids - cells.keys() and not record.misfits:
-        draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
+        draft.add_problem(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.set_index(device, physical_id)
     draft.describe(device, template, {"device_id": _text(cells, "device")})
     _store_readings(draft, device, cells)
     for line in record.misfits:
-        draft.complain(line.where, f"cells match no heading: {quote(line.text)}")
+        draft.add_problem(line.where, f"cells match no heading: {quote(line.text)}")
     return "card" if physical_id is None else "phy-id"
 
 
@@ -265,9 +265,9 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
         _read_row(draft, record, totals, slots, is_closed=record.line.number < last_rule)
     is_empty = not slots and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
-        draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
+        draft.add_problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in totals.unlisted_cards.items():
-        draft.complain(line.where, f"processes of NPU {card}, which is missing from the device table")
+        draft.add_problem(line.where, f"processes of NPU {card}, which is missing from the device table")
     if not slots:
         for card in sorted((totals.idle_cards | totals.closed_cards) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
@@ -282,7 +282,7 @@ def _read_other_line(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
         totals.idle_cards.add(int(no_process_match[1]))
     elif line.ended and not is_rule(line.text):
         totals.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else totals.absence
-        draft.complain(line.where, not_a_row(line.text, PROCESS_TABLE))
+        draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
 def _read_row(draft: Draft, record: Record, totals: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
@@ -294,7 +294,7 @@ def _read_row(draft: Draft, record: Record, totals: _ProcessCounts, slots: froze
         return
     if card is None or pid is None or record.misfits:
         totals.absence = Absent.NOT_UNDERSTOOD
-        draft.complain(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
+        draft.add_problem(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
     if slots and slot not in slots:

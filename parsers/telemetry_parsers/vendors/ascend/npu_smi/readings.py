@@ -56,17 +56,17 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
-                draft.complain(line.where, not_a_row(line.text, "the mapping"))
+                draft.add_problem(line.where, not_a_row(line.text, "the mapping"))
             else:
                 index_spaces.add(_add_mapped_chip(draft, row))
     if headings and not index_spaces:
-        draft.complain(lines[-1].where, "the mapping names no chip")
+        draft.add_problem(lines[-1].where, "the mapping names no chip")
     draft.index_space = PHYSICAL_SPACE if index_spaces - {None} == {PHYSICAL_SPACE} else ""
 
 
 def _report_outside(draft: Draft, line: Line) -> tuple[str, ...]:
     if line.text.strip() and line.ended:
-        draft.complain(line.where, not_understood(line.text))
+        draft.add_problem(line.where, not_understood(line.text))
     return ()
 
 
@@ -154,7 +154,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
     kind = None if is_ambiguous else _memory_kind(block, evidence)
     if kind is None and evidence.is_complete and _has_memory(block):
         text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
-        draft.complain(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
+        draft.add_problem(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
     for key, target in _targets_of(block, kind):
         _store(draft, device, block[key], target)
     for key in keys.HEALTH_KEYS:

@@ -50,11 +50,11 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
             continue
         cells = dict(zip(headings, words, strict=False))
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD_HEADING]) is None:
-            draft.complain(line.where, not_a_row(line.text, "watch"))
+            draft.add_problem(line.where, not_a_row(line.text, "watch"))
         else:
             last_rows[Slot(units.whole(cells[_CARD_HEADING]), units.whole(cells.get(_CHIP_HEADING, "")))] = line, cells
     if not last_rows:
-        draft.complain(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
+        draft.add_problem(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
     for slot, (line, cells) in last_rows.items():
         _store_row(draft, slot, line, cells)
 
@@ -90,10 +90,10 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             draft.set_index(device, slot.physical_id)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
-            draft.complain(line.where, not_a_row(line.text, "the matrix"))
+            draft.add_problem(line.where, not_a_row(line.text, "the matrix"))
         columns.update(filter(_DEVICE_NAME.match, words) if row is None else ())
     if columns - nodes:
-        draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
+        draft.add_problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:

@@ -228,7 +228,7 @@ def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], 
         return Absent.NOT_UNDERSTOOD
     entries = [_read_entry(kind, entry, readings) for entry in listed]
     if any(entry is None for entry in entries):
-        readings.complain(f"{kind} processes: invalid entries")
+        readings.add_problem(f"{kind} processes: invalid entries")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
         previous = processes.get(key)
@@ -262,6 +262,6 @@ def _used_bytes(kind: str, memory: Value, readings: DeviceDraft) -> float | None
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.complain(f"{kind} processes: impossible memory of a process: {memory:.0f} bytes")
+        readings.add_problem(f"{kind} processes: impossible memory of a process: {memory:.0f} bytes")
         return None
     return used

@@ -41,10 +41,10 @@ def _report_on_output(output: Output) -> Report:
         if isinstance(gpu, dict):
             _read_gpu(gpu, answer.node, draft)
         else:
-            draft.complain("gpus", "an entry is not an object")
+            draft.add_problem("gpus", "an entry is not an object")
     engine = integer(answer.node.get("host_engine"))
     if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
-        draft.complain("gpm", _DCGM_PROBLEM.format(engine))
+        draft.add_problem("gpm", _DCGM_PROBLEM.format(engine))
     unopened_gpus = items(answer.node.get("unseen"))
     _report_unopened(unopened_gpus, draft)
     if not draft.device_count():
@@ -66,7 +66,7 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
     if not device.up:
         code = error_in(gpu["lost"])
         reason = _REASONS_OF_LOST_GPU.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
-        device_readings.complain(f"{reason} (NVML error {quote(str(code))})")
+        device_readings.add_problem(f"{reason} (NVML error {quote(str(code))})")
     readings.read_gpu(gpu, device_readings)
     if isinstance(gpu.get("watched"), bool):
         device_readings.add("event_watch", float(gpu["watched"]))
@@ -78,7 +78,7 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
 def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: DeviceDraft) -> None:
     device = devices.instance(instance, parent, parent_readings.device)
     if device is None:
-        parent_readings.complain("a MIG instance has no index")
+        parent_readings.add_problem("a MIG instance has no index")
         return
     draft = parent_readings.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
@@ -102,7 +102,7 @@ def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
     for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
-            draft.complain(f"GPU {index}", f"cannot be opened (NVML error {code})")
+            draft.add_problem(f"GPU {index}", f"cannot be opened (NVML error {code})")
 
 
 def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:

@@ -97,7 +97,7 @@ def _read_reasons(answer: Plain, supported: Plain, readings: DeviceDraft) -> Non
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown_bits = active & ~all_bits
     if unknown_bits:
-        readings.complain(f"{_REASONS}: unknown bits {unknown_bits:#x}")
+        readings.add_problem(f"{_REASONS}: unknown bits {unknown_bits:#x}")
 
 
 def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: DeviceDraft) -> None:
@@ -247,7 +247,7 @@ def read_links(answer: Plain, readings: DeviceDraft) -> None:
         return
     links = {link: mapping(answers) for link, answers in results_by_link.items() if link in _LINK_NUMBERS}
     if len(links) < len(results_by_link):
-        readings.complain("NVLink: a link without a valid number")
+        readings.add_problem("NVLink: a link without a valid number")
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
             readings.draft.add_unknown(f"link {name}")
@@ -313,7 +313,7 @@ def read_events(answer: Plain, draft: Draft) -> None:
         if event is None:
             dropped = integer(mapping(recorded).get("dropped"))
             problem = f"{dropped} events came too fast and were dropped; they are not counted"
-            draft.complain("events", "an event has neither an Xid nor an NVML error" if dropped is None else problem)
+            draft.add_problem("events", "an event has neither an Xid nor an NVML error" if dropped is None else problem)
         else:
             draft.events.append(event)
 
