@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peak_sources import SOURCES
 
-from telemetry_daemon.commands.check import NUMBERS
+from telemetry_daemon.commands.check import THRESHOLD_NAMES
 from telemetry_daemon.config.table import (
     NO_DEFAULT,
     SectionRow,
@@ -23,7 +23,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 def numbers_table() -> str:
     """Return the table of docs/check.md: the values that `telemetry check --thresholds` accepts."""
-    rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in NUMBERS)
+    rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in THRESHOLD_NAMES)
     return "\n".join(("| number | usually | is |", "|---|---|---|", *rows)) + "\n"
 
 

@@ -140,7 +140,7 @@ def test_metrics_are_searched() -> None:
     [("90", 90), ("0.5", 0.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), (" 1H ", 3600)],
 )
 def test_duration_becomes_seconds(text: str, seconds: float) -> None:
-    assert options.seconds(text) == seconds
+    assert options.parse_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -148,18 +148,18 @@ def test_duration_becomes_seconds(text: str, seconds: float) -> None:
 )
 def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 10m, 1h30m or 2d"):
-        options.seconds(text)
+        options.parse_seconds(text)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0.1", 0.1), ("2s", 2), ("1d", 86_400)])
 def test_durations_up_to_a_day(text: str, seconds: float) -> None:
-    assert options.seconds_up_to_a_day(text) == seconds
+    assert options.parse_seconds_up_to_a_day(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["0.05", "2d"])
 def test_duration_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is out of range; write a duration from 0.1 "):
-        options.seconds_up_to_a_day(text)
+        options.parse_seconds_up_to_a_day(text)
 
 
 COMPLETION = Path(telemetry_daemon.__file__).parent / "completion"

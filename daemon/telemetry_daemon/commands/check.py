@@ -26,16 +26,16 @@ EXAMPLES = {
 
 FORMATS = ("nagios", "nhc", "npd", "json")
 _DEFAULT_SECONDS = 20.0
-_UNKNOWN = 3
-_EXPECTED = "telemetry_devices_expected"
-_ON_BUS = "telemetry_pci_devices"
-_COUNT_LINE = re.compile(rf'({_EXPECTED}|{_ON_BUS})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# Maps a format to its exit status for "unknown" if the status differs from that of monitoring plugins.
-_UNKNOWN_BY_FORMAT = {"nhc": 1, "npd": 2}
-_MAX_BYTES = 1 << 20
+_UNKNOWN_STATUS = 3
+_EXPECTED_METRIC = "telemetry_devices_expected"
+_PCI_METRIC = "telemetry_pci_devices"
+_COUNT_LINE = re.compile(rf'({_EXPECTED_METRIC}|{_PCI_METRIC})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
+# The exit status for "unknown" in formats that do not use the status of monitoring plugins.
+_UNKNOWN_STATUS_BY_FORMAT = {"nhc": 1, "npd": 2}
+_MAX_FILE_BYTES = 1 << 20
 _MAX_DEVICES = 4096
 # The thresholds that `check` evaluates. Prometheus evaluates all other thresholds.
-NUMBERS = (
+THRESHOLD_NAMES = (
     "ecc_corrected",
     "ecc_corrected_sram",
     "retired_pages",
@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="DEVICE", help="check only devices with this index, `device` label or id")
     parser.add_argument(
         "--timeout",
-        type=options.seconds_up_to_a_day,
+        type=options.parse_seconds_up_to_a_day,
         default=_DEFAULT_SECONDS,
         metavar="TIME",
         help="do not wait longer than TIME for sources (default: 20s)",
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "check", "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # The functions that read the tools need these arguments.
+    # `own_readings.open_tools` reads these arguments, too.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 
@@ -89,13 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_exporters.text import clean
 
     try:
-        checkup = _examine(arguments)
+        checkup = _run_checkup(arguments)
     except CommandError as error:
         reason = clean("; ".join(error.lines)).replace("|", "/")
         print(f"TELEMETRY UNKNOWN - {reason}", file=sys.stderr if arguments.format == "json" else sys.stdout)
-        # The exit status is 0, because Node Health Check must not drain a node because of missing permissions.
+        # Node Health Check must not drain a node because of missing permissions.
         is_ignored = arguments.format == "nhc" and isinstance(error, options.DaemonRefusedError)
-        return 0 if is_ignored else _UNKNOWN_BY_FORMAT.get(arguments.format, _UNKNOWN)
+        return 0 if is_ignored else _UNKNOWN_STATUS_BY_FORMAT.get(arguments.format, _UNKNOWN_STATUS)
     from telemetry_exporters.documents import check_formats
 
     writers: Mapping[str, Callable[[Checkup], str]] = {
@@ -110,12 +110,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Report a usage error as monitoring plugins do: in the first line, with the status for unknown."""
+    """Print a usage error in the first line, as monitoring plugins do, and return the exit status for unknown."""
     print(f"TELEMETRY UNKNOWN - {message}")
-    return _UNKNOWN
+    return _UNKNOWN_STATUS
 
 
-def _examine(arguments: argparse.Namespace) -> Checkup:
+def _run_checkup(arguments: argparse.Namespace) -> Checkup:
     from telemetry_exporters.judgement import thresholds
     from telemetry_exporters.judgement.checkup import examine
     from telemetry_exporters.snapshot_filter import clean_snapshot
@@ -155,19 +155,19 @@ def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int],
         return options.settings(arguments).expect.devices, _has_accelerators()
     from telemetry_daemon.commands import daemons
 
-    names = urlencode([("name[]", name) for name in (_EXPECTED, _ON_BUS)])
+    names = urlencode([("name[]", name) for name in (_EXPECTED_METRIC, _PCI_METRIC)])
     (address,) = daemons.addresses([arguments.node], None)
     page = daemons.fetch(arguments, address, f"/metrics?{names}", arguments.timeout).decode("utf-8", "replace")
     samples = [(match[1], match[2], int(float(match[3]))) for match in _COUNT_LINE.finditer(page)]
-    expected = {vendor: count for name, vendor, count in samples if name == _EXPECTED}
-    return expected, any(count for name, _, count in samples if name == _ON_BUS)
+    expected = {vendor: count for name, vendor, count in samples if name == _EXPECTED_METRIC}
+    return expected, any(count for name, _, count in samples if name == _PCI_METRIC)
 
 
 def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import find_accelerators
 
-    # Every graphics driver creates render nodes, even the driver of a server's console.
+    # Every graphics driver creates render nodes in /dev/dri, even the driver of a server's console.
     vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
     return bool(find_accelerators()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 
@@ -181,7 +181,7 @@ def read_overrides(path: str) -> Overrides:
     count_text = f"a whole number from 0 to {_MAX_DEVICES}"
     problems = [
         *(f"[{name}]: no such section; the sections are thresholds and expect" for name in document),
-        *_section_problems("thresholds", thresholds, "number", NUMBERS, _is_threshold, "a non-negative number"),
+        *_section_problems("thresholds", thresholds, "number", THRESHOLD_NAMES, _is_threshold, "a non-negative number"),
         *_section_problems("expect", expected, "vendor", VENDOR_WORDS, _is_count, count_text),
     ]
     if problems:
@@ -192,7 +192,7 @@ def read_overrides(path: str) -> Overrides:
 def _read_toml(path: str) -> dict[str, Any]:
     from telemetry_daemon.config.inputs import parse_toml
 
-    content = options.read_content(path, _MAX_BYTES, "use a readable TOML file")
+    content = options.read_content(path, _MAX_FILE_BYTES, "use a readable TOML file")
     try:
         return parse_toml(content.decode())
     except ValueError as error:

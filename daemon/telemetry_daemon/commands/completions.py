@@ -14,16 +14,16 @@ EXAMPLES = {
     "telemetry completions fish > ~/.config/fish/completions/telemetry.fish": "The same for fish.",
 }
 
-_FOLDER = Path(__file__).parent.parent / "completion"
-_FILES = {"bash": "telemetry.bash", "zsh": "_telemetry", "fish": "telemetry.fish"}
+_SCRIPT_FOLDER = Path(__file__).parent.parent / "completion"
+_SCRIPT_NAMES = {"bash": "telemetry.bash", "zsh": "_telemetry", "fish": "telemetry.fish"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
-    parser.add_argument("shell", choices=tuple(_FILES), help="the shell")
+    parser.add_argument("shell", choices=tuple(_SCRIPT_NAMES), help="the shell")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script."""
-    sys.stdout.write((_FOLDER / _FILES[arguments.shell]).read_text("utf-8"))
+    """Print the completion script for the shell."""
+    sys.stdout.write((_SCRIPT_FOLDER / _SCRIPT_NAMES[arguments.shell]).read_text("utf-8"))
     return exits.OK

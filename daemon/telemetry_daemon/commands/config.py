@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         options.check_sections(arguments, loaded.settings, parsers.polls)
         options.warn_of_failures(parsers)
     if loaded.settings.web.config_file:
-        _check_web(loaded.settings.web.config_file)
+        _check_web_config(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
         _check_rank_table(loaded.settings.ranks)
     if arguments.what == "show":
@@ -62,20 +62,20 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def _print_measured_peaks(name: str | None, model: str | None) -> int:
+def _print_measured_peaks(path: str | None, model: str | None) -> int:
     from telemetry_daemon.config import rules, table
     from telemetry_parsers.roofline import NoRooflineError, measured_peak
 
-    if name is None or model is None:
+    if path is None or model is None:
         raise CommandError(
             "peaks needs a file and a model: telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'"
         )
     try:
         heading = table.toml_key(("peaks", rules.check_model_name(model)))
-        content = options.read_content(name, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
+        content = options.read_content(path, _MAX_ROOFLINE_BYTES, "use a readable roofline.csv")
         peak = measured_peak(content.decode("utf-8-sig", "replace").splitlines())
     except NoRooflineError as error:
-        raise CommandError(f"'{name}': {error}; use the roofline.csv of rocprofiler-compute") from None
+        raise CommandError(f"'{path}': {error}; use the roofline.csv of rocprofiler-compute") from None
     except ValueError as error:
         raise CommandError(f"--model: {error}") from None
     entries: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
@@ -88,11 +88,10 @@ def _print_measured_peaks(name: str | None, model: str | None) -> int:
 
 def _check_rank_table(settings: RankSettings) -> None:
     from telemetry_daemon.state import ranks
-    from telemetry_daemon.state import ranks as rank_table
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        node_ranks = rank_table.read(settings, ranks.names_of_node)
+        node_ranks = ranks.read(settings, ranks.names_of_node)
     except FileNotFoundError:
         streams.say(f"rank_table: {settings.table}: the file does not exist yet")
     except (RankTableError, OSError) as error:
@@ -102,7 +101,7 @@ def _check_rank_table(settings: RankSettings) -> None:
         streams.say(f"rank_table: {settings.table}: {node_ranks.summary}")
 
 
-def _check_web(path: str) -> None:
+def _check_web_config(path: str) -> None:
     from telemetry_daemon.web.access.access_control import load_config
     from telemetry_daemon.web.addresses import WebError
 

@@ -40,7 +40,7 @@ _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
 # A shorter timeout for commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
-_NOT_READY = 503
+_HTTP_NOT_READY = 503
 
 
 def read_credentials(arguments: argparse.Namespace) -> Credentials:
@@ -55,13 +55,13 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
     return Credentials(user, password, arguments.ca)
 
 
-def addresses(texts: Sequence[str], file: Path | None) -> tuple[Address, ...]:
+def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
     """Return the addresses in the arguments and in the file. Raise CommandError if an address is invalid."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file}: no nodes; write one node on each line")
     try:
-        return node_addresses([*texts, *file_addresses])
+        return node_addresses([*nodes, *file_addresses])
     except AddressError as error:
         raise CommandError(str(error)) from None
 
@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _connection_error(address: Address, credentials: Credentials, service_user: int | None) -> NodeError | None:
-    """Return None if the daemon answers, else the error. Do not trust a process of a user other than `service_user`."""
+    """Send a test request and return its error, or None. Reject a server that neither `service_user` nor root runs."""
     if service_user is not None and not _is_served_by(address.port, service_user):
         return NodeError("no process of the daemon's user listens there")
     try:
@@ -152,7 +152,7 @@ def _read_text(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address in `--node`. Without one, return this node's daemon, or raise CommandError if none answers."""
+    """Return the address in `--node` or, without it, of this node's daemon. Raise CommandError if no daemon answers."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     address = find_local_daemon(options.settings(arguments), read_credentials(arguments))
@@ -175,7 +175,7 @@ def _fetch(address: Address, credentials: Credentials, seconds: float, *targets:
 
 
 def daemon_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the snapshot of the daemon of this node or another. Raise CommandError on failure."""
+    """Return the snapshot of this node's daemon or of the daemon in `--node`. Raise CommandError on failure."""
     address = requested_address(arguments, "leave out --from daemon")
     body = fetch(arguments, address, _SNAPSHOT, arguments.timeout or 5.0)
     name = "the daemon" if arguments.node is None else address.name
@@ -187,12 +187,12 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the snapshot of this node's daemon, or None if none runs with equal settings. Raise DaemonRefusedError."""
+    """Return the local daemon's snapshot, or None if no daemon has equal settings. Raise DaemonRefusedError."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")
             response = client.get(_SNAPSHOT)
-            if not _reads_the_same(arguments, response.headers):
+            if not _has_equal_settings(arguments, response.headers):
                 return None
             return _parse_snapshot(response.body, "the daemon", time.time())
         except NodeError as error:
@@ -202,7 +202,7 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
 
 
 def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
-    """Return the daemon's snapshot for a user without access to its socket. Raise DaemonRefusedError."""
+    """Return the local daemon's snapshot over HTTP, or None if none is ready. Raise DaemonRefusedError."""
     credentials = read_credentials(arguments)
     address = find_local_daemon(options.settings(arguments), credentials)
     if address is None:
@@ -211,7 +211,7 @@ def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
         body = _fetch(address, credentials, _SHORT_TIMEOUT_SECONDS, "/readyz", _SNAPSHOT)
         result = _parse_snapshot(body, "the daemon", time.time())
     except NodeError as error:
-        if error.status == _NOT_READY:
+        if error.status == _HTTP_NOT_READY:
             return None
         raise DaemonRefusedError(f"the daemon of this node, {address.name}: {error}") from None
     is_real = result.snapshot.recorded is None and not any(device.simulated for device in result.snapshot.devices)
@@ -232,7 +232,7 @@ def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
     """Return whether this node's daemon reads the same sources in the same way as this command."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
-            return _reads_the_same(arguments, client.get(_SNAPSHOT).headers)
+            return _has_equal_settings(arguments, client.get(_SNAPSHOT).headers)
         except NodeError:  # the command reads the sources itself
             return False
 
@@ -247,13 +247,13 @@ def _parse_snapshot(body: bytes, name: str, now: float | None) -> Result:
         snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
-    age = _age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
-    # Unknown fields of other machines' documents are not shown.
-    origin = f"from {name}: read {human.seconds(round(age, 1))} ago"
+    age_seconds = _age_seconds(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
+    origin = f"from {name}: read {human.seconds(round(age_seconds, 1))} ago"
+    # Unknown fields in a document from another machine are not shown.
     return Result(snapshot, origin, (), document if now else None)
 
 
-def _age(snapshot: Snapshot) -> float:
+def _age_seconds(snapshot: Snapshot) -> float:
     ages = [
         min(snapshot.monotonic_time - poll.attempted_monotonic for poll in source.polls if poll.attempted)
         for source in snapshot.sources
@@ -262,7 +262,7 @@ def _age(snapshot: Snapshot) -> float:
     return max(ages, default=0.0)
 
 
-def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
+def _has_equal_settings(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
     own_hash = inputs_hash(arguments.config, os.environ)
     if own_hash and own_hash == headers.get(INPUTS_HASH_HEADER.lower()):
         return True

@@ -34,7 +34,7 @@ _PLUGIN_REMEDY = "fix it, install its dependencies, or remove it from parsers.pa
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Return the report as text or JSON, and the number of findings. The kernel's files are below `root`."""
+    """Examine a node. Return the report, as text or JSON, and the finding count. `root` contains /proc and /sys."""
     if arguments.node is not None:
         examined = _examine_other_node(arguments)
     else:
@@ -46,23 +46,23 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write all masked facts about this node into one file. Return its list of contents and the number of findings."""
+    """Write a file with all masked facts about this node. Return its table of contents and the finding count."""
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)
-        names = {*names_here(), machine.current_user(), *machine.group_names(machine.FIRST_USER_GROUP)}
-        mask = Mask(secrets.token_bytes(32), names)
+        identities = {*names_here(), machine.current_user(), *machine.group_names(machine.FIRST_USER_GROUP)}
+        mask = Mask(secrets.token_bytes(32), identities)
         bundle = bundles.Bundle(mask)
         add_members(bundle, mask, material)
-        time = material.examined.snapshot.wall_time
-        head = _head(time, mask)
-        packed = bundle.packed(head, time)
-        bundles.write_file(arguments.bundle, packed)
+        snapshot_time = material.examined.snapshot.wall_time
+        heading = _bundle_heading(snapshot_time, mask)
+        archive = bundle.packed(heading, snapshot_time)
+        bundles.write_file(arguments.bundle, archive)
     except bundles.BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
-    count = len(material.examined.findings)
-    summary = f"written to {clean(str(arguments.bundle))}: {len(packed):,} bytes, {counted(count, 'finding')}"
-    return f"{bundle.contents(head)}{summary}\n", count
+    finding_count = len(material.examined.findings)
+    summary = f"written to {clean(str(arguments.bundle))}: {len(archive):,} bytes, {counted(finding_count, 'finding')}"
+    return f"{bundle.contents(heading)}{summary}\n", finding_count
 
 
 def _examine_other_node(arguments: argparse.Namespace) -> Examination:
@@ -76,14 +76,14 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return the examination of this node, with the earlier `findings`, and all outputs that were read."""
+    """Return an examination that includes the given `findings`, and the sources that were polled for it."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
         if not findings:
             options.check_sections(arguments, settings, loaded.polls)
         polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
         failures = [Finding("plugins", options.failure_text(failure), _PLUGIN_REMEDY) for failure in loaded.failures]
-    local_daemon = LocalDaemon() if arguments.source else _daemon(arguments, settings)
+    local_daemon = LocalDaemon() if arguments.source else _probe_local_daemon(arguments, settings)
     facts = Examination(
         snapshot=polled.snapshot,
         examined_sources=polled.examined_sources,
@@ -93,7 +93,7 @@ def _examine_this_node(
         daemon=local_daemon,
         listings=polled.listings,
         earlier_findings=(*findings, *failures),
-        flights=_flights(settings.state.directory),
+        flights=_list_flight_files(settings.state.directory),
         expected=settings.expect.devices,
         owners_are_shown=settings.attribution.enabled,
         is_partial=bool(arguments.source),
@@ -101,16 +101,16 @@ def _examine_this_node(
     return examination.examine(facts), polled
 
 
-def _daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
+def _probe_local_daemon(arguments: argparse.Namespace, settings: Settings) -> LocalDaemon:
     local_daemon = LocalDaemon(unit=daemon.read_unit(), settings_hash=settings_hash(settings), version=__version__)
     credentials, page_path = daemons.read_credentials(arguments), settings.web.telemetry_path
     return daemon.probe(daemons.local_addresses(settings), credentials, page_path, local_daemon)
 
 
-def _flights(state_directory: str) -> tuple[FlightFile, ...]:
+def _list_flight_files(state_directory: str) -> tuple[FlightFile, ...]:
     try:
         return list_flights(state_directory)
-    except OSError:  # a finding reports the problem of the folder
+    except OSError:  # another finding reports that the folder cannot be read
         return ()
 
 
@@ -128,9 +128,9 @@ def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMateri
         return BundleMaterial(*examined, loaded, root, credentials)
 
 
-def _head(time: float, mask: Mask) -> str:
+def _bundle_heading(snapshot_time: float, mask: Mask) -> str:
     return (
-        f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(time)}\n"
+        f"telemetry doctor --bundle, by telemetry {__version__}, {json_values.utc_time(snapshot_time)}\n"
         f"{mask.value_count} values that may identify this node, its cards or its users are replaced consistently by stand-ins.\n"
         "The files of the flight recorder have other stand-ins, because they were masked when they were written.\n"
         "Check the bundle before you send it. docs/troubleshooting.md describes what is masked and what cannot be masked."

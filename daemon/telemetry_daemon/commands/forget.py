@@ -26,14 +26,14 @@ EXAMPLES = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
+    selection = parser.add_mutually_exclusive_group(required=True)
+    selection.add_argument(
         "id",
         metavar="ID",
         nargs="?",
         help="`id` label of a lost device, or of a device with open events",
     )
-    which.add_argument(
+    selection.add_argument(
         "--all-lost", action="store_true", help="all lost devices, for example after a tool reported wrong devices"
     )
     parser.add_argument(
@@ -49,18 +49,18 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     socket_path = control.socket_path(settings.state.runtime_directory)
     if not socket_path.exists():
-        selects = (
+        matches = (
             devices_file.vendor_filter(arguments.vendor)
             if arguments.all_lost
             else lambda identity: identity.id == arguments.id
         )
-        result = _forget_in_file(arguments, selects, settings.state.directory)
+        result = _forget_in_file(arguments, matches, settings.state.directory)
     elif arguments.all_lost:
         result = daemon_answer(settings, ForgetResult, "forget_lost", vendor=arguments.vendor)
     else:
         result = daemon_answer(settings, ForgetResult, "forget", id=arguments.id)
     if not result.forgotten and not result.events:
-        _refuse_unknown_names(arguments, settings, result.lost)
+        _raise_if_unknown(arguments, settings, result.lost)
     print(_result_text(arguments, result))
     return exits.OK
 
@@ -72,10 +72,10 @@ def _result_text(arguments: argparse.Namespace, result: ForgetResult) -> str:
     return f"forgot {events if result.events else arguments.id}"
 
 
-def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity], bool], directory: str) -> ForgetResult:
+def _forget_in_file(arguments: argparse.Namespace, matches: Callable[[Identity], bool], directory: str) -> ForgetResult:
     path = devices_file.path_in(directory)
     content = devices_file.load(path)
-    kept = content.filtered(lambda identity: identity.lost_since is None or not selects(identity))
+    kept = content.filtered(lambda identity: identity.lost_since is None or not matches(identity))
     forgotten = len(content.devices) - len(kept.devices)
     codes = tuple(code for event in kept.events if event.id == arguments.id for code in event.codes)
     if forgotten or codes:
@@ -90,9 +90,9 @@ def _forget_in_file(arguments: argparse.Namespace, selects: Callable[[Identity],
     return ForgetResult(forgotten, codes, tuple(device.id for device in kept.devices if device.lost_since is not None))
 
 
-def _refuse_unknown_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
+def _raise_if_unknown(arguments: argparse.Namespace, settings: Settings, lost_ids: Sequence[str]) -> None:
     if not arguments.all_lost:
-        names = ", ".join(map(shlex.quote, lost))
+        names = ", ".join(map(shlex.quote, lost_ids))
         lost_text = f"the lost devices are {names}" if names else "no device is lost"
         raise CommandError(f"'{arguments.id}' is not a lost device, and has no open event; {lost_text}")
     if arguments.vendor is not None:

@@ -25,7 +25,7 @@ EXAMPLES = {
     "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
 }
 
-_BY = ("owner", "user", "account", "namespace")
+_GROUPINGS = ("owner", "user", "account", "namespace")
 _MAX_FILE_BYTES = 64 << 20
 _QUOTED_LINES = 3
 _LEDGER_PREFIX = b'{"schema":"telemetry.ledger/1"'
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
     parser.add_argument("--user", metavar="NAME", help="only owners of this user")
-    parser.add_argument("--by", choices=_BY, default="owner", help="print one line for each (default: owner)")
+    parser.add_argument("--by", choices=_GROUPINGS, default="owner", help="print one line for each (default: owner)")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
     )
@@ -54,8 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_since(text: str) -> float:
-    with contextlib.suppress(argparse.ArgumentTypeError):  # the text may be a day
-        return time.time() - options.seconds(text)
+    with contextlib.suppress(argparse.ArgumentTypeError):  # the text may be a date
+        return time.time() - options.parse_seconds(text)
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
@@ -67,27 +67,27 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)
-    skipped: list[str] = []
+    errors: list[str] = []
     has_records, users = False, set[str]()
-    for name, content in _record_files(arguments):
-        for record in _records(name, content, skipped):
+    for path, content in _record_files(arguments):
+        for record in _records(path, content, errors):
             users.add(record.owner.user)
             if _is_selected(record, arguments):
                 has_records = True
                 bill.add(record)
-    if has_records or not (skipped or arguments.user):
-        sys.stdout.write(_text(bill, arguments.format))
+    if has_records or not (errors or arguments.user):
+        sys.stdout.write(_rendered(bill, arguments.format))
     elif arguments.user and users:
         raise options.unknown_name_error("user", arguments.user, users)
-    if skipped:
+    if errors:
         return exits.PROBLEMS
     return exits.OK if has_records else exits.NOTHING_FOUND
 
 
-def _text(bill: Bill, form: str) -> str:
-    if form == "json":
+def _rendered(bill: Bill, output_format: str) -> str:
+    if output_format == "json":
         return bill.json()
-    if form == "csv":
+    if output_format == "csv":
         return bill.csv()
     from telemetry_daemon.commands.rendering import colour_mode
 
@@ -121,10 +121,10 @@ def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     from telemetry_daemon.state.ledger_file import JOBS, LEDGER, ROTATED_JOBS
 
     try:
-        with OwnFolder.at(folder) as opened:
+        with OwnFolder.at(folder) as own_folder:
             for name in (ROTATED_JOBS, JOBS, LEDGER):
                 with contextlib.suppress(FileNotFoundError):  # the file was not created yet
-                    yield name, opened.read(name, _MAX_FILE_BYTES)
+                    yield name, own_folder.read(name, _MAX_FILE_BYTES)
     except FileNotFoundError:  # no record was written yet
         return
     except OSError as error:
@@ -132,27 +132,27 @@ def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         raise CommandError(f"cannot read {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE) from None
 
 
-def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecord]:
+def _records(path: str, content: bytes, all_errors: list[str]) -> Iterator[JobRecord]:
     from telemetry_parsers.codec.plain import CodecError
 
     errors: list[str] = []
-    for number, line in enumerate(io.BytesIO(content), 1):
+    for line_number, line in enumerate(io.BytesIO(content), 1):
         try:
             records = _records_in_line(line)
-        except CodecError as error:  # a partial line, or a foreign file
-            errors.append(f"line {number}: {error}")
+        except CodecError as error:  # the line was cut off, or another program wrote the file
+            errors.append(f"line {line_number}: {error}")
             continue
         yield from records
     if errors:
         quoted = "; ".join(errors[:_QUOTED_LINES]) + ("; …" if len(errors) > _QUOTED_LINES else "")
         lines = "invalid line was" if len(errors) == 1 else "invalid lines were"
-        remedy = "" if len(errors) < number else "; use a jobs.jsonl or a ledger.json"
-        streams.say(f"{name}: {len(errors)} {lines} skipped: {quoted}{remedy}")
-    skipped += errors
+        remedy = "" if len(errors) < line_number else "; use a jobs.jsonl or a ledger.json"
+        streams.say(f"{path}: {len(errors)} {lines} skipped: {quoted}{remedy}")
+    all_errors += errors
 
 
 def _records_in_line(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line. A line of `ledger.json` has several. Raise CodecError if the line is invalid."""
+    """Return the records in a line, which may be several in `ledger.json`. Raise CodecError if the line is invalid."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="seconds",
-        type=_up_to_a_month,
+        type=_parse_duration,
         metavar="TIME",
         help="with `on`: end after TIME, such as 90m or 2d, at most 30d (default: 4h)",
     )
@@ -48,18 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
 
 
-def _up_to_a_month(text: str) -> float:
+def _parse_duration(text: str) -> float:
     """Return the seconds of a duration. A unit is required, because a bare 4 might mean hours."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
-    duration = options.seconds(text)
+    duration = options.parse_seconds(text)
     if not 1 <= duration <= _MONTH_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
     return duration
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the request to the running daemon."""
+    """Ask the running daemon to start, end or report maintenance. Raise CommandError if the change cannot be saved."""
     _check_flags(arguments)
     settings = options.settings(arguments)
     if arguments.action == "on":
@@ -91,8 +91,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 
 def _state_text(state: MaintenanceState) -> str:
-    left = state.ends_in
-    if left is None:
+    remaining_seconds = state.ends_in
+    if remaining_seconds is None:
         return "the node is not in maintenance"
-    until = f"in maintenance for {human.seconds(round(left))} more, until {human.utc(time.time() + left)}"
+    until = f"in maintenance for {human.seconds(round(remaining_seconds))} more, until {human.utc(time.time() + remaining_seconds)}"
     return f"{until}: {state.reason}" if state.reason else until

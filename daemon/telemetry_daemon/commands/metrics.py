@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.documents import metrics_doc
 from telemetry_exporters.prometheus.compat import EXPORTERS
 
-if TYPE_CHECKING:  # at run time, imported only for the names of another exporter
+if TYPE_CHECKING:  # imported at run time only if another exporter's names are requested
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
 EXAMPLES = {
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the catalogue or the table of names."""
+    """Print the metric catalogue, or the names that another exporter uses."""
     if arguments.dashboard is not None and arguments.names is None:
         raise CommandError("--dashboard needs --names EXPORTER, the exporter that the dashboard was made for")
     if arguments.names is None:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _matching_metrics(words: Sequence[str]) -> str:
-    """Return the lines of the metrics with all these words. Raise CommandError if no metric matches."""
+    """Return the catalogue lines that contain all these words. Raise CommandError if no line matches."""
     from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like
     from telemetry_parsers.metrics import CATALOGUE
 

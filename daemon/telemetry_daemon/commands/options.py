@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
     from telemetry_parsers.model import MergedDevice
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # names of environment variables
-# Output formats of a snapshot.
-FORMATS = ("table", "json", "csv", "prometheus")
 _REPEATABLE = frozenset({"web.listen_address"})
 T = TypeVar("T")
 
@@ -59,7 +57,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add some of the flags `--node`, `--demo` and `--replay`, of which a user can pass only one."""
+    """Add the given flags, of `--node`, `--demo` and `--replay`. A command line can have only one of them."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -83,16 +81,16 @@ def add_faults(parser: argparse.ArgumentParser) -> None:
 
 
 def check_faults(arguments: argparse.Namespace) -> None:
-    """Raise CommandError for `--fault` without `--demo`."""
+    """Raise CommandError if `--fault` is given without `--demo`."""
     if arguments.fault is not None and arguments.demo is None:
         raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of settings."""
+    """Add a flag for each setting that has one."""
     from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS
 
-    help_of = {
+    help_by_setting = {
         "log.level": "debug, info, warning or error (default: info)",
         "log.format": "text or json (default: text)",
         "web.listen_address": (
@@ -103,7 +101,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     }
     for setting, flag in FLAGS.items():
         action = "append" if setting in _REPEATABLE else "store"
-        parser.add_argument(flag, dest=setting, action=action, metavar="VALUE", help=help_of[setting])
+        parser.add_argument(flag, dest=setting, action=action, metavar="VALUE", help=help_by_setting[setting])
 
 
 def settings_inputs(arguments: argparse.Namespace) -> ConfigInputs:
@@ -124,7 +122,7 @@ def settings(arguments: argparse.Namespace) -> Settings:
 
 
 def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise ConfigError for settings of unknown sources or polls."""
+    """Raise ConfigError if the settings name an unknown source or poll."""
     if not settings.has_only_known_names(polls, polls):
         from telemetry_daemon.config import file
 
@@ -169,7 +167,7 @@ def failure_text(failure: PluginFailure) -> str:
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Return the seconds of a duration. Raise ArgumentTypeError if the text is not a positive duration."""
     from telemetry_daemon.times import parse_duration
 
@@ -181,9 +179,9 @@ def seconds(text: str) -> float:
     return duration
 
 
-def seconds_up_to_a_day(text: str) -> float:
+def parse_seconds_up_to_a_day(text: str) -> float:
     """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other strings."""
-    duration = seconds(text)
+    duration = parse_seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
     return duration
@@ -212,7 +210,7 @@ def _recording_time(text: str) -> RecordingTime:
 
 
 def _parse_argument(parse: Callable[[str], T], text: str) -> T:
-    """Return the parsed text. Raise ArgumentTypeError with the parser's message, which argparse prints."""
+    """Return the parsed argument. Raise ArgumentTypeError with the parser's message, because argparse prints it."""
     try:
         return parse(text)
     except ValueError as error:
@@ -220,7 +218,7 @@ def _parse_argument(parse: Callable[[str], T], text: str) -> T:
 
 
 def check_replay(arguments: argparse.Namespace) -> None:
-    """Raise CommandError for flags of a recording without `--replay`."""
+    """Raise CommandError if a flag for recordings is given without `--replay`."""
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
     if flags and arguments.replay is None:
         raise CommandError(f"{flags[0]} is for a recording: add --replay FILE")
@@ -234,7 +232,7 @@ def playback_options(arguments: argparse.Namespace, *, keeps_times: bool) -> Pla
 
 
 def check_sources(names: Iterable[str], sources: Iterable[str]) -> None:
-    """Raise CommandError for an unknown source."""
+    """Raise CommandError if a name is not among the sources."""
     sources = tuple(sources)
     for name in names:
         if name not in sources:
@@ -257,7 +255,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
-    """Return an error that suggests the nearest choice. If none is near, it has the fallback text or all choices."""
+    """Return an error that suggests the most similar choice. Without one, it has `fallback` or lists all choices."""
     from telemetry_daemon.terminal.suggestions import similar_names
 
     suggestions = similar_names(name, names := sorted(choices))

@@ -38,12 +38,12 @@ ReadSnapshot = Callable[[], Result]
 
 @contextmanager
 def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Return a function that reads all sources, real or simulated. They are closed at the end of the `with` block."""
+    """Return a function that reads all real or simulated sources. They are closed when the `with` block ends."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as exit_stack:
         settings, node = _open_node(arguments, exit_stack)
-        substitute = _substitute_from_daemon(settings) if isinstance(node, RealNode) else keep_outcome
+        substitute = _make_daemon_substitute(settings) if isinstance(node, RealNode) else keep_outcome
         sources = node.sources(settings, arguments.source)
         oneshot = OneShot(
             os.uname().nodename, sources, Clock(), substitute, streams.show_waiting, configured_peaks(settings)
@@ -59,9 +59,9 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
     if arguments.demo is not None:
         from telemetry_daemon.simulate.node import DemoNode
 
-        simulated = DemoNode(arguments.demo, Clock())
-        options.check_sources(arguments.source, simulated.names())
-        return Settings(), simulated
+        demo_node = DemoNode(arguments.demo, Clock())
+        options.check_sources(arguments.source, demo_node.names())
+        return Settings(), demo_node
     from telemetry_daemon.plugins.sources import find_parsers
 
     settings = options.settings(arguments)
@@ -72,10 +72,10 @@ def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Se
     return settings, node
 
 
-def _substitute_from_daemon(settings: Settings) -> Substitute:
-    def substitute(source: Source, answer: PollOutcome) -> PollOutcome:
-        if not tool_lock.is_busy(answer.capture.failure):
-            return answer
+def _make_daemon_substitute(settings: Settings) -> Substitute:
+    def substitute(source: Source, outcome: PollOutcome) -> PollOutcome:
+        if not tool_lock.is_busy(outcome.capture.failure):
+            return outcome
         from telemetry_daemon.remote import control_socket as control
         from telemetry_daemon.remote.foreign_documents import DocumentError, to_snapshot
 
@@ -86,19 +86,19 @@ def _substitute_from_daemon(settings: Settings) -> Substitute:
             logging.getLogger(__name__).info(
                 "the tool is in use by another process", extra={"source": source.name, "error": error}
             )
-            return answer
+            return outcome
         if report is None:
-            return answer
-        capture = replace(answer.capture, failure=None)
+            return outcome
+        capture = replace(outcome.capture, failure=None)
         return PollOutcome(capture, report, result_of(capture, report, 0))
 
     return substitute
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return the devices and readings of one source in the daemon's snapshot, or None if it has no reading of this source."""
-    is_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
-    if snapshot.recorded is not None or not is_read:
+    """Return one source's devices and readings from the daemon's snapshot, or None if the daemon did not read it."""
+    was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
+    if snapshot.recorded is not None or not was_read:
         return None
     devices: list[Device] = []
     readings: list[Reading] = []

@@ -29,7 +29,7 @@ EXAMPLES = {
     "npu-smi info | telemetry parse npu-smi -": "Parse the current output of a tool.",
 }
 
-_VALID_SECONDS = 3600.0
+_VALIDITY_SECONDS = 3600.0
 _MAX_INPUT_BYTES = 64 << 20
 _HEAD_BYTES = 200
 
@@ -59,17 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
         options.warn_of_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         hyphenated = arguments.source.replace("_", "-")  # the source of the tool `hccn_tool` is `hccn-tool`
-        name = hyphenated if hyphenated in parsers else arguments.source
-        options.check_sources([name], parsers)
-        parser = parsers[name]
-        captures = [capture for name in arguments.files for capture in _captures(parser, name)]
-        snapshot = read_captures(parser, captures)
-        sys.stdout.write(_text(rendering.Result(snapshot, metrics=loaded.metrics), arguments.format))
+        source = hyphenated if hyphenated in parsers else arguments.source
+        options.check_sources([source], parsers)
+        parser = parsers[source]
+        captures = [capture for path in arguments.files for capture in _captures_in_file(parser, path)]
+        snapshot = snapshot_of_captures(parser, captures)
+        sys.stdout.write(_rendered(rendering.Result(snapshot, metrics=loaded.metrics), arguments.format))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
 
-def _text(result: rendering.Result, output_format: str) -> str:
+def _rendered(result: rendering.Result, output_format: str) -> str:
     if output_format != "table":
         return rendering.render_document(result, output_format)
     from telemetry_exporters.terminal.table import Detail
@@ -77,48 +77,48 @@ def _text(result: rendering.Result, output_format: str) -> str:
     return rendering.render_table(result, Detail.EVERYTHING)
 
 
-def _captures(parser: Parser, name: str) -> list[Capture]:
-    content = _read(name)
+def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
+    content = _read_input(path)
     if is_gzip(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
-        return _recorded_captures(parser, name, content)
+        return _recorded_captures(parser, path, content)
     text = content.decode("utf-8", errors="replace")
     poll = parser.polls[0]
-    return [Capture(source=parser.name, poll=name, request=poll.request, outputs=(Output(name=name, text=text),))]
+    return [Capture(source=parser.name, poll=path, request=poll.request, outputs=(Output(name=path, text=text),))]
 
 
-def _read(name: str) -> bytes:
+def _read_input(path: str) -> bytes:
     try:
-        if name == "-":
-            return read_stream(sys.stdin.buffer, _MAX_INPUT_BYTES, name)
-        return read_named(name, _MAX_INPUT_BYTES)
+        if path == "-":
+            return read_stream(sys.stdin.buffer, _MAX_INPUT_BYTES, path)
+        return read_named(path, _MAX_INPUT_BYTES)
     except TooLargeError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; give the output of one run of the tool") from None
+        raise CommandError(f"cannot read '{path}': {error.strerror}; give the output of one run of the tool") from None
     except OSError as error:
-        raise CommandError(f"cannot read '{name}': {error.strerror}; use a readable file") from None
+        raise CommandError(f"cannot read '{path}': {error.strerror}; use a readable file") from None
 
 
-def _recorded_captures(parser: Parser, name: str, content: bytes) -> list[Capture]:
-    """Return the source's newest capture of each poll in a recording. Damage is reported on standard error."""
-    newest: dict[str, Capture] = {}
+def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
+    """Return the newest capture of each of the source's polls in a recording. Print a warning for each damaged part."""
+    newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()
     for capture in captures_in(io.BytesIO(content), damage):
         sources.add(capture.source)
         if capture.source == parser.name:
-            newest[capture.poll] = capture
-    lines = [f"'{name}': {text}" for text in damage.lines()]
+            newest_by_poll[capture.poll] = capture
+    lines = [f"'{path}': {text}" for text in damage.lines()]
     if not sources:
-        raise CommandError(f"{lines[0] if lines else repr(name)}; give a recording, or output of the tool")
+        raise CommandError(f"{lines[0] if lines else repr(path)}; give a recording, or output of the tool")
     for text in lines:
         streams.say(text)
-    if not newest:
-        raise CommandError(f"'{name}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
-    return list(newest.values())
+    if not newest_by_poll:
+        raise CommandError(f"'{path}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
+    return list(newest_by_poll.values())
 
 
-def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
-    """Return one snapshot of all captures."""
-    reports = [_report(parser, capture, many=len(captures) > 1) for capture in captures]
+def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
+    """Parse the captures, and return a snapshot with all their readings."""
+    reports = [_parse_capture(parser, capture, is_one_of_several=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
     now, wall = time.monotonic(), time.time()
     store = Store("", Clock(lambda: now, lambda: wall))
@@ -129,23 +129,24 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     # A tool that was missing during the recording is reported as missing, not as output that was not understood.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = result_of(replace(capture, failure=failure), report, 0)
-    store.put(parser.name, poll, capture, report, result, _VALID_SECONDS)
-    return _with_failed_problems(store.snapshot(), report)
+    store.put(parser.name, poll, capture, report, result, _VALIDITY_SECONDS)
+    return _restore_problems(store.snapshot(), report)
 
 
-def _report(parser: Parser, capture: Capture, *, many: bool) -> Report:
+def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool) -> Report:
     if capture.failure is not None:
         problem = Problem(capture.poll, capture.failure.text)
         return Report(outcome="failed", reason=capture.failure.reason, problems=(problem,))
     report = parser.parse(capture)
-    if not many:
+    if not is_one_of_several:
         return report
     return replace(
-        report, problems=tuple(Problem(f"{capture.poll} {p.where}".strip(), p.text) for p in report.problems)
+        report,
+        problems=tuple(Problem(f"{capture.poll} {problem.where}".strip(), problem.text) for problem in report.problems),
     )
 
 
-def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
+def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
     """Add the problems of a failed report to the snapshot, because the store drops them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):

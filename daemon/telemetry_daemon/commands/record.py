@@ -37,7 +37,7 @@ EXAMPLES = {
     "telemetry record -o node.jsonl.gz --before --for 10s": "Include the last two minutes, which the daemon has recorded.",
 }
 
-_Record = Callable[[ParserSet, Settings, argparse.Namespace, FirstResultGate, "_Progress"], None]
+_RecordFunction = Callable[[ParserSet, Settings, argparse.Namespace, FirstResultGate, "_Progress"], None]
 
 _STANDARD_OUTPUT = Path("-")
 _PROGRESS_SECONDS = 0.5
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="duration",
-        type=options.seconds_up_to_a_day,
+        type=options.parse_seconds_up_to_a_day,
         default=30.0,
         metavar="TIME",
         help="how long to record after each source was polled once, such as 60s or 5m (default: 30s)",
@@ -117,16 +117,16 @@ def _raise_if_nothing_recorded(gate: FirstResultGate) -> None:
 
 def _masking_callback(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
     def record(capture: Capture, report: Report | None) -> None:
-        masked = (
+        masked_capture = (
             replace(capture, hostname=socket.gethostname()) if mask is None else mask.masked_capture(capture, report)
         )
-        recorder.add(masked)
+        recorder.add(masked_capture)
         show_progress()
 
     return record
 
 
-def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _Record]:
+def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
     """Return the name of the origin and the function that records it. Raise CommandError if the origin is unavailable."""
     from telemetry_daemon.commands.daemons import daemon_reads_the_same
 
@@ -164,10 +164,10 @@ def _record_daemon(
         text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if gate.has_begun:
-        _report_missing(daemon, arguments, earlier_count)
+        _report_gaps(daemon, arguments, earlier_count)
 
 
-def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_count: int) -> None:
+def _report_gaps(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_count: int) -> None:
     if arguments.before and earlier_count:
         streams.say(f"{earlier_count} of the captures are from before the start of this command")
     elif arguments.before:
@@ -175,8 +175,8 @@ def _report_missing(daemon: DaemonCaptures, arguments: argparse.Namespace, earli
         streams.say(f"no earlier captures: {reason}")
     if daemon.lost:
         streams.say(f"{daemon.lost} captures are missing, because this command was too slow")
-    if (left := min(daemon.until - time.monotonic(), arguments.duration)) > MAX_WAIT_SECONDS:
-        streams.say(f"the daemon stopped {human.seconds(round(left))} before the end of the recording")
+    if (remaining_seconds := min(daemon.until - time.monotonic(), arguments.duration)) > MAX_WAIT_SECONDS:
+        streams.say(f"the daemon stopped {human.seconds(round(remaining_seconds))} before the end of the recording")
 
 
 def _record_tools(
@@ -192,9 +192,9 @@ def _record_tools(
             failures.append(error)
             has_failed.set()
 
-    def wait(until: float, is_over: Callable[[], bool]) -> None:
-        while not is_over() and (left := until - clock.monotonic()) > 0 and not has_failed.is_set():
-            has_failed.wait(min(left, MAX_WAIT_SECONDS))
+    def wait(end_time: float, is_over: Callable[[], bool]) -> None:
+        while not is_over() and (remaining_seconds := end_time - clock.monotonic()) > 0 and not has_failed.is_set():
+            has_failed.wait(min(remaining_seconds, MAX_WAIT_SECONDS))
 
     clock = Clock()
     poller = Poller(Store("", clock), clock)
@@ -219,7 +219,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Begin to count the duration, because each source was polled once. Return whether to continue recording."""
+        """Start the recording time, because each source was polled once. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
         return gate.has_begun or bool(gate.failures)
 

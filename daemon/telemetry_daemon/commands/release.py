@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for",
         dest="seconds",
-        type=options.seconds,
+        type=options.parse_seconds,
         metavar="TIME",
         help="poll the source again after TIME, such as 10m or 1h30m (default: until 'telemetry resume' or a restart)",
     )
@@ -27,13 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the request to the running daemon. Return 2 if a process may still hold the device, and print its PID."""
+    """Ask the daemon to release the source. Return 2 if a process may still hold the device, and print its PID."""
     answer = daemon_answer(
         options.settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
     )
-    left_behind = ", ".join(map(str, answer.left_behind))
-    if left_behind:
-        print(f"released {arguments.source}, but process {left_behind} does not exit and may still hold the device")
+    remaining_pids = ", ".join(map(str, answer.left_behind))
+    if remaining_pids:
+        print(f"released {arguments.source}, but process {remaining_pids} does not exit and may still hold the device")
         return exits.PROBLEMS
     duration_text = "" if arguments.seconds is None else f" for {human.seconds(arguments.seconds)}"
     print(f"released {arguments.source}{duration_text}; 'telemetry resume {arguments.source}' undoes it")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A snapshot to print. `metrics` are defined by plugins. `document` is the JSON, if a daemon sent the snapshot."""
+    """A snapshot to print. Plugins define `metrics`. `document` is the daemon's JSON if a daemon sent the snapshot."""
 
     snapshot: Snapshot
     origin: str = ""
@@ -27,37 +27,37 @@ class Result:
     command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
-def render_document(result: Result, form: str) -> str:
+def render_document(result: Result, output_format: str) -> str:
     """Return the snapshot as JSON, CSV or Prometheus text."""
-    extra = {metric.key: metric for metric in result.metrics}
-    if form == "json":
+    plugin_metrics = {metric.key: metric for metric in result.metrics}
+    if output_format == "json":
         from telemetry_exporters.documents import snapshot_json
 
-        return snapshot_json.render(result.snapshot, extra)
-    if form == "csv":
+        return snapshot_json.render(result.snapshot, plugin_metrics)
+    if output_format == "csv":
         from telemetry_exporters.documents import snapshot_csv
 
-        return snapshot_csv.render(result.snapshot, extra)
+        return snapshot_csv.render(result.snapshot, plugin_metrics)
     from telemetry_exporters.prometheus import renderer
 
-    return renderer.text_page(result.snapshot, extra).decode()
+    return renderer.text_page(result.snapshot, plugin_metrics).decode()
 
 
 def render_table(
     result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """Return a table of the devices and metrics with this detail. A width of 0 is the terminal's width."""
+    """Return the snapshot as a table of the devices with these `ids`. A width of 0 means the width of the terminal."""
     from telemetry_exporters.terminal import table as tables
 
     # Lines are wrapped only on a terminal.
     columns = width or (streams.terminal_width() if sys.stdout.isatty() else 0)
-    extra = {metric.key: metric for metric in result.metrics}
+    plugin_metrics = {metric.key: metric for metric in result.metrics}
     selection = tables.Selection(ids, tuple(patterns), result.origin, result.command_lines)
-    return tables.table(result.snapshot, columns, colour_mode(), detail, extra, selection)
+    return tables.table(result.snapshot, columns, colour_mode(), detail, plugin_metrics, selection)
 
 
 def colour_mode() -> Colour:
-    """Return ANSI for a terminal that supports colours, unless NO_COLOR is set (https://no-color.org), else NEVER."""
+    """Return ANSI if standard output is a terminal with colours and NO_COLOR (no-color.org) is unset, else NEVER."""
     from telemetry_exporters.terminal.style import Colour
 
     is_enabled = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

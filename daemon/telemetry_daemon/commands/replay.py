@@ -18,7 +18,7 @@ EXAMPLES = {
     "telemetry replay pause": "Pause it.",
 }
 
-_VALUES = {"seek": "a time", "speed": "a number"}
+_VALUE_BY_ACTION = {"seek": "a time", "speed": "a number"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the request to the running daemon, and print the new position."""
+    """Ask the running daemon to control its playback, and print the position in the recording."""
     action, value = arguments.action, arguments.value
-    if bool(value) != (action in _VALUES):
-        remedy = f"give {_VALUES[action]}" if action in _VALUES else f"leave '{value}' out"
+    if bool(value) != (action in _VALUE_BY_ACTION):
+        remedy = f"give {_VALUE_BY_ACTION[action]}" if action in _VALUE_BY_ACTION else f"leave '{value}' out"
         raise CommandError(f"telemetry replay {action}: {remedy}")
     playback = daemon_answer(options.settings(arguments), ReplayState, "replay", action=action, value=value)
     mode = f", {playback.how}" if playback.how else ""

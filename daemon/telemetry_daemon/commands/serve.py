@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.demo is not None:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = ConfigCheck(inputs)
-    # This thread imports modules while the configuration is checked.
+    # Import the daemon's modules while another process checks the configuration.
     with unused_imports_replaced():
         from telemetry_daemon.service.serving import Replacement, ReplayArguments, serve
     replacement = Replacement(arguments.demo, arguments.fault)

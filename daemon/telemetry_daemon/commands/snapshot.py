@@ -31,16 +31,17 @@ EXAMPLES = {
 
 _ReadSnapshot = Callable[[], Result]
 _FAILED_STATES = frozenset({"failed", "stuck"})
+_FORMATS = ("table", "json", "csv", "prometheus")
 # The formats for which a daemon's document contains all data.
 _DAEMON_FORMATS = ("table", "json")
-_TABLE_ONLY = ("why", "width")
+_TABLE_FLAGS = ("why", "width")
 # If two start times of a PID differ by more than this, they belong to different processes.
 _START_TOLERANCE_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
-    parser.add_argument("--format", choices=options.FORMATS, default="table", help="output format (default: table)")
+    parser.add_argument("--format", choices=_FORMATS, default="table", help="output format (default: table)")
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
     parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
@@ -56,18 +57,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list the processes on the devices: below the table, in JSON, or as CSV; with command lines on this machine",
     )
-    parser.add_argument("--width", type=_columns, metavar="COLUMNS", help="the table's width (default: the terminal's)")
+    parser.add_argument("--width", type=_width, metavar="COLUMNS", help="the table's width (default: the terminal's)")
     parser.add_argument(
         "--watch",
         nargs="?",
-        type=options.seconds_up_to_a_day,
+        type=options.parse_seconds_up_to_a_day,
         const=2.0,
         metavar="TIME",
         help="print every TIME until interrupted (default: 2s)",
     )
     parser.add_argument(
         "--timeout",
-        type=options.seconds_up_to_a_day,
+        type=options.parse_seconds_up_to_a_day,
         metavar="TIME",
         help="do not wait longer than TIME for a source (default: 20s)",
     )
@@ -82,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
 
 
-def _columns(text: str) -> int:
+def _width(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 20 <= int(text[:6]) <= 10_000):
         raise argparse.ArgumentTypeError("must be a number from 20 to 10000")
     return int(text)
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the snapshot. Return 2 if a source failed, or 3 if there are no devices."""
     _check_flags(arguments)
     with ExitStack() as exit_stack:
-        return _print_snapshots(_choose_origin(arguments, exit_stack), arguments)
+        return _print_snapshots(_choose_reader(arguments, exit_stack), arguments)
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:
@@ -109,7 +110,7 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 def _check_format(arguments: argparse.Namespace) -> None:
     form = arguments.format
-    for name in _TABLE_ONLY if form != "table" else ():
+    for name in _TABLE_FLAGS if form != "table" else ():
         if getattr(arguments, name):
             raise CommandError(f"--{name} is only for tables; leave it out with --format {form}")
     if arguments.processes and form == "prometheus":
@@ -118,8 +119,8 @@ def _check_format(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--all selects metrics only in tables; with --format {form} leave {arguments.all[0]!r} out")
 
 
-def _choose_origin(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:
-    """Return a function that reads the requested origin: a daemon, a recording or the tools."""
+def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:
+    """Return a function that reads from the requested origin: a daemon, a recording or the tools."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
 
@@ -189,7 +190,7 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
         if matches_none:
             streams.say(_no_match_text(arguments, result.snapshot.devices))
         if not matches_none or arguments.format != "table":
-            sys.stdout.write(_formatted(result, ids, arguments, is_first=is_first))
+            sys.stdout.write(_rendered(result, ids, arguments, is_first=is_first))
             sys.stdout.flush()
         if not result.snapshot.devices and is_this_node and arguments.origin is None and is_first:
             _mention_simulation(arguments)
@@ -207,7 +208,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_processes(result: Result) -> Result:
-    """Return the result with details from /proc, as far as this user may read them. Ended processes are unchanged."""
+    """Add details from /proc that this user may read to the processes. Processes that have ended are unchanged."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
@@ -246,8 +247,8 @@ def _with_task(process: Process, task: Task | None) -> Process:
     )
 
 
-def _formatted(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
-    """Return the snapshot in the requested format. Only the first CSV has a heading; later tables follow a blank line."""
+def _rendered(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
+    """Return the snapshot in the requested format. Only the first CSV has a heading. A blank line separates tables."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
 
@@ -268,13 +269,13 @@ def _formatted(result: Result, ids: frozenset[str], arguments: argparse.Namespac
         text = rendering.render_table(result, detail, arguments.width or 0, ids, arguments.all or ())
         return text if is_first else f"\n{text}"
     devices = tuple(device for device in result.snapshot.devices if clean(device.id) in ids)
-    selected = replace(result, snapshot=replace(result.snapshot, devices=devices))
+    selected_result = replace(result, snapshot=replace(result.snapshot, devices=devices))
     if not arguments.processes:
-        text = rendering.render_document(selected, arguments.format)
+        text = rendering.render_document(selected_result, arguments.format)
     else:
         from telemetry_exporters.documents import snapshot_csv
 
-        text = snapshot_csv.processes(selected.snapshot, selected.command_lines)
+        text = snapshot_csv.processes(selected_result.snapshot, selected_result.command_lines)
     return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
 
 

@@ -51,13 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     options.check_replay(arguments)
     options.check_faults(arguments)
-    feed = _feed(arguments)
+    feed = _choose_feed(arguments)
     with log.deferred("error"):  # otherwise log lines would be written across the screen
         show(feed, os.environ)
     return 0
 
 
-def _feed(arguments: argparse.Namespace) -> Feed:
+def _choose_feed(arguments: argparse.Namespace) -> Feed:
     if arguments.demo is not None or arguments.replay is not None:
         if arguments.nodes or arguments.file is not None:
             raise CommandError("--demo and --replay show no other nodes; leave out the nodes or the flag")
@@ -71,12 +71,12 @@ def _feed(arguments: argparse.Namespace) -> Feed:
 
         return ManyNodesFeed(addresses, credentials)
     if addresses:
-        return _follower(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
+        return _create_follower(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
     address = daemons.daemon_at_socket(arguments)
-    return _feed_of_this_node(arguments, credentials) if address is None else _follow_this_node(address, credentials)
+    return _local_feed(arguments, credentials) if address is None else _follow_this_node(address, credentials)
 
 
-def _feed_of_this_node(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
+def _local_feed(arguments: argparse.Namespace, credentials: Credentials) -> Feed:
     from telemetry_daemon.commands import daemons
 
     settings = options.settings(arguments)
@@ -89,10 +89,10 @@ def _feed_of_this_node(arguments: argparse.Namespace, credentials: Credentials) 
 
 
 def _follow_this_node(address: Address, credentials: Credentials) -> Feed:
-    return _with_command_lines(_follower("the daemon of this node", socket.gethostname(), address, credentials))
+    return _with_command_lines(_create_follower("the daemon of this node", socket.gethostname(), address, credentials))
 
 
-def _follower(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
+def _create_follower(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
     from telemetry_daemon.top.follow import Follower
 
     return Follower(title, name, address, credentials)

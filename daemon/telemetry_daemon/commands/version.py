@@ -12,13 +12,12 @@ from telemetry_daemon.version import __version__
 EXAMPLES = {"telemetry version": "Print the version."}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(_parser: argparse.ArgumentParser) -> None:
     """Add no arguments."""
-    parser.set_defaults()
 
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print the versions in one line."""
-    python, system = sys.version.split()[0], os.uname()
-    print(f"telemetry {__version__} (Python {python}, {system.sysname} {system.machine})")
+    python_version, system = sys.version.split()[0], os.uname()
+    print(f"telemetry {__version__} (Python {python_version}, {system.sysname} {system.machine})")
     return exits.OK
