@@ -36,19 +36,19 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def number_text(value: float) -> str:
-    """Return the value with three digits, or with all digits before the point. Whole numbers have no decimals."""
+    """Return the value with at most three significant digits, but all integer digits. Integers have no decimals."""
     if value == round(value):
         return f"{value:.0f}"
-    size = abs(value)
-    if size >= 99.95:
+    magnitude = abs(value)
+    if magnitude >= 99.95:
         return f"{value:.0f}"
-    if size >= 9.995:
+    if magnitude >= 9.995:
         return f"{value:.1f}"
-    return f"{value:.2f}" if size >= 0.005 else f"{value:.2g}"
+    return f"{value:.2f}" if magnitude >= 0.005 else f"{value:.2g}"
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio in percent. A positive ratio below 0.1 % is `<0.1 %` instead of zero."""
+    """Format a ratio in percent. A positive ratio below 0.1 % is `<0.1 %` instead of zero."""
     value = ratio * 100
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -57,18 +57,19 @@ def percent(ratio: float) -> str:
 
 
 def byte_size(value: float) -> str:
-    """Return an amount of memory in the binary unit that keeps it below 1,024."""
-    return " ".join(_scaled(value, 1024.0, _BINARY))
+    """Format an amount of memory in the binary unit that keeps it below 1,024."""
+    return " ".join(_format_scaled(value, 1024.0, _BINARY))
 
 
 def byte_pair(used: float, total: float) -> str:
-    """Return two amounts of memory. A common unit is written once, as in `1.5 / 80 GiB`."""
-    (number, unit), (total_number, total_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
-    first = number if unit == total_unit or used == 0 else f"{number} {unit}"
-    return f"{first} / {total_number} {total_unit}"
+    """Format used and total memory. If both have the same unit, it is written once, as in `1.5 / 80 GiB`."""
+    number, unit = _format_scaled(used, 1024.0, _BINARY)
+    total_number, total_unit = _format_scaled(total, 1024.0, _BINARY)
+    used_text = number if unit == total_unit or used == 0 else f"{number} {unit}"
+    return f"{used_text} / {total_number} {total_unit}"
 
 
-def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str]:
+def _format_scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str]:
     power = 0
     while abs(value) >= step * 0.9995 and power < len(units) - 1:
         value, power = value / step, power + 1
@@ -76,42 +77,42 @@ def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str
 
 
 def watts(value: float) -> str:
-    """Return a power. From 10 W it is rounded to whole watts, because tools are not more accurate."""
+    """Format a power. From 10 W on, it is rounded to whole watts, because tools are not more accurate."""
     return f"{value:.0f} W" if value >= 9.95 else f"{number_text(value)} W"
 
 
 def volts(value: float) -> str:
-    """Return a voltage rounded to millivolts, as tools print it."""
+    """Format a voltage, rounded to millivolts as tools print it."""
     return f"{round(value, 3):g} V"
 
 
 def celsius(value: float) -> str:
-    """Return a temperature. It has a decimal only if the tool printed one."""
+    """Format a temperature. A whole number of degrees has no decimal."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
 
 
 def hertz(value: float) -> str:
-    """Return a clock in megahertz, as all vendors print it."""
+    """Format a clock frequency in megahertz, as all vendors print it."""
     return f"{number_text(value / 1e6)} MHz"
 
 
 def joules(value: float) -> str:
-    """Return an energy with a decimal prefix."""
-    return _with_prefix(value, "J")
+    """Format an energy with a decimal prefix."""
+    return _format_with_prefix(value, "J")
 
 
 def bytes_per_second(value: float) -> str:
-    """Return a data rate with a decimal prefix."""
-    return _with_prefix(value, "B/s")
+    """Format a data rate with a decimal prefix."""
+    return _format_with_prefix(value, "B/s")
 
 
-def _with_prefix(value: float, unit: str) -> str:
-    number, prefix = _scaled(value, 1000.0, _DECIMAL)
+def _format_with_prefix(value: float, unit: str) -> str:
+    number, prefix = _format_scaled(value, 1000.0, _DECIMAL)
     return f"{number} {prefix}{unit}"
 
 
 def seconds(value: float) -> str:
-    """Return a duration in its two largest units, such as `3 h 5 min`. A short one is in milliseconds."""
+    """Format a duration in its two largest units, such as `3 h 5 min`. Below 0.1 s it is in milliseconds."""
     if 0 < value < 0.1:
         return f"{number_text(value * 1000)} ms"
     if value < _MINUTE:
@@ -124,15 +125,15 @@ def seconds(value: float) -> str:
 
 
 def short_duration(nanoseconds: int) -> str:
-    """Return a short duration, rounded to a tenth of its unit."""
-    for least, unit, scale in _DURATION_UNITS:
-        if abs(nanoseconds) >= least:
-            return f"{nanoseconds / scale:,.1f} {unit}"
+    """Format a duration in seconds or a smaller unit, with one decimal. Below 1 µs it has none."""
+    for min_nanoseconds, unit, unit_nanoseconds in _DURATION_UNITS:
+        if abs(nanoseconds) >= min_nanoseconds:
+            return f"{nanoseconds / unit_nanoseconds:,.1f} {unit}"
     return f"{nanoseconds} ns"
 
 
 def utc(unix_seconds: float) -> str:
-    """Return a time in UTC, rounded down to seconds."""
+    """Format a Unix time as date and time in UTC, rounded down to seconds."""
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -141,7 +142,7 @@ def is_valid_time(unix_seconds: float) -> bool:
     return 0.0 <= unix_seconds < _YEAR_10000
 
 
-_BY_UNIT: Mapping[str, Callable[[float], str]] = {
+_UNIT_FORMATS: Mapping[str, Callable[[float], str]] = {
     "celsius": celsius,
     "watts": watts,
     "volts": volts,
@@ -153,24 +154,24 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = {
 }
 
 
-# Maps the suffix of a metric name to the function that formats a value if only this suffix shows the unit.
-_BY_SUFFIX: Mapping[str, Callable[[float], str]] = {
+# Maps a suffix of metric names to the function that formats their values, for units that only the name shows.
+_SUFFIX_FORMATS: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
     "_bytes_per_second": bytes_per_second,
-    "_flops": lambda value: _with_prefix(value, "FLOP/s"),
+    "_flops": lambda value: _format_with_prefix(value, "FLOP/s"),
 }
 
 
 def value_text(value: float, metric: Metric) -> str:
-    """Return a value of the metric with its unit."""
-    by_suffix = next((words for suffix, words in _BY_SUFFIX.items() if metric.name.endswith(suffix)), None)
-    return (by_suffix or _BY_UNIT.get(metric.unit, number_text))(value)
+    """Format a value of the metric with its unit."""
+    by_suffix = next((function for suffix, function in _SUFFIX_FORMATS.items() if metric.name.endswith(suffix)), None)
+    return (by_suffix or _UNIT_FORMATS.get(metric.unit, number_text))(value)
 
 
 def metric_name(metric: Metric) -> str:
     """Return the metric's name in words. It includes the unit only if two metrics differ only in their units."""
     short = _without_unit(metric)
-    return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
+    return (short if _SHORT_NAME_COUNTS[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 
 
 def _without_unit(metric: Metric) -> str:
@@ -180,10 +181,9 @@ def _without_unit(metric: Metric) -> str:
     return key.removesuffix("_" + metric.unit) if metric.unit else key
 
 
-# This text is shown if a device has no memory of its own.
 SHARED = "shared with host"
 # `memory_used_bytes` and `memory_used_ratio` have the same name without their units.
-_SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
+_SHORT_NAME_COUNTS = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
 def owner_text(owner: Owner) -> str:
@@ -203,14 +203,14 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:
-    """Return the text in which a filter searches for the owners of a card."""
+    """Return the text that a filter searches: kinds, names, users, job names and accounts of a card's owners."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
 
 
 def share_text(allocation: Allocation) -> str:
-    """Return an owner's share of the card with its basis: `75 % of the card, by utilization`."""
+    """Return an owner's share and its basis: `75 % of the card, by utilization`."""
     words = share_basis(allocation)
     return words if allocation.basis == "whole" else f"{percent(allocation.share)} {words}"
 
@@ -221,12 +221,12 @@ def share_basis(allocation: Allocation) -> str:
 
 
 def owners_text(allocations: Sequence[Allocation]) -> str:
-    """Return all owners of a card, and mark those that do not use it: `job 1234 (alice): not used, user bob`."""
+    """Return all owners of a card, with a mark on those that do not use it: `job 1234 (alice): not used, user bob`."""
     return ", ".join(owner_text(item.owner) + (": not used" if item.is_used is False else "") for item in allocations)
 
 
 def allocation_details(allocation: Allocation) -> str:
-    """Return whether the owner's card is allocated and used, with memory, start, and the sources that report the owner."""
+    """Describe an allocation: whether it is allocated and used, its memory, its start, and the sources that report it."""
     memory = allocation.memory_used_bytes
     parts = (
         _USES[allocation.is_allocated, allocation.is_used],
@@ -250,7 +250,7 @@ def process_owner(process: Process) -> str:
 
 
 def process_details(process: Process) -> str:
-    """Return the program, user, owner, share of the card's time and start of a process."""
+    """Describe a process: program, user, owner, GPU instance, share of the card's time, start."""
     command = process.command if process.command != process.name else ""
     parts = (
         process.name,

@@ -99,7 +99,7 @@ def test_no_number_of_a_document_is_none():
     """A proxy's client may send bytes that no source would report."""
     numbers = array("f", [math.nan, math.inf, -math.inf, 1e38, 1e-38, -0.0, 0.1])
     past = Past(0.0, len(numbers), devices={"a": {"power_watts": Series(numbers, numbers)}})
-    document = json.loads(history_json.device_text("a", past), parse_constant=pytest.fail)
+    document = json.loads(history_json.device_json("a", past), parse_constant=pytest.fail)
     assert document["series"]["power_watts"]["last"][:3] == [None] * 3
     assert document["series"]["power_watts"]["last"][3:] == pytest.approx(list(numbers[3:]), rel=1e-6)
 

@@ -232,7 +232,7 @@ class Streams:
         span = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}
         for device_id in self._history.ids() if window.slots else ():
             past = self._history.past((device_id,), KEPT, window.first, end)
-            yield self._event("history", _merge_objects(span, history_json.device_text(device_id, past)), last_id)
+            yield self._event("history", _merge_objects(span, history_json.device_json(device_id, past)), last_id)
         events = [history_json.event(event) for event in window.events]
         yield self._event("history", encoded({**span, "events": events}))
 

@@ -30,14 +30,14 @@ _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unkn
 
 @dataclass(frozen=True, slots=True)
 class CheckJson:
-    """The check of a device, of a source, or of the number of devices."""
+    """The result of checking a device, a source or the device count."""
 
     name: Word
     status: _StatusWord
     words: str
-    """Its condition in words."""
+    """The condition in words."""
     remedy: str | None
-    """What to do about it."""
+    """What to do about the condition."""
     device: str | None
     """The id of the checked device."""
     source: str | None
@@ -58,7 +58,7 @@ class CheckupJson:
 
 
 class PerfData(NamedTuple):
-    """A value of Nagios' performance data: end of the label, value, unit, thresholds for warning and critical, range."""
+    """One value of Nagios performance data. `name` is the end of its label."""
 
     name: str
     value: float | None
@@ -87,7 +87,7 @@ def nhc(checkup: Checkup) -> str:
 
 
 def npd(checkup: Checkup) -> str:
-    """Return the result in one line that is short enough for node-problem-detector."""
+    """Return the result as one line that node-problem-detector does not truncate."""
     text = _one_line(_summary(checkup))
     return _cut_bytes(text, _NPD_BYTES - 1) + "\n"
 
@@ -105,14 +105,14 @@ def document(checkup: Checkup) -> str:
         )
         for check in checkup.checks
     ]
-    plain_checkup = CheckupJson(
+    checkup_json = CheckupJson(
         schema="telemetry.check/1",
         time=utc_time(checkup.wall_time),
         hostname=checkup.hostname,
         status=checkup.status.name.lower(),
         checks=tuple(checks),
     )
-    return json.dumps(to_plain(CheckupJson, plain_checkup), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(to_plain(CheckupJson, checkup_json), ensure_ascii=False, indent=1) + "\n"
 
 
 def nhc_status(status: Status) -> int:
@@ -133,12 +133,12 @@ def _summary(checkup: Checkup) -> str:
     if not failing:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
     shown = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_IN_FIRST_LINE])
-    others = len(failing) - _MAX_IN_FIRST_LINE
-    return f"{shown}; and {others} more" if others > 0 else shown
+    omitted_count = len(failing) - _MAX_IN_FIRST_LINE
+    return f"{shown}; and {omitted_count} more" if omitted_count > 0 else shown
 
 
 def _one_line(text: str) -> str:
-    """Return the text in one line without `|`, which would begin performance data."""
+    """Return the text on one line, with `/` for `|`, which would start the performance data."""
     return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)
 
 

@@ -53,7 +53,7 @@ class DeviceSeriesJson:
     id: Word
     """As in `telemetry.snapshot/1`."""
     series: SeriesByMetric
-    """By metric. A metric for which the device reported no number in the half hour has no series."""
+    """The series by metric. A metric for which the device reported no number in the half hour has no series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,45 +98,45 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
         slot_seconds=window.slot_seconds,
         slots=window.slots,
         devices=(),
-        events=tuple(map(_event, window.events)),
+        events=tuple(map(_event_json, window.events)),
     )
     # The hostname and the events cannot contain this key, because quotation marks within strings are escaped.
-    before, key, after = encoded(to_plain(HistoryJson, without_devices)).partition('"devices":[')
-    yield before + key
+    head, key, tail = encoded(to_plain(HistoryJson, without_devices)).partition('"devices":[')
+    yield head + key
     comma = ""
     for device_id, past in devices:
-        yield comma + device_text(device_id, past)
+        yield comma + device_json(device_id, past)
         comma = ","
-    yield after + "\n"
+    yield tail + "\n"
 
 
-def device_text(device_id: str, past: Past) -> str:
-    """Return the JSON text of one device. The codec would be too slow for its thousands of numbers."""
-    series = (f"{encoded(metric)}:{_series(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
+def device_json(device_id: str, past: Past) -> str:
+    """Return a device with its series as JSON. The codec would be too slow for thousands of numbers."""
+    series = (f"{encoded(metric)}:{_series_json(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
     return f'{{"id":{encoded(clean(device_id))},"series":{{{",".join(series)}}}}}'
 
 
 def event(past_event: PastEvent) -> dict[str, Any]:
     """Return the event as plain data for JSON."""
-    return to_plain(EventJson, _event(past_event))
+    return to_plain(EventJson, _event_json(past_event))
 
 
-def _event(event: PastEvent) -> EventJson:
+def _event_json(event: PastEvent) -> EventJson:
     return EventJson(utc_time(event.wall_time), clean(event.id), clean(event.code), clean(event.text) or None)
 
 
-def _series(series: Series) -> str:
+def _series_json(series: Series) -> str:
     gaps = [to_plain(GapJson, GapJson(gap.first, gap.slots, clean(gap.reason))) for gap in series.gaps]
-    return f'{{"last":{_numbers(series.last)},"highest":{_numbers(series.highest)},"gaps":{encoded(gaps)}}}'
+    return f'{{"last":{_numbers_json(series.last)},"highest":{_numbers_json(series.highest)},"gaps":{encoded(gaps)}}}'
 
 
-def _numbers(values: Sequence[float]) -> str:
-    """Return the numbers as a JSON array with the digits that a slot has. NaN becomes null."""
+def _numbers_json(values: Sequence[float]) -> str:
+    """Return the numbers as a JSON array with at most 7 significant digits. NaN becomes null."""
     texts: dict[float, str] = {}  # a cache, because many slots have the same number
-    return f"[{','.join(texts.get(value) or _text(value, texts) for value in values)}]"
+    return f"[{','.join(texts.get(value) or _number_json(value, texts) for value in values)}]"
 
 
-def _text(value: float, texts: dict[float, str]) -> str:
+def _number_json(value: float, texts: dict[float, str]) -> str:
     if not math.isfinite(value):
         return "null"
     text = _DIGITS % value

@@ -14,29 +14,29 @@ encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")
 _spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def indented_json(plain: Mapping[str, Any]) -> str:
+def indented_json(document: Mapping[str, Any]) -> str:
     """Return a document as indented JSON. Small objects and arrays are on one line; numbers have no exponents."""
-    return _text(plain, "") + "\n"
+    return _indented_value(document, "") + "\n"
 
 
-def json_line(plain: Mapping[str, Any]) -> str:
+def json_line(document: Mapping[str, Any]) -> str:
     """Return a document as JSON on one line."""
-    return encoded(plain) + "\n"
+    return encoded(document) + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:
-    """Return a Unix time in the format of RFC 3339, in UTC with milliseconds."""
+    """Format a Unix time as RFC 3339 prescribes, in UTC with milliseconds."""
     time = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def utc_time_or_none(unix_seconds: float | None) -> str | None:
-    """Return a Unix time as `utc_time` does, or None if it is unknown or not a valid time."""
+    """Format a Unix time like `utc_time`. Return None if the time is unknown or invalid."""
     return utc_time(unix_seconds) if unix_seconds is not None and is_valid_time(unix_seconds) else None
 
 
 def plain_number(value: float) -> str:
-    """Return the shortest text without an exponent that is read as the same number."""
+    """Return the shortest decimal without an exponent that parses to the same float."""
     digits = repr(value)
     if "e" not in digits:
         return digits
@@ -48,7 +48,7 @@ def plain_number(value: float) -> str:
     return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"
 
 
-def _text(value: Any, indent: str) -> str:
+def _indented_value(value: Any, indent: str) -> str:
     """Return the value as JSON: on one line if it fits, else with each entry on its own line."""
     if isinstance(value, float):
         return plain_number(value)
@@ -57,10 +57,10 @@ def _text(value: Any, indent: str) -> str:
     entry_indent = indent + "  "
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        entries = [f"{_spaced(key)}: {_text(entry, entry_indent)}" for key, entry in value.items()]
+        entries = [f"{_spaced(key)}: {_indented_value(entry, entry_indent)}" for key, entry in value.items()]
     else:
         opening, closing = "[", "]"
-        entries = [_text(entry, entry_indent) for entry in value]
+        entries = [_indented_value(entry, entry_indent) for entry in value]
     line = f"{opening}{', '.join(entries)}{closing}"
     if len(line) + len(indent) <= _MAX_LINE_LENGTH and "\n" not in line:
         return line

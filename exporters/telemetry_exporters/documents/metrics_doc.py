@@ -46,7 +46,7 @@ _GROUPS: Mapping[str, str] = {
     "telemetry_host_cpu_utilization_ratio": "Host",
     "telemetry_build_info": "The daemon itself",
 }
-_LABELS_OF_METRIC = {**OWN_LABELS, **OWNER_LABELS}
+_LABELS_BY_METRIC = {**OWN_LABELS, **OWNER_LABELS}
 _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 
@@ -83,8 +83,8 @@ def _row(metric: Metric) -> tuple[str, ...]:
 
 
 def _label(metric: Metric) -> str:
-    if metric.name in _LABELS_OF_METRIC:
-        names = ", ".join(f"`{name}`" for name in _LABELS_OF_METRIC[metric.name])
+    if metric.name in _LABELS_BY_METRIC:
+        names = ", ".join(f"`{name}`" for name in _LABELS_BY_METRIC[metric.name])
         return f"{names}: {' '.join(metric.words)}" if metric.words else names
     if not metric.label:
         return ""
@@ -99,13 +99,13 @@ def _range(metric: Metric) -> str:
 
 
 def metrics_list(plugin_metrics: Iterable[Metric] = ()) -> str:
-    """Return a line for each metric of the catalogue and the plugins: name, kind, unit, label, help."""
+    """Return one line per metric, including plugin metrics: name, kind, unit, label, help."""
     rows = [
         (
             metric.name,
             metric.kind,
             metric.unit or "-",
-            metric.label or ",".join(_LABELS_OF_METRIC.get(metric.name, ())) or "-",
+            metric.label or ",".join(_LABELS_BY_METRIC.get(metric.name, ())) or "-",
             metric.help,
         )
         for metric in (*CATALOGUE, *plugin_metrics)

@@ -19,19 +19,19 @@ _PROCESS_COLUMNS = (
 )
 
 _Row = tuple[str, ...]
-_HOST = ("", "", "", "")
+_HOST_IDENTITY = ("", "", "", "")
 
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
-    """Return the readings as a table with headings."""
+    """Return the snapshot's readings as CSV with a header row."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
-    return _table(COLUMNS, snapshot, _rows(snapshot))
+    return _table(COLUMNS, snapshot, _reading_rows(snapshot))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
-    """Return CSV with a row for each process on a device. `command_lines` maps PIDs to known command lines."""
+    """Return the processes on devices as CSV with a header row. `command_lines` maps PIDs to known command lines."""
     snapshot = clean_snapshot(snapshot)
-    return _table(_PROCESS_COLUMNS, snapshot, _processes(snapshot, command_lines))
+    return _table(_PROCESS_COLUMNS, snapshot, _process_rows(snapshot, command_lines))
 
 
 def _table(columns: _Row, snapshot: Snapshot, rows: Iterator[_Row]) -> str:
@@ -43,26 +43,26 @@ def _table(columns: _Row, snapshot: Snapshot, rows: Iterator[_Row]) -> str:
     return text.getvalue()
 
 
-def _processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
+def _process_rows(snapshot: Snapshot, command_lines: Mapping[int, str]) -> Iterator[_Row]:
     for device in snapshot.devices:
         for process in device.processes:
             owner = ("", "") if process.owner is None else (process.owner.kind, process.owner.name)
             yield (
                 *(device.vendor, device.device, device.id),
                 *(str(process.pid), process.name, process.kind, process.instance),
-                *(_number(process.memory_used_bytes), _number(process.utilization_ratio)),
+                *(_number_text(process.memory_used_bytes), _number_text(process.utilization_ratio)),
                 *(utc_time_or_none(process.started) or "", process.user, process.command, process.container),
                 *(*owner, clean(command_lines.get(process.pid, ""))),
             )
 
 
-def _number(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "" if value is None else plain_number(value + 0.0)
 
 
-def _rows(snapshot: Snapshot) -> Iterator[_Row]:
+def _reading_rows(snapshot: Snapshot) -> Iterator[_Row]:
     for reading in snapshot.host:
-        yield (*_HOST, *_cells(reading))
+        yield (*_HOST_IDENTITY, *_cells(reading))
     for device in snapshot.devices:
         identity = (device.vendor, device.device, device.id, device.current_model or device.model)
         if device.up is not None:

@@ -33,7 +33,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the document as plain data, with all devices or only those with these ids. Unknown values are None."""
+    """Return the document as plain data. If `ids` is given, only these devices are included. Unknown values are None."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
@@ -43,29 +43,29 @@ def document(
         schema="telemetry.snapshot/1",
         time=utc_time(snapshot.wall_time),
         hostname=snapshot.hostname or None,
-        maintenance=_maintenance(snapshot),
-        replay=_replay(snapshot),
-        host=HostJson(_numbers(snapshot.host, metrics)),
-        sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
-        devices=tuple([_device(device, verdict[device.id][0], metrics) for device in devices]),
+        maintenance=_maintenance_json(snapshot),
+        replay=_replay_json(snapshot),
+        host=HostJson(_numbers_by_metric(snapshot.host, metrics)),
+        sources=tuple([_source_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        devices=tuple([_device_json(device, verdict[device.id][0], metrics) for device in devices]),
     )
     return to_plain(SnapshotJson, json_snapshot)
 
 
-def with_processes(plain: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return the document with the processes of this snapshot. `command_lines` has the known command lines by PID."""
+def with_processes(base: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
+    """Return the document `base` with the snapshot's processes. `command_lines` maps PIDs to known command lines."""
     processes_by_device = {
         clean(device.id): [
             {
-                **to_plain(ProcessJson, _process(deep_clean(process))),
+                **to_plain(ProcessJson, _process_json(deep_clean(process))),
                 "command_line": clean(command_lines.get(process.pid, "")) or None,
             }
             for process in device.processes
         ]
         for device in snapshot.devices
     }
-    devices = [{**device, "processes": processes_by_device.get(clean(device["id"]), [])} for device in plain["devices"]]
-    return {**plain, "devices": devices}
+    devices = [{**device, "processes": processes_by_device.get(clean(device["id"]), [])} for device in base["devices"]]
+    return {**base, "devices": devices}
 
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None) -> str:
@@ -73,14 +73,14 @@ def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collec
     return json_values.indented_json(document(snapshot, plugin_metrics, ids))
 
 
-def _maintenance(snapshot: Snapshot) -> MaintenanceJson | None:
+def _maintenance_json(snapshot: Snapshot) -> MaintenanceJson | None:
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return None
     return MaintenanceJson(utc_time(snapshot.wall_time + maintenance.seconds_left), maintenance.reason or None)
 
 
-def _replay(snapshot: Snapshot) -> ReplayJson | None:
+def _replay_json(snapshot: Snapshot) -> ReplayJson | None:
     recorded = snapshot.recorded
     if recorded is None:
         return None
@@ -92,7 +92,7 @@ def _replay(snapshot: Snapshot) -> ReplayJson | None:
     )
 
 
-def _source(source: SourceStatus, now: float) -> SourceJson:
+def _source_json(source: SourceStatus, now: float) -> SourceJson:
     return SourceJson(
         source=source.source,
         state=source.state,
@@ -105,7 +105,7 @@ def _source(source: SourceStatus, now: float) -> SourceJson:
     )
 
 
-def _device(device: MergedDevice, condition: Finding, metrics: Metrics) -> DeviceJson:
+def _device_json(device: MergedDevice, condition: Finding, metrics: Metrics) -> DeviceJson:
     return DeviceJson(
         vendor=device.vendor,
         index=device.index,
@@ -123,32 +123,32 @@ def _device(device: MergedDevice, condition: Finding, metrics: Metrics) -> Devic
         partition=device.partition or None,
         simulated=device.simulated,
         replayed=device.replayed,
-        readings=_numbers(device.readings, metrics),
+        readings=_numbers_by_metric(device.readings, metrics),
         absent=_by_metric(
             (reading.metric, reading.label, reading.value.value)
             for reading in device.readings
             if isinstance(reading.value, Absent)
         ),
         origin=_origins(device.readings),
-        allocations=tuple([_allocation(allocation) for allocation in device.allocations]),
-        processes=tuple([_process(process) for process in device.processes]),
+        allocations=tuple([_allocation_json(allocation) for allocation in device.allocations]),
+        processes=tuple([_process_json(process) for process in device.processes]),
     )
 
 
-def _allocation(allocation: Allocation) -> AllocationJson:
+def _allocation_json(allocation: Allocation) -> AllocationJson:
     return AllocationJson(
-        owner=_owner(allocation.owner),
+        owner=_owner_json(allocation.owner),
         share=round(allocation.share, 6),
         basis=allocation.basis,
         allocated=allocation.is_allocated,
         used=allocation.is_used,
         sources=tuple(allocation.sources),
-        memory_used_bytes=_integer(allocation.memory_used_bytes),
+        memory_used_bytes=_int_or_none(allocation.memory_used_bytes),
         started=utc_time_or_none(allocation.started),
     )
 
 
-def _owner(owner: Owner) -> OwnerJson:
+def _owner_json(owner: Owner) -> OwnerJson:
     return OwnerJson(
         kind=owner.kind,
         name=owner.name or None,
@@ -163,12 +163,12 @@ def _owner(owner: Owner) -> OwnerJson:
     )
 
 
-def _process(process: Process) -> ProcessJson:
+def _process_json(process: Process) -> ProcessJson:
     owner = process.owner
     return ProcessJson(
         pid=process.pid,
         name=process.name,
-        memory_used_bytes=_integer(process.memory_used_bytes),
+        memory_used_bytes=_int_or_none(process.memory_used_bytes),
         kind=process.kind or None,
         instance=process.instance or None,
         utilization_ratio=process.utilization_ratio,
@@ -180,24 +180,24 @@ def _process(process: Process) -> ProcessJson:
     )
 
 
-def _integer(number: float | None) -> int | None:
+def _int_or_none(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
-def _numbers(readings: Iterable[MergedReading], metrics: Metrics) -> dict[str, Any]:
+def _numbers_by_metric(readings: Iterable[MergedReading], metrics: Metrics) -> dict[str, Any]:
     return _by_metric(
-        (reading.metric, reading.label, _number(reading.value, metrics[reading.metric]))
+        (reading.metric, reading.label, _json_number(reading.value, metrics[reading.metric]))
         for reading in readings
         if not isinstance(reading.value, Absent)
     )
 
 
-def _number(value: float, metric: Metric) -> float | int:
+def _json_number(value: float, metric: Metric) -> float | int:
     return int(value) if metric.unit == "bytes" and value == int(value) else value + 0.0
 
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Return the value of each metric, or an object by label if the metric has labels."""
+    """Map each metric to its value, or to its values by label if the metric has labels."""
     values: dict[str, Any] = {}
     for metric, label, value in entries:
         if not label:
@@ -208,12 +208,12 @@ def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
-    """Return the source of each number. It is one text if all labels of a metric have the same source."""
+    """Map each metric to the source of its number, or to the sources by label if they differ."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
     by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
-    return {metric: _simplified(sources) for metric, sources in by_metric.items()}
+    return {metric: _merged_if_equal(sources) for metric, sources in by_metric.items()}
 
 
-def _simplified(sources: str | dict[str, str]) -> str | dict[str, str]:
+def _merged_if_equal(sources: str | dict[str, str]) -> str | dict[str, str]:
     names = {sources} if isinstance(sources, str) else set(sources.values())
     return names.pop() if len(names) == 1 else sources

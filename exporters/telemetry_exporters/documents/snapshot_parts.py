@@ -23,22 +23,22 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Health, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
-# Marks a key in a document that older daemons do not write.
+# Marks a document key that older daemons do not write.
 ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
-def _by_label(value: Mapping[str, Any], least: int = 1) -> Schema:
-    """Return the schema of an object keyed by metric: a value, or an object of at least `least` values keyed by label."""
-    labelled = {"type": "object", "minProperties": least, "additionalProperties": value}
-    return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value, labelled]}})
+def _by_metric(value_schema: Mapping[str, Any], min_labels: int = 1) -> Schema:
+    """Return the schema of an object that maps metrics to a value, or to at least `min_labels` values by label."""
+    labelled_schema = {"type": "object", "minProperties": min_labels, "additionalProperties": value_schema}
+    return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value_schema, labelled_schema]}})
 
 
 SeverityWord = Annotated[str, Schema({"enum": [severity.value for severity in Severity]})]
-Numbers = Annotated[Mapping[str, Any], _by_label({"type": "number"})]
-Absences = Annotated[Mapping[str, Any], _by_label(_ABSENCE)]
-_Origins = Annotated[Mapping[str, Any], _by_label({"type": "string"}, least=2)]
+Numbers = Annotated[Mapping[str, Any], _by_metric({"type": "number"})]
+Absences = Annotated[Mapping[str, Any], _by_metric(_ABSENCE)]
+_Origins = Annotated[Mapping[str, Any], _by_metric({"type": "string"}, min_labels=2)]
 ProcessKind = Literal["compute", "graphics", "mps"]
 
 
@@ -96,7 +96,7 @@ class PollJson:
 
 
 def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
-    """Return a poll with its rounded duration, and its rounded age at the monotonic time `now`."""
+    """Return a poll as JSON with its duration and age rounded to these digits. `now` is a monotonic time."""
     seconds = round(poll.seconds, duration_digits) if poll.attempted else None
     age = round(max(0.0, now - poll.attempted_monotonic), age_digits) if poll.attempted else None
     return PollJson(poll.poll, poll.state, poll.reason, seconds, age)
@@ -188,7 +188,7 @@ class ProcessJson:
     memory_used_bytes: Count | None
     kind: ProcessKind | None
     instance: TextOrNull
-    """The number of the GPU instance (MIG) that the process uses."""
+    """The ID of the GPU instance (MIG) that the process uses."""
     utilization_ratio: Ratio | None
     """The share of the device's time that the process uses."""
     started: TextOrNull
@@ -209,7 +209,7 @@ class DeviceJson:
 
     vendor: str
     index: Count | None
-    """The number of the device in the vendor's tool."""
+    """The index of the device in the vendor's tool."""
     id: str
     """Unique on the node. Does not change while the node knows the device."""
     device: str

@@ -22,12 +22,12 @@ from telemetry_parsers.readings import Readings
 
 # The units of the numbers in `readings`: MiB and MHz need fewer digits than bytes and Hz.
 SCALES: Mapping[str, float] = {"memory_used_bytes": 1024.0 * 1024.0, "clock_hertz": 1e6}
-_HOST = (
+_HOST_METRICS = (
     "telemetry_host_cpu_utilization_ratio",
     "telemetry_host_memory_used_bytes",
     "telemetry_host_memory_total_bytes",
 )
-_ALL_DIGITS_FROM = 1000.0
+_ROUNDED_FROM = 1000.0
 _MAX_ROWS = 4096
 
 Entry = dict[str, Any]
@@ -50,7 +50,7 @@ class FindingJson:
 
 @dataclass(frozen=True, slots=True)
 class DeviceJson:
-    """A device without its numbers: part of `state`, and an event if only this device changed. Its position in `state` is fixed."""
+    """A device without its numbers: part of `state`, and an event if only this device changed. Its index in `state` is fixed."""
 
     id: str
     name: Word
@@ -79,7 +79,7 @@ class DeviceJson:
     owners: str
     """The owners as text, the largest share first, such as `job 1234 (alice): not used`. Empty if there are none, or if they are not reported."""
     condition: ConditionJson
-    """The first of the findings."""
+    """The worst of the findings."""
     findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
     """All conditions of the device, worst first."""
 
@@ -112,7 +112,7 @@ class TroubleJson:
 
 @dataclass(frozen=True, slots=True)
 class StateJson:
-    """Everything except the numbers. Sent at the beginning, and when anything but devices and troubles changes."""
+    """Everything except the numbers. Sent first, and again when anything except devices and troubles changes."""
 
     schema: Literal["telemetry.stream/1"]
     version: Word
@@ -125,9 +125,9 @@ class StateJson:
     inventory: str
     """The number of devices of each model, such as `8 × H100`."""
     columns: tuple[str, ...]
-    """The columns of a row of `readings`: metric names without `accelerator_`."""
+    """The columns of the rows in `readings`: metric names without `accelerator_`."""
     scales: tuple[Seconds, ...]
-    """The factor of each column that converts its numbers to base units."""
+    """For each column, the factor that converts its numbers to base units."""
     notes: tuple[str, ...]
     """Warnings about everything shown: simulated devices, maintenance."""
     devices: tuple[DeviceJson, ...]
@@ -195,14 +195,14 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
         scales=tuple([SCALES.get(metric, 1) for metric in KEPT]),
         notes=tuple([clean(note) for note in overview.notes(snapshot)]),
         devices=(),
-        sources=tuple([_source(source, snapshot.monotonic_time) for source in snapshot.sources]),
-        troubles=tuple(map(_trouble, overview.troubles(snapshot, verdict))),
+        sources=tuple([_source_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        troubles=tuple(map(_trouble_json, overview.troubles(snapshot, verdict))),
     )
     entries = [device(merged, verdict[merged.id]) for merged in snapshot.devices]
     return {**to_plain(StateJson, without_devices), "devices": entries}
 
 
-def _trouble(trouble: overview.Trouble) -> TroubleJson:
+def _trouble_json(trouble: overview.Trouble) -> TroubleJson:
     # `age` is omitted, because it changes at each poll.
     return TroubleJson(clean(trouble.what), clean(trouble.why), clean(trouble.remedy), trouble.severity.value)
 
@@ -238,8 +238,8 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         memory_total_bytes=None if total is None else int(total),
         shares_host_memory=overview.shares_host_memory(device),
         limit_celsius=overview.slowdown_celsius(device),
-        throttled_by=_active(device, "throttled"),
-        open_events=_active(device, "event_open"),
+        throttled_by=_active_labels(device, "throttled"),
+        open_events=_active_labels(device, "event_open"),
         # Shares are omitted, because they change at each poll.
         owners=clean(human.owners_text(device.allocations)) if device.allocations else "",
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
@@ -249,33 +249,33 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
 
 
 def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
-    """Return `readings` as JSON: the result of `numbers` with its time, and with its validity at the time `now`."""
-    left = max(0.0, snapshot.valid_until - now)
-    valid = f"{left:.1f}" if math.isfinite(left) else "null"
-    return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid},{numbers_json}}}'
+    """Return the event `readings` as JSON: time, remaining validity at the time `now`, and the result of `numbers`."""
+    remaining = max(0.0, snapshot.valid_until - now)
+    valid_seconds = f"{remaining:.1f}" if math.isfinite(remaining) else "null"
+    return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid_seconds},{numbers_json}}}'
 
 
 def numbers(snapshot: Snapshot) -> str:
     """Return the part of `readings` that is the same for all clients: the host, and a row for each device."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
-    host_numbers = ",".join(_number(host.get(metric), 1.0) for metric in _HOST)
-    return f'"host":[{host_numbers}],"values":[{",".join(map(_row, snapshot.devices))}]'
+    host_numbers = ",".join(_number(host.get(metric), 1.0) for metric in _HOST_METRICS)
+    return f'"host":[{host_numbers}],"values":[{",".join(map(_row_json, snapshot.devices))}]'
 
 
-def _row(device: MergedDevice) -> str:
+def _row_json(device: MergedDevice) -> str:
     texts = [_number(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
     return "null" if set(texts) == {"null"} else f"[{','.join(texts)}]"
 
 
 def _number(value: float | Absent | None, scale: float) -> str:
-    """Return the number with four significant digits, but with all digits before the point."""
+    """Return the scaled number as JSON with four significant digits. From 1,000 on, it is rounded to an integer."""
     if value is None or isinstance(value, Absent):
         return "null"
     number = value / scale
-    return str(round(number)) if abs(number) >= _ALL_DIGITS_FROM else f"{number:.4g}"
+    return str(round(number)) if abs(number) >= _ROUNDED_FROM else f"{number:.4g}"
 
 
-def _active(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
+def _active_labels(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
     readings = Readings.of(device.readings)
     return tuple(
         clean(label)
@@ -284,7 +284,7 @@ def _active(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
     )
 
 
-def _source(source: SourceStatus, now: float) -> SourceJson:
+def _source_json(source: SourceStatus, now: float) -> SourceJson:
     condition = overview.source_condition(source)
     return SourceJson(
         source=source.source,

@@ -32,7 +32,7 @@ _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The status of a device (`device` is its id), of a source or of a count. `rank` sorts equal statuses, worst first."""
+    """The status of a device (`device` is its id), a source or a device count. Among equal statuses, rank 0 is worst."""
 
     name: str
     status: Status
@@ -66,11 +66,11 @@ class Checkup:
                 groups.setdefault((check.status, check.words, name), []).append(check)
         devices = {device.id: device for device in self.devices}
         for group in groups.values():
-            first = group[0]
+            check = group[0]
             if len(group) > 1:
-                names = clean(device_list(devices[check.device] for check in group if check.device))
-                first = replace(first, name=names, remedy=remedy_of_several(first.remedy, first.device), device="")
-            yield first
+                names = clean(device_list(devices[member.device] for member in group if member.device))
+                check = replace(check, name=names, remedy=remedy_of_several(check.remedy, check.device), device="")
+            yield check
 
 
 def examine(
@@ -80,7 +80,7 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Return the checkup of a cleaned snapshot, or only of these devices. `expected` is by vendor."""
+    """Check a cleaned snapshot, or only the devices with these ids. `expected` maps vendors to device counts."""
     verdict = judge(snapshot)
     devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
     checks = [_device_check(device, verdict[device.id]) for device in devices]
@@ -103,13 +103,12 @@ def device_name(device: MergedDevice) -> str:
 
 
 def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
-    """Return the check of a device. Its text lists the worst condition first."""
     status = worst(map(_status, findings))
     shown = (finding for finding in findings if status is Status.OK or _status(finding) is not Status.OK)
     words = ", ".join(finding.headline for finding in shown)
     remedy = next((finding.remedy for finding in findings if _status(finding) is status), "")
-    with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
-    return Check(device_name(device), status, with_model, remedy, device=device.id, rank=findings[0].rank)
+    words_with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
+    return Check(device_name(device), status, words_with_model, remedy, device=device.id, rank=findings[0].rank)
 
 
 def _status(finding: Finding) -> Status:
@@ -119,12 +118,12 @@ def _status(finding: Finding) -> Status:
 
 
 def _count_checks(devices: Iterable[MergedDevice], expected: Mapping[str, int]) -> Iterator[Check]:
-    present = Counter(device.vendor for device in devices if device.parent is None and device.up)
+    present_counts = Counter(device.vendor for device in devices if device.parent is None and device.up)
     for vendor, count in sorted(expected.items()):
-        number = present[vendor]
-        status = Status.OK if number == count else Status.CRITICAL if number < count else Status.WARNING
-        remedy = "" if number == count else "see `dmesg` and `telemetry doctor`, or correct `expect.devices`"
-        yield Check(f"{vendor} devices", status, f"{number} of {count} present", remedy)
+        present = present_counts[vendor]
+        status = Status.OK if present == count else Status.CRITICAL if present < count else Status.WARNING
+        remedy = "" if present == count else "see `dmesg` and `telemetry doctor`, or correct `expect.devices`"
+        yield Check(f"{vendor} devices", status, f"{present} of {count} present", remedy)
 
 
 def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""Finds conditions in a device's readings. Each `Evidence` returns the words of a condition, or none if it does not apply."""
+"""Finds conditions in a device's readings. An `Evidence` function returns no words if its condition does not apply."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temp
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps a metric to pairs: (label, position of the label's value).
+# Maps a metric to pairs: (label, index of the label's value in `Readings.values`).
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """A summary of all devices of one model: the number of links that are up on each, and whether any fan turns."""
+    """A summary of all devices of one model: how many links are up on each, and whether any fan turns."""
 
     links_up: tuple[int, ...] = ()
     has_turning_fan: bool = False
@@ -29,8 +29,8 @@ class ModelSummary:
     @property
     def usual_links_up(self) -> int:
         """Return the median number of links that are up, or 0 if there are too few devices to compare."""
-        is_enough = len(self.links_up) >= threshold("straggler_peers")
-        return sorted(self.links_up)[(len(self.links_up) - 1) // 2] if is_enough else 0
+        has_enough_devices = len(self.links_up) >= threshold("straggler_peers")
+        return sorted(self.links_up)[(len(self.links_up) - 1) // 2] if has_enough_devices else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class DeviceView:
     model: ModelSummary = ModelSummary()
 
     def numbers(self, metric: str) -> dict[str, float]:
-        """Return the numbers of a metric by label."""
+        """Map each label of a metric to its number. Absent values are omitted."""
         values = self.readings.values
         labelled = ((label, values[position]) for label, position in self.positions.get(metric, ()))
         return {label: value for label, value in labelled if not isinstance(value, Absent)}
@@ -62,15 +62,15 @@ class DeviceView:
 
 def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[DeviceView]:
     """Yield a view of each device for conditions that read these metrics."""
-    columns = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
+    device_readings = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     # Devices of the same model usually share a shape: the same metrics and labels in the same order.
-    shapes = {id(readings.shape): readings.shape for _, readings in columns}
+    shapes = {id(readings.shape): readings.shape for _, readings in device_readings}
     by_shape = {key: _positions(shape, metrics) for key, shape in shapes.items()}
     now = snapshot.wall_time
-    incomplete = [DeviceView(device, readings, by_shape[id(readings.shape)], now) for device, readings in columns]
-    summaries = _model_summaries(incomplete)
-    for view in incomplete:
-        yield DeviceView(view.device, view.readings, view.positions, now, summaries[_model(view.device)])
+    views = [DeviceView(device, readings, by_shape[id(readings.shape)], now) for device, readings in device_readings]
+    summaries = _model_summaries(views)
+    for view in views:
+        yield DeviceView(view.device, view.readings, view.positions, now, summaries[_model_key(view.device)])
 
 
 def _positions(shape: Shape, metrics: Collection[str]) -> Positions:
@@ -81,7 +81,7 @@ def _positions(shape: Shape, metrics: Collection[str]) -> Positions:
     return {metric: tuple(labels) for metric, labels in positions.items()}
 
 
-def _model(device: MergedDevice) -> tuple[str, str]:
+def _model_key(device: MergedDevice) -> tuple[str, str]:
     return device.vendor, device.current_model or device.model
 
 
@@ -89,7 +89,7 @@ def _model_summaries(devices: list[DeviceView]) -> Mapping[tuple[str, str], Mode
     links: dict[tuple[str, str], list[int]] = defaultdict(list)
     fans: dict[tuple[str, str], bool] = defaultdict(bool)
     for view in devices:
-        model = _model(view.device)
+        model = _model_key(view.device)
         fans[model] |= bool(view.number("fan_ratio"))
         if view.numbers("link_up"):
             links[model].append(len(view.active("link_up")))
@@ -104,7 +104,7 @@ TEMPERATURES = (
     "temperature_critical_celsius",
     "temperature_shutdown_celsius",
 )
-_is_inner = re.compile(pattern("inner_sensors")).fullmatch
+_is_inner_sensor = re.compile(pattern("inner_sensors")).fullmatch
 # Prometheus receives an event with the next scrape, and evaluates alerts once a minute.
 _ALERT_DELAY_SECONDS = 120.0
 # A value of one of these metrics proves that the device was read. A limit or a size proves nothing.
@@ -137,7 +137,7 @@ def recovery_action(view: DeviceView) -> list[str]:
 
 
 def health(*states: str) -> Evidence:
-    """Return evidence that returns the device's health if it is one of these states."""
+    """Return an evidence function for these health states. Its word is the state that the device reports."""
     return lambda view: [state for state in view.active("health") if state in states]
 
 
@@ -147,7 +147,7 @@ def health_unknown(view: DeviceView) -> list[str]:
 
 
 def if_one(metric: str, word: str) -> Evidence:
-    """Return evidence that returns the word if the metric is 1."""
+    """Return an evidence function that returns the word if the metric is 1."""
     return lambda view: [word] if view.number(metric) == 1.0 else []
 
 
@@ -182,7 +182,7 @@ def lasting_events(view: DeviceView) -> list[str]:
 
 
 def late_events(view: DeviceView) -> list[str]:
-    """Return the codes of other open Xids and of a GPU that NVML lost, while the alert for them fires."""
+    """Return the codes of Xids that are neither critical nor application errors, and `gpu_lost`, while their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -201,7 +201,7 @@ def _seconds_since(view: DeviceView, code: str) -> float:
 
 
 def links_down(view: DeviceView) -> list[str]:
-    """Return the number of links that are down although they were up before, or are up on most devices of the model."""
+    """Return how many links are down, if they were up before or are up on most devices of the model."""
     links, up = len(view.numbers("link_up")), len(view.active("link_up"))
     has_event = _LINK_DOWN in view.active("event_open")
     if links > up and (has_event or up < view.model.usual_links_up):
@@ -210,7 +210,7 @@ def links_down(view: DeviceView) -> list[str]:
 
 
 def links_without_peer(view: DeviceView) -> list[str]:
-    """Return the number of links that are down, but may never have been connected."""
+    """Return how many links are down, if they may never have been connected."""
     links, up = len(view.numbers("link_up")), len(view.active("link_up"))
     is_any_up = any(view.model.links_up)
     return [_down_words(links - up)] if links > up and is_any_up and not links_down(view) else []
@@ -221,16 +221,16 @@ def _down_words(links: int) -> str:
 
 
 def throttled_by(reasons: str, word: str) -> Evidence:
-    """Return evidence that returns the word if a throttling reason that matches the threshold `reasons` is active."""
-    is_one_of = re.compile(pattern(reasons)).fullmatch
-    return lambda view: [word] if any(map(is_one_of, view.active("throttled"))) else []
+    """Return an evidence function that returns the word if an active throttling reason matches the threshold `reasons`."""
+    matches_reason = re.compile(pattern(reasons)).fullmatch
+    return lambda view: [word] if any(map(matches_reason, view.active("throttled"))) else []
 
 
 def narrow_pcie(view: DeviceView) -> list[str]:
-    """Return the number of PCIe lanes if the link has fewer than it can have."""
+    """Return the current and the maximum number of PCIe lanes if the link is narrower than it can be."""
     # A low generation is normal for an idle card. Only the alert knows whether a card has been busy for minutes.
-    width, widest = view.number("pcie_link_width"), view.number("pcie_link_width_max")
-    return [f"PCIe x{width:.0f} of x{widest:.0f}"] if width and widest and width < widest else []
+    width, max_width = view.number("pcie_link_width"), view.number("pcie_link_width_max")
+    return [f"PCIe x{width:.0f} of x{max_width:.0f}"] if width and max_width and width < max_width else []
 
 
 def fan_stopped(view: DeviceView) -> list[str]:
@@ -249,8 +249,8 @@ def at_power_cap(view: DeviceView) -> list[str]:
 _reported_cap = throttled_by("cap_reasons", "at power cap")
 
 
-def _matches(name: str, word: str) -> bool:
-    return re.fullmatch(pattern(name), word) is not None
+def _matches(threshold_name: str, code: str) -> bool:
+    return re.fullmatch(pattern(threshold_name), code) is not None
 
 
 _CURRENT, _MARGIN, _SLOWDOWN, _CRITICAL, _SHUTDOWN = TEMPERATURES
@@ -285,7 +285,7 @@ def _critical_at(sensor: str, degrees: float, reported: dict[str, float], slowdo
     # There is no common limit for boards. A temperature below the device's slowdown temperature is not critical.
     if sensor.startswith(BOARD_SENSORS) or degrees < slowdown.get(sensor, degrees):
         return None
-    return threshold("critical_junction_celsius" if _is_inner(sensor) else "critical_celsius")
+    return threshold("critical_junction_celsius" if _is_inner_sensor(sensor) else "critical_celsius")
 
 
 def over_limit(view: DeviceView) -> list[str]:
@@ -309,7 +309,7 @@ def over_common_limit(view: DeviceView) -> list[str]:
 
 
 def _common_limit(sensor: str) -> float | None:
-    if _is_inner(sensor):
+    if _is_inner_sensor(sensor):
         return threshold("hot_junction_celsius")
     return None if sensor.startswith(OTHER_SENSORS) else threshold("hot_celsius")
 

@@ -53,7 +53,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of the node. The note shows whether it covers only some of the devices."""
+    """A figure such as total power. `note` says if the figure covers only some of the devices."""
 
     label: str
     value: str
@@ -71,14 +71,14 @@ _REMEDIES: Mapping[Reason, str] = {
     "killed": "the tool was killed; look for the out-of-memory killer in `dmesg`",
     "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
-_RESTARTED = "a worker process reads the library and is restarted automatically"
+_RESTARTED_WORKER = "a worker process reads the library and is restarted automatically"
 # Maps each source that calls a vendor's library to the tool that uses the same driver.
-_LIBRARIES = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
+_TOOLS_BY_LIBRARY = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
-    "timeout": f"{_RESTARTED}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
-    "exit_status": f"{_RESTARTED}; see `dmesg`, and `telemetry doctor` for the library's error",
-    "too_much_output": f"{_RESTARTED}; `telemetry doctor` shows what the library returned",
-    "killed": f"{_RESTARTED}; look for the out-of-memory killer in `dmesg`",
+    "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
+    "exit_status": f"{_RESTARTED_WORKER}; see `dmesg`, and `telemetry doctor` for the library's error",
+    "too_much_output": f"{_RESTARTED_WORKER}; `telemetry doctor` shows what the library returned",
+    "killed": f"{_RESTARTED_WORKER}; look for the out-of-memory killer in `dmesg`",
 }
 _STUCK_LIBRARY_REMEDY = (
     "a call of the driver does not return: see `dmesg` and whether {tool} hangs, too; reset the device or reboot"
@@ -95,7 +95,7 @@ def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow,
 
 
 def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow:
-    """Return the row of a device."""
+    """Return the table row of a device with its main readings."""
     return DeviceRow(
         device=device,
         model=current_model(device),
@@ -110,7 +110,7 @@ def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow
 
 
 def current_model(device: MergedDevice) -> str:
-    """Return the model. A later, better name of the model replaces the first one."""
+    """Return the device's model. A better name that was found later replaces the original one."""
     return device.current_model or device.model
 
 
@@ -136,7 +136,7 @@ def reading_value(device: MergedDevice, metric: str) -> Value | None:
 
 
 def as_number(value: Value | None) -> float | None:
-    """Return the number, or None instead of the reason for its absence."""
+    """Return the value if it is a number, or None if it is absent."""
     return None if isinstance(value, Absent) else value
 
 
@@ -149,11 +149,11 @@ def source_condition(source: SourceStatus) -> Finding:
     """Return the state of a source as a finding, with a remedy if the source fails."""
     word = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
-    return Finding(word.replace("_", " "), severity, _remedy(source) if severity is Severity.BAD else "")
+    return Finding(word.replace("_", " "), severity, _source_remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Return the number of cards by model, `unread` without current readings: `8 × H100, 2 × MTT S4000 unread`."""
+    """Count the cards of each model: `8 × H100, 2 × MTT S4000 unread`. An unread card has no current readings."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -161,7 +161,7 @@ def inventory(snapshot: Snapshot) -> str:
 
 
 def title(snapshot: Snapshot) -> str:
-    """Return a line with the node's name, its devices and the time."""
+    """Return the node's name, its devices and the time on one line."""
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
@@ -194,12 +194,12 @@ def maintenance_note(snapshot: Snapshot) -> str:
 
 def simulation_note(snapshot: Snapshot) -> str:
     """Return a warning if devices are simulated, else an empty string."""
-    is_simulated = [device.simulated for device in snapshot.devices]
-    if not any(is_simulated):
+    simulated_flags = [device.simulated for device in snapshot.devices]
+    if not any(simulated_flags):
         return ""
     return (
         "Simulated: these devices do not exist."
-        if all(is_simulated)
+        if all(simulated_flags)
         else "Simulated: some of these devices do not exist."
     )
 
@@ -228,27 +228,27 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
     for group in groups.values():
         device, finding = group[0]
         remedy = finding.remedy if len(group) == 1 else remedy_of_several(finding.remedy, device.id)
-        names = _names([device for device, _ in group])
+        names = _device_names([device for device, _ in group])
         yield finding, Trouble(names, f"{finding.headline}: {finding.meaning}", remedy, finding.severity)
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the troubles of cards (not partitions) without readings: one for each age of the last reading and remedy."""
-    released = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
+    """Yield the troubles of cards (not partitions) without current readings. Equal ages and remedies are merged."""
+    released_sources = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
     groups: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:
         if device.up is None and device.parent is None:
             age = "not read since the daemon started"
             if device.last_read is not None:
                 age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
-            source = released.get(device.vendor)
+            source = released_sources.get(device.vendor)
             remedy = f"telemetry resume {source}: it is released" if source else "see what is wrong with its source"
             groups.setdefault((age, remedy), []).append(device)
     for (age, remedy), devices in groups.items():
-        yield Trouble(_names(devices), "unknown", remedy, Severity.QUIET, age)
+        yield Trouble(_device_names(devices), "unknown", remedy, Severity.QUIET, age)
 
 
-def _names(devices: list[MergedDevice]) -> str:
+def _device_names(devices: list[MergedDevice]) -> str:
     """Return the name of a single device with model and id, or the labels of several devices."""
     if len(devices) > 1:
         return device_list(devices)
@@ -257,8 +257,8 @@ def _names(devices: list[MergedDevice]) -> str:
     return f"{name} ({device.id})"
 
 
-def _remedy(source: SourceStatus) -> str:
-    tool = _LIBRARIES.get(source.source)
+def _source_remedy(source: SourceStatus) -> str:
+    tool = _TOOLS_BY_LIBRARY.get(source.source)
     if source.state == "stuck":
         words = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
         return _BUSY_REMEDY if BUSY in source.detail else words.format(tool=tool)
@@ -277,19 +277,20 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 def _ranges(labels: Sequence[str]) -> Iterator[str]:
     """Yield the labels. Three or more successive numbers become a range."""
-    first = 0
+    start = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _successor(labels[end - 1]):
             continue
-        run = labels[first:end]
+        run = labels[start:end]
         yield from (f"{run[0]}-{run[-1]}",) if len(run) > 2 else run
-        first = end
+        start = end
 
 
 def _successor(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
+# (label, function that reads a device's value, function that combines and formats the values of all devices)
 _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequence[float]], str]], ...] = (
     ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
     ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
@@ -300,27 +301,27 @@ _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequen
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The data of a node's tiles: number of whole devices, number of them that are up, and their values for each tile."""
+    """The data of a node's tiles: counts of whole devices and of those that are up, and the values of each tile."""
 
-    whole: int
-    up: int
+    whole_count: int
+    up_count: int
     values: tuple[tuple[float, ...], ...]
 
 
 def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
     """Return the figures of whole devices, without partitions."""
-    whole = [row for row in all_rows if row.device.parent is None]
-    up = [row for row in whole if row.device.up]
+    whole_rows = [row for row in all_rows if row.device.parent is None]
+    up_rows = [row for row in whole_rows if row.device.up]
     numbers = (
-        tuple(value for row in up if (value := read(row)) is not None and not isinstance(value, Absent))
-        for _, read, _ in _FIGURES
+        tuple(value for row in up_rows if (value := read_value(row)) is not None and not isinstance(value, Absent))
+        for _, read_value, _ in _FIGURES
     )
-    return Figures(len(whole), len(up), tuple(numbers))
+    return Figures(len(whole_rows), len(up_rows), tuple(numbers))
 
 
 def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
     """Return the tiles of all nodes together: devices up, highest temperature, total power and memory, mean utilization."""
-    whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
+    whole, up = sum(node.whole_count for node in nodes), sum(node.up_count for node in nodes)
     tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
     for index, (label, _, combine) in enumerate(_FIGURES):
         values = [value for node in nodes for value in node.values[index]]

@@ -22,7 +22,7 @@ class Threshold:
 
     @property
     def promql(self) -> str:
-        """Return the value in PromQL."""
+        """Return the value as a PromQL expression."""
         return f"{self.value // _MINUTE}m" if isinstance(self.value, timedelta) else str(self.value)
 
 
@@ -119,17 +119,17 @@ THRESHOLDS: Mapping[str, Threshold] = {
 
 
 def values_in_promql() -> dict[str, str]:
-    """Return the value of each threshold in PromQL, by name."""
+    """Map the name of each threshold to its value as a PromQL expression."""
     return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
 
 
-# The values that replace the values of THRESHOLDS within the context `overridden`.
+# The numbers that replace those of THRESHOLDS within the context `overridden`.
 _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
 @contextmanager
 def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Use these numbers instead of those of the table within the context."""
+    """Override numeric thresholds, by name, within the context."""
     token = _OVERRIDES.set(numbers)
     try:
         yield
@@ -146,7 +146,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return the threshold of that name in seconds. Raises TypeError if it is not a duration."""
+    """Return the duration of that name in seconds. Raises TypeError if the threshold is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")

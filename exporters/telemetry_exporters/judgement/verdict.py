@@ -64,8 +64,8 @@ class Condition:
 _bad = partial(Condition, Severity.BAD)
 _warning = partial(Condition, Severity.WARNING)
 _quiet = partial(Condition, Severity.QUIET)
-_COOL = "clean filters and coolers, check fans and flow; lower the power limit meanwhile"
-_CODE = "see `dmesg` and the vendor's table of the code"
+_IMPROVE_COOLING = "clean filters and coolers, check fans and flow; lower the power limit meanwhile"
+_LOOK_UP_CODE = "see `dmesg` and the vendor's table of the code"
 # A table with one condition per line, worst first.
 # fmt: off
 CONDITIONS = (
@@ -74,20 +74,20 @@ CONDITIONS = (
     _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually reset the device, else replace it", "AcceleratorUnhealthy"),
     _bad("uncorrected errors", "memory returned wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.if_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
-    _bad("xid_79", "an error that ends jobs; it stays open until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; repeated: replace it; if it stays after a repair: `telemetry forget {{id}}`", "AcceleratorEventCritical"),
+    _bad("xid_79", "an error that ends jobs; it stays open until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_LOOK_UP_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; repeated: replace it; if it stays after a repair: `telemetry forget {{id}}`", "AcceleratorEventCritical"),
     _bad("critical 110 °C", f"a sensor has reached the vendor's critical temperature; without such a limit: {threshold('critical_celsius')} °C, {threshold('critical_junction_celsius')} °C at the junction", evidence.TEMPERATURES, evidence.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
     _warning("warning", "the device reports this health", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
     _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.if_one("row_remap_pending", "row remap pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
     _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.if_one("retired_pages_pending", "pages to retire"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
     _warning("ECC error storm", "so many corrected errors often precede uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
     _warning("memory wearing out", f"more than {threshold('retired_pages')} pages, or {threshold('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
-    _warning("error_80e01801", "an event that may precede worse ones; shown while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
-    _warning("xid_94", f"an event that may precede worse ones; shown for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("error_80e01801", "an event that may precede worse ones; shown while it is open", evidence.EVENTS, evidence.lasting_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("xid_94", f"an event that may precede worse ones; shown for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
     _warning("2 links down", "they were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
-    _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.TEMPERATURES, evidence.over_limit, _COOL, "AcceleratorHot"),
-    _warning("near 87 °C", f"less than {threshold('limit_margin_celsius')} K below the limit at which the device slows down", evidence.TEMPERATURES, evidence.near_limit, _COOL, "AcceleratorHot"),
-    _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({threshold('hot_junction_celsius')} °C at the junction)", evidence.TEMPERATURES, evidence.over_common_limit, _COOL, "AcceleratorHot"),
-    _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _COOL, "AcceleratorThermalThrottling"),
+    _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.TEMPERATURES, evidence.over_limit, _IMPROVE_COOLING, "AcceleratorHot"),
+    _warning("near 87 °C", f"less than {threshold('limit_margin_celsius')} K below the limit at which the device slows down", evidence.TEMPERATURES, evidence.near_limit, _IMPROVE_COOLING, "AcceleratorHot"),
+    _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({threshold('hot_junction_celsius')} °C at the junction)", evidence.TEMPERATURES, evidence.over_common_limit, _IMPROVE_COOLING, "AcceleratorHot"),
+    _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _IMPROVE_COOLING, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
     _warning("fan stopped", f"the fan does not turn above {threshold('fan_stopped_celsius')} °C, but a fan of the same model does", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
     _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
@@ -130,7 +130,7 @@ _ID = "{id}"
 # Codes come from tools and can have any length.
 _MAX_WORD_LENGTH = 26
 _OK = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
-_READ = frozenset(metric for condition in CONDITIONS for metric in condition.metrics) | frozenset(
+_READ_METRICS = frozenset(metric for condition in CONDITIONS for metric in condition.metrics) | frozenset(
     evidence.PROOF_OF_READING
 )
 # The findings of each device by its id.
@@ -141,32 +141,32 @@ def judge(snapshot: Snapshot) -> Verdict:
     """Return the findings by device id, worst first. Each device has at least one finding, such as `ok` or `unknown`."""
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
-    for view in device_views(snapshot, _READ):
+    for view in device_views(snapshot, _READ_METRICS):
         # Devices of one model usually share `positions`, so the conditions are selected once per object.
-        key = id(view.positions)
-        if key not in conditions:
-            conditions[key] = tuple(
+        shared_id = id(view.positions)
+        if shared_id not in conditions:
+            conditions[shared_id] = tuple(
                 (rank, condition)
                 for rank, condition in enumerate(CONDITIONS)
                 if not condition.metrics or view.positions.keys() & condition.metrics
             )
-        verdict[view.device.id] = tuple(_findings(view, conditions[key])) or _OK
+        verdict[view.device.id] = tuple(_findings(view, conditions[shared_id])) or _OK
     return verdict
 
 
 def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -> Iterator[Finding]:
     for rank, condition in conditions:
         for word in condition.evidence(view):
-            remedy = _filled(condition.remedy, view.device.id)
+            remedy = _with_device_id(condition.remedy, view.device.id)
             yield Finding(cut(clean(word), _MAX_WORD_LENGTH), condition.severity, remedy, condition.meaning, rank)
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return the remedy for several devices: the id of the first device is replaced by `ID`."""
+    """Return the remedy for several devices, with `ID` in place of the id of the first device."""
     return remedy.replace(_quoted(device_id), "ID")
 
 
-def _filled(remedy: str, device_id: str) -> str:
+def _with_device_id(remedy: str, device_id: str) -> str:
     return remedy.replace(_ID, _quoted(device_id)) if _ID in remedy else remedy
 
 

@@ -98,7 +98,7 @@ def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Call
 
 
 def _card_count_cell(row: NodeRow) -> Cell:
-    total, up = row.figures.whole, row.figures.up
+    total, up = row.figures.whole_count, row.figures.up_count
     if row.scene.slot is not None or not total:
         return text_cell(str(total) if total else "")
     return Cell(str(up) if up == total else f"{up} / {total}")
@@ -111,7 +111,7 @@ def _models(row: NodeRow) -> str:
 _NODE_LISTING: Listing[NodeRow] = Listing(
     (
         name_column("NODE", lambda row: row.scene.node.name, 0),
-        Column("CARDS", _card_count_cell, lambda row: float(row.figures.whole), 6, usual_width=3),
+        Column("CARDS", _card_count_cell, lambda row: float(row.figures.whole_count), 6, usual_width=3),
         number_column("TEMP", _combined(_HOTTEST, max), human.celsius, 2, 6, has_history=True),
         number_column("POWER", _combined(_POWER, sum), human.watts, 4, 7, has_history=True),
         number_column("MEMORY", _combined(_MEMORY, sum), human.byte_size, 5, 8, has_history=True),
