@@ -6,6 +6,7 @@ import statistics
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 from telemetry_exporters import human
 from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
@@ -16,7 +17,7 @@ from telemetry_profile.verdict.cause import verdict_of
 from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.slowest_rank import excess_text, rank_spread_of, slow_links, straggler_of
 from telemetry_profile.verdict.summary import CardTelemetry, KernelSum, ProfileSummary, kernel_sums
-from telemetry_profile.verdict.usual_step import UsualStep, mean_split
+from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks, mean_split
 
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
@@ -30,6 +31,7 @@ _MIN_NAME = 20
 # Units of durations: (minimum duration in nanoseconds, name of the unit, length of the unit in nanoseconds).
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
+    ("span_ns", "step"),
     ("compute_ns", "compute"),
     ("communication_ns", "communication"),
     ("exposed_communication_ns", "exposed"),
@@ -54,7 +56,12 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
     """Return the summary in at most 24 lines of at most `width` columns. Several runs get a few lines each."""
     runs = summary.runs
     if len(runs) > 1:
-        lines_of_runs = [_run_lines(run, number, len(runs), width, colour) for number, run in enumerate(runs, 1)]
+        folders = [_common_folder([member.folder for member in run.profile.members]) for run in runs]
+        names = ["/".join(folder[len(_common_folder(folders)) :]) for folder in folders]
+        lines_of_runs = [
+            _run_lines(run, f"RUN {number} OF {len(runs)}{name and f' ({name})'}", width, colour)
+            for number, (run, name) in enumerate(zip(runs, names, strict=True), 1)
+        ]
         notes = [line for text in _file_notes(summary.profile) for line in _wrap(text, width, 2)]
         return "\n".join([*lines_of_runs, _paint(notes, frozenset(), width, colour)])
     head = _head_lines(summary, width)
@@ -66,10 +73,16 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
     return _paint(lines, frozenset({0, len(head) + len(evidence)} if kernels else {0}), width, colour)
 
 
-def _run_lines(run: ProfileSummary, number: int, count: int, width: int, colour: Colour) -> str:
+def _common_folder(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    same_names = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False))
+    return tuple(names[0] for names in same_names)
+
+
+def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
-    heading = f"RUN {number} OF {count}: {first_names(files, ', ', 3)}"
-    return _paint([heading, *_head_lines(run, width), *_parts_line(run.ranks, width)], frozenset({0}), width, colour)
+    kernels = _kernel_table(run.profile.members, _MIN_KERNELS + 1, width)
+    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_parts_line(run.ranks, width)]
+    return _paint([*lines, *kernels], frozenset({0}), width, colour)
 
 
 def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
@@ -138,17 +151,18 @@ def _time_text(summary: ProfileSummary) -> str:
 
 
 def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
-    """Return the parts of the mean step in one unit, on one or two lines."""
-    split = mean_split([rank.split for rank in ranks]) if ranks else Split()
-    longest = max((getattr(split, name) or 0 for name, _ in (("span_ns", ""), *_PARTS)), default=0)
-    unit, scale = _unit(longest)
+    """Return the parts of the mean step of the ranks that the verdict judges, in one unit, on one or two lines."""
+    judged, names = judged_ranks(ranks)
+    split = mean_split([rank.split for rank in judged]) if judged else Split()
+    unit, scale = _unit(max(getattr(split, name) or 0 for name, _ in _PARTS))
     texts = [
         f"{label} {_scaled(value, scale)}"
-        for name, label in _PARTS
+        for name, label in _PARTS[not names :]
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
     if not texts:
         return []
+    texts[0] = f"{names}: {texts[0]}" if names else texts[0]
     texts[-1] += f" {unit}"
     if split.launches:
         graphs = f" ({split.graph_launches:,} of graphs)" if split.graph_launches else ""
@@ -172,8 +186,8 @@ def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
     straggler = straggler_of(ranks)
     rows: list[tuple[str, Split]] = [
         ("median", _median_split(ranks)),
-        (f"slowest: {_rank_name(spread.slowest)}", spread.slowest.split),
-        (f"fastest: {_rank_name(spread.fastest)}", spread.fastest.split),
+        (f"slowest: {spread.slowest.name}", spread.slowest.split),
+        (f"fastest: {spread.fastest.name}", spread.fastest.split),
     ]
     rows += [
         (f"holds up the others: rank {straggler.rank}", rank.split)
@@ -202,18 +216,11 @@ def _table_lines(
     return [_align(line, widths) for line in lines]
 
 
-def _rank_name(rank: UsualStep) -> str:
-    device = rank.member.device
-    if device.rank is not None:
-        return f"rank {device.rank}"
-    return "a card without a number" if device.card.index is None else f"card {device.card.index}"
-
-
 def _median_split(ranks: Sequence[UsualStep]) -> Split:
-    lengths = {
-        name: [value for rank in ranks if (value := getattr(rank.split, name)) is not None] for name, _ in _COLUMNS
-    }
-    return Split(**{name: round(statistics.median(values)) if values else None for name, values in lengths.items()})
+    lengths = {name: [getattr(rank.split, name) for rank in ranks] for name, _ in _COLUMNS}
+    return Split(
+        **{name: None if None in values else round(statistics.median(values)) for name, values in lengths.items()}
+    )
 
 
 def _unit(longest: int) -> tuple[str, int]:

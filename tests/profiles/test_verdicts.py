@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from profiles.made_ranks import answered, combined
+from profiles.made_ranks import answered, combined, mindspore_cluster
 from profiles.test_traces import NOW, kineto, only, read
 from profiles.traces import event
+from telemetry_exporters.terminal.style import Colour
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.profile_document import document
+from telemetry_profile.profile_screen import screen
 
 Events = list[dict[str, Any]]
 
@@ -185,6 +187,55 @@ def test_runs_that_do_not_belong_together_have_a_verdict_each(tmp_path: Path) ->
         ([2], "host", None),
     ]
     assert (found["verdict"]["cause"], found["ranks"]) == ("unknown", None)
+
+
+SUMS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"{}",2,2000000,1000000,100\n'
+DISPATCH = '"KERNEL_DISPATCH",{},"{}",1000000,9000000\n'
+DISPATCHES = '"Kind","Agent_Id","Kernel_Name","Start_Timestamp","End_Timestamp"\n' + DISPATCH
+STEPS = "step_num,start_point,end_point,total,iteration_interval,fp_and_bp,tail\n1,0,9000,9000,0,9000,0\n"
+RANK = "step_trace_raw_{}_detail_time.csv"
+# Files, and the number of cards in each run.
+FILES_OF_RUNS: dict[str, tuple[dict[str, str], list[int]]] = {
+    "programs in folders": ({"a/results.stats.csv": SUMS.format("a"), "b/results.stats.csv": SUMS.format("b")}, [1, 1]),
+    "programs in a folder": ({"a.stats.csv": SUMS.format("a"), "b.stats.csv": SUMS.format("b")}, [1, 1]),
+    "processes in a folder": ({"1_kernel_stats.csv": SUMS.format("a"), "2_kernel_stats.csv": SUMS.format("b"),
+                               "2_memory_copy_stats.csv": SUMS.format("MEMORY_COPY_HOST_TO_DEVICE")}, [1, 1]),
+    "processes that share a card": (
+        {"1_kernel_trace.csv": DISPATCHES.format(4, "a"), "2_kernel_trace.csv": DISPATCHES.format(4, "b")}, [1, 1]),
+    "processes with a card each": (
+        {"1_kernel_trace.csv": DISPATCHES.format(4, "a"), "2_kernel_trace.csv": DISPATCHES.format(5, "b")}, [2]),
+    "a process with two cards": ({"kernel_trace.csv": DISPATCHES.format(4, "a") + DISPATCH.format(5, "b")}, [2]),
+    "ranks in folders": ({f"{rank}/{RANK.format(rank)}": STEPS for rank in range(3)}, [3]),
+    "the same ranks in folders": ({f"{name}/{RANK.format(rank)}": STEPS for name in "ab" for rank in range(2)}, [2, 2]),
+    "jobs with a folder for each rank": (
+        {f"{name}/{rank}/{RANK.format(rank)}": STEPS for name in "ab" for rank in range(2)}, [2, 2]),
+    "parts of a job": ({f"{name}/{RANK.format(rank)}": STEPS for name, rank in (("a", 0), ("b", 1), ("c", 0), ("c", 1))}, [1, 1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES_OF_RUNS)
+def test_each_program_or_job_is_a_run_of_its_own(name: str, tmp_path: Path) -> None:
+    files, cards = FILES_OF_RUNS[name]
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    answer = answered(combined(tmp_path))
+    found = document(answer)
+    assert sorted(len(run["devices"]) for run in found["runs"]) == cards
+    kernels = {text.split('"')[-2] for path, text in files.items() if "stats" in path}
+    assert kernels <= {kernel["name"] for device in found["devices"] for kernel in device["kernels"]}
+    shown = screen(answer, 80, Colour.NEVER)
+    assert all(kernel in shown for kernel in kernels)
+    assert all(path.split("/")[0] in shown for path in files if len(cards) > 1), shown
+
+
+def test_the_figures_are_those_of_the_ranks_that_the_verdict_names(tmp_path: Path) -> None:
+    mindspore_cluster(tmp_path, nodes=1, cards=2)
+    (tmp_path / "cluster_profiler/1/profiler/ascend_cluster_analyse_model-parallel_1_2_0.csv").unlink()
+    lines = screen(answered(combined(tmp_path)), 120, Colour.NEVER).splitlines()
+    assert "Slow because: communication without overlapping compute takes 40 % of the step of rank 1" in lines
+    assert "rank 1: step 100.0  compute 60.0  exposed 40.0  data wait 0.0 ms" in lines
+    assert [line.split()[-4:] for line in lines if line.startswith("median")] == [["median", "100.0", "–", "–"]]
 
 
 def test_what_a_graph_capture_launches_has_no_flops() -> None:

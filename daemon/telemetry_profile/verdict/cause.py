@@ -13,7 +13,7 @@ from telemetry_profile.verdict.combine import Profile
 from telemetry_profile.verdict.slowest_rank import Straggler, straggler_of
 from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.throttling import Throttling, worst_throttling
-from telemetry_profile.verdict.usual_step import UsualStep
+from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks
 
 Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
@@ -61,6 +61,7 @@ class Evidence:
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
+    names: str = ""  # the names of the ranks if there are others
 
     def total(self, part: str) -> int | None:
         """Return the sum of a part over the ranks, or None if it is unknown for any rank."""
@@ -86,13 +87,15 @@ class Evidence:
     def share_base(self) -> str:
         """Return the words after a percentage: `of the step` or, if no steps are marked, `of the time …`."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
-        if any(rank.steps for rank in self.ranks) or not gaps:
-            return "of the step" if any(rank.steps for rank in self.ranks) else "of the time"
+        has_steps = any(rank.steps for rank in self.ranks)
+        span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
+        if has_steps or not gaps:
+            return span
         longest = max(gaps, key=lambda gap: gap.length_ns)
         length = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
         together = human.short_duration(sum(gap.length_ns for gap in gaps))
         gaps_text = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
-        return f"of the time outside {gaps_text if len(gaps) > 1 else f'1 idle gap {length}'}"
+        return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap {length}'}"
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -226,17 +229,11 @@ _ROWS = (
 
 def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
     """Return the cause outside the program if there is one, otherwise the largest cause in the program."""
-    # If the length of the step is known for some ranks, only these ranks are used.
-    timed = [
-        (rank, card)
-        for rank, card in zip(ranks, telemetry, strict=True)
-        if rank.split.span_ns and rank.split.compute_ns is not None
-    ]
-    if timed:
-        ranks, telemetry = [rank for rank, _ in timed], [card for _, card in timed]
-    slow_rank = straggler_of(ranks)
-    throttled = worst_throttling(ranks, telemetry, slow_rank)
-    evidence = Evidence(ranks, profile.hints)
+    judged, names = judged_ranks(ranks)
+    slow_rank = straggler_of(judged)
+    cards = {id(rank): card for rank, card in zip(ranks, telemetry, strict=True)}
+    throttled = worst_throttling(judged, [cards[id(rank)] for rank in judged], slow_rank)
+    evidence = Evidence(judged, profile.hints, names)
     causes = candidates_of(evidence)
     external = _external_cause(throttled, slow_rank, causes)
     if external is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import takewhile
 from typing import TypeVar
 
 from telemetry_parsers.model import Problem
@@ -26,6 +28,10 @@ from telemetry_profile.format_contract import (
 # Names of folders within the result folder of a profiler. Files in them belong to the result folder.
 _INSIDE = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
+)
+# rocprof's name of a process at the start of a file name, such as `1234_kernel_stats.csv` or `results.copy_stats.csv`.
+_PROCESS = re.compile(
+    r"(.+?)_(?:kernel|memory|domain|hip|hsa|marker|rccl|counter|results)[_.]|([^.]+)\.(?:(?:\w+_)?stats\.csv|json|db)"
 )
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
@@ -58,6 +64,7 @@ class Member:
     end_unix_ns: int | None = None
     files: tuple[str, ...] = ()
     job_ranks: int | None = None
+    folder: tuple[str, ...] = ()  # not for documents, because it may name a host or a user
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +139,26 @@ def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[
 def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     groups: dict[tuple[object, ...], list[_DeviceInFile]] = {}
     indices: dict[tuple[object, ...], set[int]] = {}
-    for part in parts:
+    owners = list(zip(parts, _owners(parts), strict=True))
+    for part, owner in owners:
         if part.device.card.index is not None:
-            indices.setdefault(_rank_or_folder(part), set()).add(part.device.card.index)
-    for part in parts:
-        # If a rank or folder has only one numbered card, a card without a number is considered the same card.
-        owner = _rank_or_folder(part)
+            indices.setdefault(owner, set()).add(part.device.card.index)
+    for part, owner in owners:
+        # If an owner has only one numbered card, a card without a number is considered the same card.
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
 
 
-def _rank_or_folder(part: _DeviceInFile) -> tuple[object, ...]:
-    return ("rank", part.device.rank) if part.device.rank is not None else ("in", part.result_folder)
+def _owners(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
+    """Yield the rank of each part. For a rank that is unknown or occurs in several jobs, yield the folder, too."""
+    untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
+    results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
+    # If a rank has results of one format, but without times, in several folders, these are of several jobs.
+    counts = Counter((rank, name) for rank, name, _ in results)
+    repeated = {None, *(rank for (rank, _), count in counts.items() if count > 1)}
+    for part in parts:
+        yield part.device.rank, part.result_folder if part.device.rank in repeated else ()
 
 
 def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
@@ -236,7 +250,8 @@ def _result_folder(file: FileFacts) -> tuple[str, ...]:
     folders = list(file.folders)
     while folders and _INSIDE.match(folders[-1]):
         folders.pop()
-    return tuple(folders)
+    match = _PROCESS.match(file.name.rpartition("/")[2]) if file.facts.tool.startswith("rocprof") else None
+    return (*folders, *filter(None, match.groups() if match else ()))
 
 
 def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
@@ -251,9 +266,9 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
     # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
-    return Member(
-        device, first.file.facts.tool, formats, first.file.facts.clock, begin, end, files, max(sizes, default=None)
-    )
+    clock = first.file.facts.clock
+    folder = tuple(takewhile(lambda name: name != _CLUSTER, first.result_folder))  # its folders are nodes of one job
+    return Member(device, first.file.facts.tool, formats, clock, begin, end, files, max(sizes, default=None), folder)
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
@@ -12,11 +14,12 @@ _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of eac
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
     """Group members into runs. Return the indices of each run's members. All members from the same files are in one run."""
+    members = _with_job_folders(members)
     runs: list[list[int]] = []
-    run_by_files: dict[tuple[str, ...], list[int]] = {}
+    run_by_files: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
     for index in sorted(range(len(members)), key=lambda index: members[index].device.begin_ns or 0):
         member = members[index]
-        run = run_by_files.get(member.files)
+        run = run_by_files.get((member.folder, member.files))
         if run is None:
             matching_runs = (
                 run for run in runs[-_MAX_RUNS:] if all(_may_match(members[end], member) for end in {run[0], run[-1]})
@@ -26,8 +29,19 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
             run = []
             runs.append(run)
         run.append(index)
-        run_by_files.setdefault(member.files, run)
+        run_by_files.setdefault((member.folder, member.files), run)
     return tuple(sorted(tuple(sorted(run)) for run in runs))
+
+
+def _with_job_folders(members: Sequence[Member]) -> list[Member]:
+    """Return the members with the highest folder below which no rank occurs twice: the folder of one job."""
+    paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
+    counts = Counter((path, member.device.rank) for member, above in zip(members, paths, strict=True) for path in above)
+    repeated = {path for (path, _), count in counts.items() if count > 1}
+    return [
+        replace(member, folder=next((path for path in above if path not in repeated), member.folder))
+        for member, above in zip(members, paths, strict=True)
+    ]
 
 
 def _may_match(member: Member, other: Member) -> bool:
@@ -38,7 +52,7 @@ def _may_match(member: Member, other: Member) -> bool:
         return False
     time_between = _time_between(member, other)
     if time_between is None:  # at least one file contains no time
-        return True
+        return member.folder == other.folder
     if device.rank is not None and device.rank != other_device.rank:
         return time_between < _MAX_GAP_NS
     return time_between < 0 and device.card.index != other_device.card.index

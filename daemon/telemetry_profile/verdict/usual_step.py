@@ -25,6 +25,14 @@ class UsualStep:
     gaps: tuple[Gap, ...] = ()
 
     @property
+    def name(self) -> str:
+        """Return the rank, or the card if the rank is unknown."""
+        device = self.member.device
+        if device.rank is not None:
+            return f"rank {device.rank}"
+        return "a card without a number" if device.card.index is None else f"card {device.card.index}"
+
+    @property
     def own_time_ns(self) -> int | None:
         """Return the time in which the rank does not wait for other ranks: compute, idle and exposed copy time."""
         split = self.split
@@ -43,6 +51,14 @@ class UsualStep:
         if split.span_ns is None or split.compute_ns is None:
             return None
         return split.span_ns - split.compute_ns
+
+
+def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
+    """Return the ranks whose step and compute time are known, with their names. Return all ranks and "" if none or all are."""
+    timed = [rank for rank in ranks if rank.split.span_ns and rank.split.compute_ns is not None]
+    if len(timed) in (0, len(ranks)):
+        return ranks, ""
+    return timed, first_names([rank.name for rank in timed], ", ", 3)
 
 
 def usual_step_of(member: Member) -> UsualStep:
