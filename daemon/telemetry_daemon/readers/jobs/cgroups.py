@@ -10,22 +10,22 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Plain
 
-_VERSION_2 = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/unified/system.slice")
+_V2_PARENTS = ("sys/fs/cgroup/system.slice", "sys/fs/cgroup/unified/system.slice")
 _SCOPE = "slurmstepd.scope"
-_VERSION_1 = "sys/fs/cgroup/devices"
+_V1_PARENT = "sys/fs/cgroup/devices"
 _MAX_BYTES = 64 << 10
 _MAX_JOBS = 4096
 _MAX_DEVICES = 256
 # With `PrologFlags=Contain`, this cgroup exists from the prolog of a job until its last process exits.
 _JOB_STEP = "step_extern"
-# The time after which a job without a cgroup is assumed to have no epilog.
+# A job without a cgroup for this long is assumed to have ended without an epilog.
 _GONE_SECONDS = 600.0
-_NODE = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
+_DEVICE_ENTRY = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupState:
-    """Whether a job is running, or None if its cgroups do not show that. `last_seen`: the last time of an ended job's cgroup."""
+    """`is_running` is None if the cgroups do not show it. `last_seen` is when an ended job last had a cgroup."""
 
     is_running: bool | None = None
     last_seen: float | None = None
@@ -58,23 +58,23 @@ class JobCgroups:
         return CgroupState()
 
     def jobs_with_devices(self) -> Iterator[Plain]:
-        """Yield each job that may use only some devices, with the numbers of its device nodes."""
+        """Yield each job that may use only some devices, with its device nodes as `major:minor`."""
         for name, folder in self._folders.items():
             try:
                 text = read_file(f"{folder}/devices.list", _MAX_BYTES).decode(errors="replace")
             except OSError:  # cgroup v2 does not have this file, or the job has ended
                 continue
-            nodes = [match[1] for line in text.splitlines()[:_MAX_DEVICES] if (match := _NODE(line))]
+            nodes = [match[1] for line in text.splitlines()[:_MAX_DEVICES] if (match := _DEVICE_ENTRY(line))]
             if nodes:
                 yield {"file": folder, "id": name.removeprefix("job_"), "nodes": nodes, "lives": True}
 
 
 def _job_folders(root: str) -> Iterator[str]:
     """Yield the cgroups of jobs: `…slurmstepd.scope/job_12` or `/SLUID` in cgroup v2, `slurm/uid_1000/job_12` in v1."""
-    for parent in _VERSION_2:
+    for parent in _V2_PARENTS:
         for scope in _subfolders(f"{root}/{parent}", "", _SCOPE):
             yield from (job for prefix in ("job_", "s") for job in _subfolders(scope, prefix))
-    for slurm in _subfolders(f"{root}/{_VERSION_1}", "slurm"):
+    for slurm in _subfolders(f"{root}/{_V1_PARENT}", "slurm"):
         yield from (job for user in _subfolders(slurm, "uid_") for job in _subfolders(user, "job_"))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from telemetry_parsers.dataclass import dataclass
 
 MAX_DEVICES = 256
-_MAX_LENGTH = 256
+_MAX_VALUE_LENGTH = 256
 _MAX_ID_LENGTH = 128
 _UUID_PREFIXES = ("GPU-", "MIG-")
 # Values that mean "no device".
@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The fields of a job. `name` is the ID that users see, `job_name` is set by the user, `run` counts restarts."""
+    """A job of a scheduler. `name` is the ID that users see, `job_name` is set by the user, `run` counts restarts."""
 
     scheduler: str
     id: str
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _VariableNames:
-    """The names of a scheduler's variables for each field of a job. The first variable with a value is used."""
+    """The environment variables that a scheduler may set for each field of a job. The first variable with a value is used."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -120,9 +120,9 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first non-empty value as one printable line of limited length."""
+    """Return the value of the first non-empty variable as a printable line of limited length."""
     values = (environment.get(name, "").strip() for name in names)
-    value = next(filter(None, values), "")[:_MAX_LENGTH]
+    value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
 
 
@@ -134,7 +134,7 @@ def _first_devices(environment: Mapping[str, str], variables: _VariableNames) ->
 
 
 def _parse_devices(text: str) -> tuple[str, ...]:
-    """Return the devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
+    """Return the devices in a list such as `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
     devices: dict[str, None] = {}
     for part in text.strip("[] ").split(","):
         devices.update(dict.fromkeys(_expand_range(part.strip())))
@@ -147,7 +147,7 @@ def _expand_range(part: str) -> Iterator[str]:
     first, dash, last = part.partition("-")
     if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
         yield from map(str, range(int(first), min(int(last), int(first) + MAX_DEVICES) + 1))
-    elif part.lower() not in _NO_DEVICE and part.isprintable() and len(part) <= _MAX_LENGTH:
+    elif part.lower() not in _NO_DEVICE and part.isprintable() and len(part) <= _MAX_VALUE_LENGTH:
         yield part
 
 

@@ -18,7 +18,7 @@ SUFFIX = ".json"
 BOOT_ID_PATH = "proc/sys/kernel/random/boot_id"
 # The age at which files of ended jobs may be removed. A daemon that was down for longer misses the end of these jobs.
 _KEPT_SECONDS = 3_600.0
-_KEPT_WHERE_FULL_SECONDS = 60.0
+_KEPT_IF_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.
 _MAX_READ, _MAX_REMOVED = 2_000, 200
 _MAX_NUMBER_LENGTH = 20
@@ -39,8 +39,8 @@ def file_name(scheduler: str, job_id: str) -> str:
 def begin(folder: OwnFolder, job: Job, now: float) -> None:
     """Write the file of a started job. A second call for the same run keeps the start time. Raises OSError, TooManyFilesError."""
     name = file_name(job.scheduler, job.id)
-    record = _record(job, now)
-    previous = _read(folder, name)
+    record = _new_record(job, now)
+    previous = _read_record(folder, name)
     if previous and _is_same_run(previous, record):
         record = {**previous, **{key: value for key, value in record.items() if value}, "started": previous["started"]}
     elif not previous:
@@ -51,14 +51,14 @@ def begin(folder: OwnFolder, job: Job, now: float) -> None:
 def end(folder: OwnFolder, job: Job, now: float) -> None:
     """Mark the file of a job as ended, unless it belongs to a later run. Raises OSError."""
     name = file_name(job.scheduler, job.id)
-    previous = _read(folder, name)
-    if not previous or previous.get("ended") is not None or _is_later(str(previous.get("run", "")), job.run):
+    previous = _read_record(folder, name)
+    if not previous or previous.get("ended") is not None or _is_later_run(str(previous.get("run", "")), job.run):
         return
     folder.replace_for_group(name, _encode({**previous, "ended": now}))
     _remove_old(folder, now - _KEPT_SECONDS)
 
 
-def _record(job: Job, now: float) -> dict[str, object]:
+def _new_record(job: Job, now: float) -> dict[str, object]:
     return {
         "scheduler": job.scheduler,
         "id": job.id,
@@ -88,7 +88,7 @@ def _encode(record: Mapping[str, object]) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def _read(folder: OwnFolder, name: str) -> dict[str, object]:
+def _read_record(folder: OwnFolder, name: str) -> dict[str, object]:
     """Return the content of a file, or an empty dict if it is missing or not valid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
@@ -103,7 +103,7 @@ def _is_same_run(previous: Mapping[str, object], record: Mapping[str, object]) -
     return all(previous.get(key) == record[key] for key in ("run", "boot_id"))
 
 
-def _is_later(run: str, other: str) -> bool:
+def _is_later_run(run: str, other: str) -> bool:
     numbers = [
         int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
     ]
@@ -112,26 +112,26 @@ def _is_later(run: str, other: str) -> bool:
 
 def _make_room(folder: OwnFolder, now: float) -> None:
     """If the folder is full, remove files of ended jobs. Raises TooManyFilesError if no file can be removed."""
-    if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_WHERE_FULL_SECONDS):
+    if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
         raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Remove some files that did not change since `until`, of ended jobs or from before the last boot. Return their number."""
-    boot, removed = boot_id("/"), 0
+    """Remove some files unchanged since `until` whose job has ended or ran before the last boot. Return the count."""
+    boot, removed_count = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
     for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_READ]:
-        record = _read(folder, name)
+        record = _read_record(folder, name)
         if record and (record.get("ended") is not None or record.get("boot_id") != boot):
             folder.remove(name)
-            removed += 1
-            if removed == _MAX_REMOVED:
+            removed_count += 1
+            if removed_count == _MAX_REMOVED:
                 break
-    return removed
+    return removed_count
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group of the daemon: that of the first of its folders that exists, or root's group."""
+    """Return the group ID of the first of the daemon's folders that exists, or 0 if none does."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid

@@ -1,4 +1,4 @@
-"""Runs the work of a hook in a child process, so that the hook always exits soon and with status 0."""
+"""Runs the command of a hook in a child process, so that the hook always exits soon and with status 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from telemetry_daemon.terminal import streams
 
 # With the time to start Python, a hook takes less than two seconds: Slurm drains a node whose prolog or epilog hangs.
 _MAX_SECONDS = 1.2
-_MAX_BYTES = 16 << 10
+_MAX_OUTPUT_BYTES = 16 << 10
 # poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _WRITE_MILLISECONDS = 50
@@ -26,28 +26,28 @@ _TIMEOUT_TEXT = (
 )
 
 
-def run_and_exit(work: Callable[[], int]) -> NoReturn:
-    """Run the work in a child process within the time limit, print its output, and exit with status 0."""
+def run_and_exit(run_command: Callable[[], int]) -> NoReturn:
+    """Run the command in a child process within the time limit, print its output, and exit with status 0."""
     try:
-        _run_in_child(work)
+        _run_in_child(run_command)
     except BaseException as error:  # noqa: BLE001 # a failing hook would drain the node
         _report(f"telemetry job: {type(error).__name__}: {error}")
     finally:
         os._exit(0)
 
 
-def _run_in_child(work: Callable[[], int]) -> None:
+def _run_in_child(run_command: Callable[[], int]) -> None:
     until = time.monotonic() + _MAX_SECONDS
     streams.prepare_streams()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-    outputs, errors = os.pipe(), os.pipe()
+    for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(signal_number, signal.SIG_IGN)
+    output_pipe, error_pipe = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
-        _run_as_child(work, outputs[1], errors[1])
-    os.close(outputs[1])
-    os.close(errors[1])
-    output, error_output = _read_pipes(outputs[0], errors[0], until)
+        _run_as_child(run_command, output_pipe[1], error_pipe[1])
+    os.close(output_pipe[1])
+    os.close(error_pipe[1])
+    output, error_output = _read_pipes(output_pipe[0], error_pipe[0], until)
     if time.monotonic() >= until:
         os.kill(child, signal.SIGKILL)
         error_output += _TIMEOUT_TEXT.encode()
@@ -56,16 +56,16 @@ def _run_in_child(work: Callable[[], int]) -> None:
         _report(error_output.decode(errors="replace").strip())
 
 
-def _run_as_child(work: Callable[[], int], output: int, errors: int) -> NoReturn:
-    """Run the work in the child, with its output redirected to the pipes."""
+def _run_as_child(run_command: Callable[[], int], output: int, errors: int) -> NoReturn:
+    """Run the command in the child, with its output redirected to the pipes."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
             os.dup2(descriptor, stream)
-        # New stream objects, because the old streams may assume the position of another file.
+        # New stream objects, because the old streams may assume the file position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # argparse has printed a usage error or the help text
-            work()
+            run_command()
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as error:  # noqa: BLE001 # no caller handles exceptions
@@ -85,7 +85,7 @@ def _read_pipes(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
     while open_pipes and (seconds := until - time.monotonic()) > 0:
         for descriptor, _ in poller.poll(seconds * 1000):
             chunk = os.read(descriptor, _CHUNK_BYTES)
-            content[descriptor] += chunk[: _MAX_BYTES - len(content[descriptor])]
+            content[descriptor] += chunk[: _MAX_OUTPUT_BYTES - len(content[descriptor])]
             if not chunk:
                 open_pipes.discard(descriptor)
                 poller.unregister(descriptor)

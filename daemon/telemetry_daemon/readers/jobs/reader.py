@@ -21,8 +21,8 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
-# The fields of a job file that the parser uses. Other fields are dropped.
-_TEXTS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
+# The text fields of a job file that the parser uses. Unknown fields are dropped.
+_TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10
 # A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
@@ -39,11 +39,11 @@ class JobSettings(Protocol):
 
     @property
     def job_directory(self) -> str:
-        """Return the folder of `telemetry job`."""
+        """Return the folder to which `telemetry job` writes."""
 
     @property
     def job_maps(self) -> tuple[str, ...]:
-        """Return the mapping folders of other tools with their kinds, such as `jobstats:/run/gpustat`."""
+        """Return the mapping folders of other tools as `kind:path`, such as `jobstats:/run/gpustat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class _CachedFile:
 
 @dataclass(slots=True)
 class _CachedFolder:
-    """A folder whose files are read when they change. `decode` converts the name and bytes of a file to its content."""
+    """A folder whose files are read when they change. `decode` converts the bytes of a file to its content."""
 
     path: str
     owners: tuple[int, ...]
     limit_bytes: int
-    decode: Callable[[str, bytes], Plain]
+    decode: Callable[[bytes], Plain]
     files: dict[str, _CachedFile] = field(default_factory=dict)
 
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
@@ -72,7 +72,7 @@ class _CachedFolder:
             entries = inbox.entries(is_wanted, MAX_FILES)
             self.files = {name: self._read_if_changed(inbox, name, entry, now) for name, entry in entries.items()}
         return [
-            self._with_age(file.entry, file.content, now) for file in self.files.values() if file.content is not None
+            self._mark_new(file.entry, file.content, now) for file in self.files.values() if file.content is not None
         ]
 
     def _read_if_changed(self, inbox: Inbox, name: str, entry: FileVersion, now: float) -> _CachedFile:
@@ -80,17 +80,17 @@ class _CachedFolder:
         if previous is not None and previous.entry == entry and previous.read_at - entry.changed / 1e9 > _TICK_SECONDS:
             return _without_old_job(previous, now)
         try:
-            content = {"file": name, **self.decode(name, inbox.read(name, self.limit_bytes))}
+            content = {"file": name, **self.decode(inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
         return _CachedFile(entry, now, content)
 
-    def _with_age(self, entry: FileVersion, content: Plain, now: float) -> Plain:
+    def _mark_new(self, entry: FileVersion, content: Plain, now: float) -> Plain:
         return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
 
 
 class JobsReader(Reader):
-    """Reads jobs. Its calls are `slurm`, `pbs`, `flux` and `job-map`."""
+    """Reads jobs with the calls `slurm`, `pbs`, `flux` and `job-map`."""
 
     def __init__(self, root: str, settings: JobSettings) -> None:
         self._root = root.rstrip("/")
@@ -104,7 +104,7 @@ class JobsReader(Reader):
             for job_map in settings.job_maps
         }
         self._cgroups = JobCgroups(self._root)
-        self._had_jobs: set[str] = set()
+        self._schedulers_with_jobs: set[str] = set()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
         """Return a capture with one output for a scheduler, or one per mapping folder."""
@@ -130,8 +130,8 @@ class JobsReader(Reader):
         if scheduler == "slurm":
             jobs = [*(self._with_cgroup_state(job) for job in jobs), *self._cgroups.jobs_with_devices()]
         if jobs:
-            self._had_jobs.add(scheduler)
-        if scheduler not in self._had_jobs:
+            self._schedulers_with_jobs.add(scheduler)
+        if scheduler not in self._schedulers_with_jobs:
             return Failure("missing", None, f"{self._directory} has no {scheduler} job: check the hook of {scheduler}")
         return (Output(scheduler, status=0, data=jobs),)
 
@@ -191,11 +191,11 @@ def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
     return replace(file, content=None) if is_over else file
 
 
-def _decode_job(_name: str, content: bytes) -> Plain:
+def _decode_job(content: bytes) -> Plain:
     content_fields = json.loads(content)
     if not isinstance(content_fields, dict):
         raise ValueError("the content is not a JSON object")
-    job: dict[str, Plain] = {key: _text_or_empty(content_fields.get(key)) for key in (*_TEXTS, "uid", "boot_id")}
+    job: dict[str, Plain] = {key: _text_or_empty(content_fields.get(key)) for key in (*_TEXT_FIELDS, "uid", "boot_id")}
     devices = content_fields.get("devices")
     if isinstance(devices, list):
         job["devices"] = [_text_or_empty(device) for device in devices[:_MAX_DEVICES]]
@@ -205,7 +205,7 @@ def _decode_job(_name: str, content: bytes) -> Plain:
     return job
 
 
-def _decode_map(_name: str, content: bytes) -> Plain:
+def _decode_map(content: bytes) -> Plain:
     return {"text": content.decode("utf-8", errors="replace")}
 
 
@@ -214,5 +214,5 @@ def _text_or_empty(value: Plain) -> str:
 
 
 def _folder_failure(text: str, error: OSError) -> Failure:
-    denied = error.errno in (errno.EACCES, errno.EPERM)
-    return Failure("failed", "no_permission" if denied else "not_understood", text)
+    is_denied = error.errno in (errno.EACCES, errno.EPERM)
+    return Failure("failed", "no_permission" if is_denied else "not_understood", text)

@@ -21,7 +21,7 @@ _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call(NamedTuple):
-    """A function of pymtml and its arguments after the handle, which is that of a part in `PARTS`, or of the card if empty."""
+    """A function of pymtml, with its arguments after the handle. If `part` is empty, the handle is that of the card."""
 
     key: str
     function: str
@@ -73,9 +73,9 @@ INVENTORY = (
     _call("", "MtBiosVersion"),
     PROPERTY,
 )
-NUMBER_OF_FANS = Call("DeviceCountFan", "mtmlDeviceCountFan")
-NUMBER_OF_LINKS = _call("", "MtLinkSpec", convert=lambda spec: int(spec.linkNum))
-NUMBER_OF_INSTANCES = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances")
+FAN_COUNT = Call("DeviceCountFan", "mtmlDeviceCountFan")
+LINK_COUNT = _call("", "MtLinkSpec", convert=lambda spec: int(spec.linkNum))
+INSTANCE_COUNT = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances")
 
 
 def fan_speed(fan: int) -> Call:

@@ -36,8 +36,8 @@ class Card:
             "serial": serial,
             "bus_id": bus_id,
         }
-        self._fans = self._count(calls.NUMBER_OF_FANS, _MAX_FANS)
-        self._links = self._count(calls.NUMBER_OF_LINKS, _MAX_LINKS)
+        self._fan_count = self._count(calls.FAN_COUNT, _MAX_FANS)
+        self._link_count = self._count(calls.LINK_COUNT, _MAX_LINKS)
         self._instances = list(self._open_mpc_instances())
 
     def read(self, tier: str) -> dict[str, Plain]:
@@ -72,8 +72,8 @@ class Card:
     def _calls_of(self, tier: str) -> Iterable[Call]:
         yield from _TIERS[tier]
         if tier == "slow":
-            yield from map(calls.fan_speed, range(self._fans))
-            yield from map(calls.link_state, range(self._links))
+            yield from map(calls.fan_speed, range(self._fan_count))
+            yield from map(calls.link_state, range(self._link_count))
 
     def _result_of(self, call: Call) -> Plain:
         code = self._disabled.get(call.key)
@@ -113,7 +113,7 @@ class Card:
         value = self._value(calls.PROPERTY)
         if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
             return
-        for index in range(self._count(calls.NUMBER_OF_INSTANCES, _MAX_INSTANCES)):
+        for index in range(self._count(calls.INSTANCE_COUNT, _MAX_INSTANCES)):
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
             if not isinstance(handle, FailedCall):
                 yield Card(self._mtml, index, handle)
@@ -131,12 +131,12 @@ class CardSlot:
         self._identity: dict[str, Plain] = {"index": index}
         self._code = 0
         self._not_before = 0.0
-        self._find()
+        self._find_card()
 
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of a tier, or the identity of a lost card with its error."""
         if self._card is None and self._clock() >= self._not_before:
-            self._find()
+            self._find_card()
         if self._card is not None:
             try:
                 return self._card.read(tier)
@@ -154,7 +154,7 @@ class CardSlot:
             self._card.close()
             self._card = None
 
-    def _find(self) -> None:
+    def _find_card(self) -> None:
         handle = self._mtml.call("mtmlLibraryInitDeviceByIndex", self._index)
         if isinstance(handle, FailedCall):
             self._mark_as_lost(handle.code)

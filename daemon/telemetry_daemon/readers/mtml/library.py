@@ -20,12 +20,12 @@ NO_PERMISSION = 5
 DRIVER_TOO_OLD = 9
 DRIVER_TOO_NEW = 10
 UNKNOWN = 999
-# Error numbers of the binding.
+# Error codes of the binding.
 UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# Not an error number of the binding: the installed module `pymtml` belongs to another package.
+# An error code of our own: the installed module `pymtml` belongs to another package.
 NO_BINDING = -2
 
 # A call that fails with one of these errors is not repeated, unless the card is lost and found again.
@@ -35,7 +35,7 @@ CARD_LOST_ERRORS = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
 # After these errors, the library must be initialised again.
 SESSION_ENDING_ERRORS = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
 
-_NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
+_NODES_REMEDY = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
 _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libmtml.so.2 is not installed: install the Moore Threads driver package"),
     NO_BINDING: (
@@ -45,7 +45,7 @@ _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     ),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
     UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
-    NO_PERMISSION: ("failed", "no_permission", _NODES),
+    NO_PERMISSION: ("failed", "no_permission", _NODES_REMEDY),
     DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
     DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
 }
@@ -57,12 +57,12 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int) -> ReaderRefusal:
-    """Return the failure of the source for an error of the library."""
+    """Return the source's failure for an error code of MTML."""
     state, reason, text = _REFUSALS.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
-# The names of the library, in the order in which the binding tries them.
+# The file names of the library, in the order in which the binding tries them.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 

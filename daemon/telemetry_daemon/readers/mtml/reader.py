@@ -28,16 +28,16 @@ class MtmlReader:
         self._mtml = Mtml()
         self._slots: list[CardSlot] = []
         self._node: dict[str, Plain] = {}
-        self._initialised = False
-        self._refused = 0
+        self._is_initialised = False
+        self._last_error = 0
         self._not_before = 0.0
 
     def open(self) -> None:
         """Initialise the library and find the cards. Raises ReaderRefusal if that fails, or failed a short time ago."""
-        if self._refused and self._clock() < self._not_before:
-            raise library.refusal(self._refused)
+        if self._last_error and self._clock() < self._not_before:
+            raise library.refusal(self._last_error)
         try:
-            self._begin()
+            self._initialise()
         except SessionEndedError as error:
             self.close()
             raise self._postpone(error.code) from None
@@ -51,42 +51,42 @@ class MtmlReader:
         for slot in self._slots:
             slot.close()
         self._slots = []
-        if self._initialised:
+        if self._is_initialised:
             self._mtml.call("mtmlLibraryShutDown")
-            self._initialised = False
+            self._is_initialised = False
 
     def _read_tier(self, tier: str) -> Plain | CallError:
         if tier not in TIERS:
             return CallError(library.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
         try:
-            self._check_count()
+            self._update_card_count()
             if tier == "slow" and any(slot.was_replaced() for slot in self._slots):
-                self._find_again()
+                self._find_cards()
             cards = [slot.read(tier) for slot in self._slots]
         except SessionEndedError as error:
             raise self._postpone(error.code) from None
         return {"node": dict(self._node), "cards": cards}
 
-    def _begin(self) -> None:
+    def _initialise(self) -> None:
         self._mtml.load()
         self._mtml.require_call("mtmlLibraryInit")
-        self._initialised = True
-        self._node = {"driver": self._driver(), "library": self._value("mtmlLibraryGetVersion")}
-        self._check_count()
+        self._is_initialised = True
+        self._node = {"driver": self._driver_version(), "library": self._value("mtmlLibraryGetVersion")}
+        self._update_card_count()
 
-    def _check_count(self) -> None:
-        """Find the cards again if their number has changed."""
+    def _update_card_count(self) -> None:
+        """Count the cards, and find them again if the count has changed."""
         count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MAX_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
-            self._find_again()
+            self._find_cards()
 
-    def _find_again(self) -> None:
+    def _find_cards(self) -> None:
         for slot in self._slots:
             slot.close()
         self._slots = [CardSlot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(self._node["count"])]
 
-    def _driver(self) -> Plain:
+    def _driver_version(self) -> Plain:
         system = self._mtml.call("mtmlLibraryInitSystem")
         if isinstance(system, FailedCall):
             return None
@@ -101,7 +101,7 @@ class MtmlReader:
 
     def _postpone(self, code: int) -> ReaderRefusal:
         """Postpone the next initialisation, and return the failure of all polls until then."""
-        self._refused, self._not_before = code, self._clock() + _PAUSE_SECONDS
+        self._last_error, self._not_before = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 
 

@@ -39,7 +39,7 @@ def _call(name: str, *arguments: int, fallback: Call | None = None, convert: Cal
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
-    """Return a call for an optional part. If the part is missing, some drivers return the error "invalid argument"."""
+    """Return a call for hardware that some GPUs do not have. Some drivers then return the error "invalid argument"."""
     return _call(name, *arguments)._replace(disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 
@@ -54,7 +54,7 @@ _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
 # The sensor of the hottest part of the GPU, and the first driver version with this sensor.
 _HOTTEST = _optional_call("TemperatureV", 1)
 _HOTTEST_SINCE = (615, 0)
-_REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
+_CLOCK_REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
 _FAN_SPEED = _call("FanSpeed")
 
 SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
@@ -68,7 +68,7 @@ PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors in device memory (2) and SRAM (7). `span` is 0 since driver load, or 1 for the lifetime."""
+    """Return the calls for ECC errors in device memory (2) and SRAM (7). `span` is 0 for since driver load, 1 for lifetime."""
     return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
@@ -78,10 +78,10 @@ _FAST = (
     _TEMPERATURE,
     _call("ClockInfo", 1),
     _call("ClockInfo", 2),
-    _REASONS,
+    _CLOCK_REASONS,
     _call("PerformanceState"),
 )
-# The values of a MIG instance. All other values are those of its GPU.
+# The fast calls on a MIG instance. Its other values are read from its GPU.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
     _call("ClockInfo", 0),
@@ -119,7 +119,7 @@ INVENTORY = (
     _call("AddressingMode"),
 )
 INVENTORY_OF_INSTANCE = (_call("Attributes_v2", convert=members_to_dict("multiprocessorCount", "memorySizeMB")),)
-NUMBER_OF_FANS = _call("NumFans")
+FAN_COUNT = _call("NumFans")
 
 
 def fast_calls(driver: str) -> tuple[Call, ...]:

@@ -1,4 +1,4 @@
-"""The error numbers of NVML, and their consequences for the call, the GPU or the library."""
+"""NVML's error codes, and their consequences for the call, the GPU or the library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# Not an error number of NVML: the handle of a device now refers to another device.
+# An error code of our own: the handle of a device now refers to another device.
 ANOTHER_DEVICE = -2
 
 # A call that fails with one of these errors is not repeated until the next initialisation.
@@ -50,7 +50,7 @@ _CGROUP = (
     "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
     " 'systemctl daemon-reload' must be restarted"
 )
-# For each error: the state of the source, the reason, and a message with the remedy.
+# For each error code: (state of the source, reason, message with the remedy).
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
@@ -77,6 +77,6 @@ _OTHER: tuple[State, Reason | None, str] = (
 
 
 def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
-    """Return the failure of the source for an error of the library."""
+    """Return the source's failure for an error code of NVML."""
     state, reason, text = refusals.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

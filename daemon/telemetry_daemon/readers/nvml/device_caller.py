@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 # The interval at which denied calls are repeated: permissions rarely change.
-DENIED_AGAIN_SECONDS = 600.0
+DENIED_RETRY_SECONDS = 600.0
 # The number of generic errors at the beginning of a poll after which the GPU is considered lost.
-_MAX_GENERIC = 3
+_MAX_GENERIC_ERRORS = 3
 
 
 class DeviceCaller:
@@ -41,11 +41,11 @@ class DeviceCaller:
         self._generic_errors = 0
 
     def begin_poll(self) -> None:
-        """Begin a poll, and reset the count of errors."""
+        """Reset the error count at the start of a poll."""
         self._has_succeeded, self._generic_errors = False, 0
 
     def results(self, calls: Iterable[Call]) -> dict[str, Plain]:
-        """Make the calls, and return the results by key. The result of a failed call is {"error": number}."""
+        """Make the calls, and return the results by key. The result of a failed call is {"error": code}."""
         return dict(map(self.keyed_result, calls))
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
@@ -110,13 +110,13 @@ class DeviceCaller:
         self._working_keys.add(key)
 
     def _count_error(self, code: int) -> None:
-        """Count calls that failed with a generic error. A GPU is lost only if all its calls fail."""
+        """Count generic errors in sequence. Raises DeviceLostError if a poll begins with too many of them."""
         self._generic_errors = self._generic_errors + 1 if code in codes.GENERIC_ERRORS else 0
-        if self._generic_errors >= _MAX_GENERIC and not self._has_succeeded:
+        if self._generic_errors >= _MAX_GENERIC_ERRORS and not self._has_succeeded:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:
-        """Return whether to make the older call instead. Not if the newer call has ever worked, because their results may differ."""
+        """Return whether to make the older call instead. If the newer call has ever worked, an unknown error is no reason to."""
         return code in codes.DISABLING_ERRORS or (code in codes.FALLBACK_ERRORS and key not in self._working_keys)
 
     def _call(self, call: Call) -> Plain:
@@ -162,11 +162,11 @@ class DeviceCaller:
             results.update({field.name: error_result(value.code)} if isinstance(value, FailedCall) else value)
         if any(map(is_value, results.values())):
             return results
-        self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_AGAIN_SECONDS)
+        self._disabled["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + DENIED_RETRY_SECONDS)
         return FailedCall(codes.INVALID_ARGUMENT)
 
     def _disable(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
         if code in disabling_errors and code is not None:
             self._disabled[key] = (code, math.inf)
         elif code == codes.NO_PERMISSION:
-            self._disabled[key] = (code, self._clock() + DENIED_AGAIN_SECONDS)
+            self._disabled[key] = (code, self._clock() + DENIED_RETRY_SECONDS)

@@ -27,7 +27,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class EventInbox:
-    """The events that no poll has reported yet. They survive the end of a session, for example because of an Xid."""
+    """The events that no poll has reported yet. They survive the end of a session, which an Xid may cause."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,13 +35,13 @@ class EventInbox:
         self._dropped = 0
 
     def add(self, event: Plain) -> None:
-        """Add an event. If there are too many, the oldest is dropped and counted."""
+        """Add an event. If the inbox is full, drop and count the oldest event."""
         with self._lock:
             self._dropped += len(self._events) == _MAX_EVENTS
             self._events.append(event)
 
     def remove_all(self) -> list[Plain]:
-        """Remove and return all events, preceded by {"dropped": number} if there were too many."""
+        """Remove and return all events, preceded by {"dropped": count} if events were dropped."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
             events = [*dropped, *self._events]
@@ -65,7 +65,7 @@ class EventReceiver:
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
-        """Request the events of a GPU, if it supports any."""
+        """Receive the events of a GPU from now on, if it supports any."""
         supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
         types = 0 if isinstance(supported, FailedCall) else supported & _EVENT_TYPES
         if not types:
@@ -77,7 +77,7 @@ class EventReceiver:
             self._event_set = event_set
         if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, types, self._event_set), FailedCall):
             self._bus_ids[handle_address(handle)] = bus_id
-            self._start()
+            self._start_thread()
 
     def is_watched(self, bus_id: str) -> bool:
         """Return whether the thread can receive events of the GPU now."""
@@ -99,26 +99,26 @@ class EventReceiver:
         self._event_set = self._thread = None
         return True
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         if self._thread is None:
             self._is_waiting = True
-            self._thread = threading.Thread(target=self._receive, name="nvml-events", daemon=True)
+            self._thread = threading.Thread(target=self._receive_events, name="nvml-events", daemon=True)
             self._thread.start()
 
-    def _receive(self) -> None:
+    def _receive_events(self) -> None:
         back_off = 0.0
         while not self._stopped.is_set():
             event = self._nvml.call("nvmlEventSetWait_v2", self._event_set, WAIT_MILLISECONDS)
             self._is_waiting = not isinstance(event, FailedCall) or event.code == codes.TIMEOUT
             if not isinstance(event, FailedCall):
                 back_off = 0.0
-                self._store(event)
+                self._store_event(event)
             elif not self._is_waiting:
                 # With a lost GPU, the call returns at once. The pause avoids a busy loop.
                 back_off = min(2 * back_off or 1.0, _MAX_BACK_OFF_SECONDS)
                 self._stopped.wait(back_off)
 
-    def _store(self, event: Any) -> None:
+    def _store_event(self, event: Any) -> None:
         if event.eventType == MIG_CONFIGURATION:
             self.mig_changed = True
         bus_id = self._bus_ids.get(handle_address(event.device))

@@ -1,4 +1,4 @@
-"""The numbered fields of NVML for each tier. Some numbers depend on the version of the driver."""
+"""The fields of NVML that each tier reads. Some field numbers depend on the driver version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field(NamedTuple):
-    """A numbered field of NVML. `is_counter` allows a wrong type. `wraps` ignores 32-bit values, which overflow."""
+    """A field of NVML. Counters may have a wrong type. If `wraps`, 32-bit values are ignored, because they overflow."""
 
     name: str
     number: int
@@ -145,7 +145,7 @@ LINK = (
     ("transmit_discards", 212),
 )
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
-# For all links together, on drivers that do not report links separately.
+# The fields to read for all links together, if the driver does not report them by link.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
 # Maps driver versions to the first field number of the slowdown counters, which these versions changed. Before 575, the
 # numbers from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
@@ -160,37 +160,37 @@ def driver_version(text: str) -> tuple[int, int]:
 
 
 def branch_version(library: str, driver: str) -> str:
-    """Return the version that determines field numbers and structures. It is the library's: WSL reports the driver of Windows."""
+    """Return the version that determines field numbers and structures: the library's, because WSL reports Windows' driver."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
 
 def counter_fields(driver: str) -> tuple[Field, ...]:
-    """Return the fields of counters that are expensive to read: energy, and seconds of throttling."""
+    """Return the counter fields that are expensive to read: energy and throttling times."""
     version = driver_version(driver)
-    first = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
-    if first is None:
+    base = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
+    if base is None:
         return _COUNTERS
-    reason_fields = (Field(f"clocks_event_reason_{name}", first + offset) for offset, name in enumerate(_REASONS))
+    reason_fields = (Field(f"clocks_event_reason_{name}", base + offset) for offset, name in enumerate(_REASONS))
     return (*_COUNTERS, *reason_fields)
 
 
 def plain_value(raw: FieldValue, field: Field) -> Plain:
     """Return the value of a field, or {"error": …}, or None if the driver did not set the value."""
-    _, _, timestamp, _, kind, code, payload = raw
+    _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)
     # While ECC is off, counters are not set: the timestamp and type are 0 (DCGM's bug 2009232).
-    if timestamp == 0 and kind == _DOUBLE:
+    if timestamp == 0 and value_type == _DOUBLE:
         return None
-    if field.wraps and kind == _UNSIGNED_INT:
+    if field.wraps and value_type == _UNSIGNED_INT:
         return error_result(codes.NOT_SUPPORTED)
-    if field.is_counter and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
-        kind = _UNSIGNED_LONG_LONG
-    if kind >= len(_VALUE_STRUCTS):
+    if field.is_counter and value_type == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
+        value_type = _UNSIGNED_LONG_LONG
+    if value_type >= len(_VALUE_STRUCTS):
         return error_result(UNREADABLE)
-    value = _VALUE_STRUCTS[kind].unpack_from(payload)[0]
-    return finite_or_none(value) if kind == _DOUBLE else value
+    value = _VALUE_STRUCTS[value_type].unpack_from(payload)[0]
+    return finite_or_none(value) if value_type == _DOUBLE else value
 
 
 def finite_or_none(value: float) -> Plain:

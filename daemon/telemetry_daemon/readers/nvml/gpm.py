@@ -23,7 +23,7 @@ MAX_SECONDS = 120.0
 # and 9 tensor units, 11 to 13 floating point. 8 is left out, because older drivers may fail on an unknown number.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
 # An nvmlGpmMetric_t array: number, return code, value, three strings. Members of pynvml's structures are slow to access.
-_MEMBERS = 6
+_MEMBER_COUNT = 6
 _METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
 _METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
 
@@ -43,8 +43,8 @@ class GpmSampler:
         self._sampled_at: float | None = None
         self._is_first = True
 
-    def begin(self) -> None:
-        """Take the first sample, if not yet taken, so that the first poll has a sample to compare with."""
+    def take_first_sample(self) -> None:
+        """Take the first sample unless it exists, so that the first poll has a sample to compare with."""
         if not self._samples and self._caller.error_if_disabled(self._key) is None:
             self._take_sample()
 
@@ -67,7 +67,7 @@ class GpmSampler:
             self._nvml.call("nvmlGpmSampleFree", sample)
         self._samples = []
 
-    def _allocate(self) -> int:
+    def _allocate_samples(self) -> int:
         support = self._nvml.call("nvmlGpmQueryDeviceSupport", self._caller.handle)
         if isinstance(support, FailedCall):
             return support.code
@@ -82,7 +82,7 @@ class GpmSampler:
         return 0
 
     def _is_too_soon(self) -> bool:
-        """Return whether the last sample is too recent to be compared with a new sample. The first poll waits until it is not."""
+        """Return whether the last sample is too recent to be compared with a new sample. The first poll waits instead."""
         wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
             time.sleep(wait_seconds)  # the library computes no average of two samples that are closer together
@@ -91,7 +91,7 @@ class GpmSampler:
         return wait_seconds > 0
 
     def _take_sample(self) -> int:
-        code = 0 if self._samples else self._allocate()
+        code = 0 if self._samples else self._allocate_samples()
         sampled_at = self._clock()
         code = code or self._fill_sample()
         self._sampled_at = None if code else sampled_at
@@ -120,5 +120,5 @@ class GpmSampler:
             self._caller.handle_error(self._key, result.code)
             return error_result(result.code)
         members = _METRIC_LAYOUT.unpack_from(request, offset)
-        metrics = zip(_METRICS, members[1::_MEMBERS], members[2::_MEMBERS], strict=True)
+        metrics = zip(_METRICS, members[1::_MEMBER_COUNT], members[2::_MEMBER_COUNT], strict=True)
         return {str(number): error_result(code) if code else finite_or_none(value) for number, code, value in metrics}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _MAX_FANS = 16
-_REVOLUTIONS = "FanSpeedRPM"
+_RPM_KEY = "FanSpeedRPM"
 
 
 class _FanSpeedInfo(ctypes.Structure):
@@ -31,32 +31,32 @@ class _FanSpeedInfo(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
 
-_VERSION_1 = ctypes.sizeof(_FanSpeedInfo) | 1 << 24
+_FAN_SPEED_INFO_V1 = ctypes.sizeof(_FanSpeedInfo) | 1 << 24
 
 
 class Fans:
-    """Reads the fans of one GPU. The number of fans is read only once."""
+    """Reads the fans of one GPU. The fan count is read only once."""
 
     def __init__(self, nvml: Nvml, caller: DeviceCaller) -> None:
         self._nvml = nvml
         self._caller = caller
-        _, count = caller.keyed_result(calls.NUMBER_OF_FANS)
+        _, count = caller.keyed_result(calls.FAN_COUNT)
         # Drivers of cards without fans return 0 or "not supported".
         self._count = min(count, _MAX_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
         """Return the results for all fans by key. If the first fan's speed is not supported, the others are not read."""
         results = self._caller.results(calls.fan_speed(fan) for fan in range(self._count))
-        revolutions = {
-            f"{_REVOLUTIONS}.{fan}": self._caller.guarded_call(_REVOLUTIONS, partial(self._revolutions, fan))
+        rpm_results = {
+            f"{_RPM_KEY}.{fan}": self._caller.guarded_call(_RPM_KEY, partial(self._fan_rpm, fan))
             for fan in range(self._count)
         }
-        return {**results, **revolutions}
+        return {**results, **rpm_results}
 
-    def _revolutions(self, fan: int) -> Plain | FailedCall:
+    def _fan_rpm(self, fan: int) -> Plain | FailedCall:
         if not self._nvml.allows_direct_calls:
             return FailedCall(codes.FUNCTION_NOT_FOUND)
-        speed = _FanSpeedInfo(version=_VERSION_1, fan=fan)
+        speed = _FanSpeedInfo(version=_FAN_SPEED_INFO_V1, fan=fan)
         code = self._nvml.call_directly("nvmlDeviceGetFanSpeedRPM", self._caller.handle, ctypes.byref(speed))
         return FailedCall(code) if code else int(speed.speed)
 
@@ -144,7 +144,7 @@ class Gpu:
         return {"processes": lists.read(self._caller), "process_utilization": utilization}
 
     def read_inventory(self) -> dict[str, Plain]:
-        """Read settings and constants. If the card does not support the fields of limits, older functions are called instead."""
+        """Read settings and constants. If the card does not support the limit fields, older functions are called instead."""
         if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
             self.is_outdated = True
         values = self._caller.field_results(fields.INVENTORY)
@@ -154,8 +154,8 @@ class Gpu:
         return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_inventory)}
 
     def begin_gpm(self) -> None:
-        """Take the first samples of GPM, if not yet taken."""
-        self._gpm.begin()
+        """Take the first GPM samples of the GPU and its instances, unless they exist."""
+        self._gpm.take_first_sample()
         for instance in self._instances:
             instance.begin_gpm()
 
@@ -164,7 +164,7 @@ class Gpu:
         return [instance.identity for instance in self._instances]
 
     def close(self) -> None:
-        """Free the samples of GPM."""
+        """Free the GPM samples of the GPU and its instances."""
         self._gpm.close()
         for instance in self._instances:
             instance.close()
@@ -189,7 +189,7 @@ class Gpu:
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls that replace the limit fields, if the driver does not support the fields."""
+        """Return the calls that replace the limit fields if the driver does not support all of these fields."""
         return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

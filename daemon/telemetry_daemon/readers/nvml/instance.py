@@ -23,7 +23,7 @@ _IDS = (
     ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
 )
 # The errors of the driver for an instance that was destroyed in the meantime.
-_GONE = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
+_GONE_ERRORS = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
 
 
 class InstanceGoneError(Exception):
@@ -31,7 +31,7 @@ class InstanceGoneError(Exception):
 
 
 class Instance:
-    """A compute instance of a GPU."""
+    """A MIG compute instance of a GPU."""
 
     def __init__(self, nvml: Nvml, index: int, handle: Any, parent: DeviceCaller, clock: Callable[[], float]) -> None:
         self._caller = DeviceCaller(nvml, handle, clock)
@@ -42,14 +42,14 @@ class Instance:
 
     def enable_gpm(self) -> None:
         """Enable GPM for this instance, because it is the only compute instance of its GPU instance."""
-        number = self.identity["gpu_instance"]
-        if isinstance(number, int):
-            self._gpm = GpmSampler(*self._gpm_arguments, number)
+        gpu_instance = self.identity["gpu_instance"]
+        if isinstance(gpu_instance, int):
+            self._gpm = GpmSampler(*self._gpm_arguments, gpu_instance)
 
     def begin_gpm(self) -> None:
-        """Take the first sample of GPU performance monitoring (GPM)."""
+        """Take the first GPM sample, if GPM is enabled for this instance."""
         if self._gpm is not None:
-            self._gpm.begin()
+            self._gpm.take_first_sample()
 
     def verify_uuid(self) -> None:
         """Raise SessionEndedError if the handle now refers to another instance."""
@@ -58,7 +58,7 @@ class Instance:
     def read_fast(self) -> dict[str, Plain]:
         """Read the instance's memory. Raise InstanceGoneError if the instance no longer exists."""
         results = self._caller.results(calls.FAST_OF_INSTANCE)
-        if self._has_succeeded and any(error_code(result) in _GONE for result in results.values()):
+        if self._has_succeeded and any(error_code(result) in _GONE_ERRORS for result in results.values()):
             raise InstanceGoneError
         self._has_succeeded = self._has_succeeded or any(map(is_value, results.values()))
         return {**self.identity, "calls": results}

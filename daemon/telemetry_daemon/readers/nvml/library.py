@@ -68,20 +68,20 @@ class Nvml(Binding):
     def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | FailedCall:
         """Return the driver's result for each field number and scope. Members of pynvml's structures are slow to access."""
         if not self.allows_direct_calls:
-            code_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
+            values_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
             return (
-                code_or_error
-                if isinstance(code_or_error, FailedCall)
-                else list(_FIELD_VALUE.iter_unpack(code_or_error))
+                values_or_error
+                if isinstance(values_or_error, FailedCall)
+                else list(_FIELD_VALUE.iter_unpack(values_or_error))
             )
         items = ctypes.create_string_buffer(_FIELD_VALUE.size * len(ids))
-        for position, (number, scope) in enumerate(ids):
-            _FIELD_VALUE.pack_into(items, _FIELD_VALUE.size * position, number, scope, 0, 0, 0, 0, b"")
+        for index, (number, scope) in enumerate(ids):
+            _FIELD_VALUE.pack_into(items, _FIELD_VALUE.size * index, number, scope, 0, 0, 0, 0, b"")
         code = self.call_directly("nvmlDeviceGetFieldValues", handle, len(ids), items)
         return FailedCall(code) if code else list(_FIELD_VALUE.iter_unpack(items))
 
     def call_directly(self, name: str, *arguments: Any) -> int:
-        """Return the error number of a direct library call, which is cheaper than a call through pynvml."""
+        """Return the error code of a direct library call, which is cheaper than a call through pynvml."""
         try:
             return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat calls this function, too
         except self.module.NVMLError as error:

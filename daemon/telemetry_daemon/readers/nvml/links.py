@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # More links than any GPU has.
 _MAX_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
-_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
+_ERROR_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
-_VERSION_2 = 0x02000024
+_FABRIC_INFO_V2 = 0x02000024
 
 
 @cache
@@ -33,7 +33,7 @@ def _link_fields(count: int) -> tuple[Field, ...]:
 
 
 class Links:
-    """Reads the links of one GPU. Their number is read once."""
+    """Reads the links of one GPU. The link count is read once."""
 
     def __init__(self, caller: DeviceCaller) -> None:
         self._caller = caller
@@ -77,7 +77,7 @@ class Links:
         """Return the results for a link. Results of older calls replace fields that the driver does not support."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
-        for name, counter in _COUNTERS.items():
+        for name, counter in _ERROR_COUNTERS.items():
             if error_code(results[name]) is not None:
                 _, results[name] = self._caller.keyed_result(link_errors(link, counter))
         return results
@@ -98,7 +98,7 @@ def _fabric_info(nvml: Nvml, handle: Any) -> Plain | FailedCall:
     if structure is None:  # pynvml before 12.550 lacks this structure
         return FailedCall(codes.NOT_SUPPORTED)
     info = structure()
-    info.version = _VERSION_2
+    info.version = _FABRIC_INFO_V2
     result = nvml.call("nvmlDeviceGetGpuFabricInfoV", handle, ctypes.byref(info))
     if isinstance(result, FailedCall):
         return result

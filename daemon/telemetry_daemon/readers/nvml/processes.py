@@ -23,9 +23,9 @@ KINDS = ("Compute", "Graphics", "MPSCompute")
 # The version suffixes of the calls, newest first. The layout of entries has not changed since driver 450.
 _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
-_UNKNOWN = (1 << 64) - 1
+_UNKNOWN_BYTES = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# These drivers write entries that are 8 bytes too long, which makes the PIDs wrong.
+# Drivers from the first version up to the second write entries that are 8 bytes too long, which makes the PIDs wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _MAX_NAME_LENGTH = 256
 # The service of DCGM, and the exporter that contains DCGM.
@@ -52,7 +52,7 @@ def _value_or(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def _instance_numbers(process: Any) -> tuple[int, int]:
+def _instance_ids(process: Any) -> tuple[int, int]:
     names = ("gpuInstanceId", "computeInstanceId")
     gpu, compute = (_value_or(getattr(process, name, None), _NO_INSTANCE) for name in names)
     return gpu, compute
@@ -63,7 +63,7 @@ class ProcessLists:
 
     def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
-        self._unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
+        self._is_unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
         self._entries: Any = (_ProcessEntry * _FIRST_CAPACITY)()
         self._proc = proc
         self._suffixes: dict[str, str] = {}
@@ -73,7 +73,7 @@ class ProcessLists:
         return {kind: self._read_list(caller, kind) for kind in KINDS}
 
     def _read_list(self, caller: DeviceCaller, kind: str) -> Plain:
-        if self._unusable:
+        if self._is_unusable:
             return error_result(codes.NOT_SUPPORTED)
         read = self._read_in_one_call if self._nvml.allows_direct_calls else self._read_with_pynvml
         return caller.guarded_call(kind, partial(read, caller, kind))
@@ -88,7 +88,7 @@ class ProcessLists:
         if isinstance(processes, FailedCall):
             return processes
         entries = (
-            _ProcessEntry(process.pid, _value_or(process.usedGpuMemory, _UNKNOWN), *_instance_numbers(process))
+            _ProcessEntry(process.pid, _value_or(process.usedGpuMemory, _UNKNOWN_BYTES), *_instance_ids(process))
             for process in processes
         )
         return [self._values_of_entry(entry) for entry in entries]
@@ -111,11 +111,12 @@ class ProcessLists:
             self._entries = (_ProcessEntry * min(2 * max(count.value, len(self._entries)) + 5, _MAX_CAPACITY))()
 
     def _values_of_entry(self, entry: Any) -> list[Plain]:
-        memory = None if entry.memory == _UNKNOWN else entry.memory
-        instances = (entry.gpu_instance, entry.compute_instance)
-        return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]
+        memory = None if entry.memory == _UNKNOWN_BYTES else entry.memory
+        numbers = (entry.gpu_instance, entry.compute_instance)
+        instances = (None if number == _NO_INSTANCE else number for number in numbers)
+        return [entry.pid, self._process_name(entry.pid), memory, *instances]
 
-    def _name(self, pid: int) -> str | None:
+    def _process_name(self, pid: int) -> str | None:
         """Return the name of a process, or None in a container, where the same PID may be another process."""
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
@@ -144,23 +145,23 @@ class ProcessUtilization:
     def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._clock = clock
-        self._newest = 0
+        self._newest_us = 0
 
     def read(self, caller: DeviceCaller) -> Plain:
         """Return [PID, utilization in per cent] of the processes that were active since the last poll, or None at the first poll."""
-        return caller.guarded_call(UTILIZATION_CALL, partial(self._samples, caller.handle))
+        return caller.guarded_call(UTILIZATION_CALL, partial(self._read_samples, caller.handle))
 
-    def _samples(self, handle: Any) -> list[Plain] | FailedCall | None:
-        if self._newest > self._clock() * 1e6:  # the clock was set back, so all new samples would count as old
-            self._newest = 0
-        since = self._newest
-        found: Any = self._nvml.call(UTILIZATION_CALL, handle, since)
-        if isinstance(found, FailedCall) and found.code not in _NO_SAMPLES:
-            return found
-        samples = (
-            [] if isinstance(found, FailedCall) else sorted(found[:_MAX_CAPACITY], key=lambda item: int(item.timeStamp))
-        )
-        self._newest = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
+    def _read_samples(self, handle: Any) -> list[Plain] | FailedCall | None:
+        if self._newest_us > self._clock() * 1e6:  # the clock was set back, so all new samples would count as old
+            self._newest_us = 0
+        since = self._newest_us
+        result: Any = self._nvml.call(UTILIZATION_CALL, handle, since)
+        if isinstance(result, FailedCall):
+            if result.code not in _NO_SAMPLES:
+                return result
+            result = []
+        samples = sorted(result[:_MAX_CAPACITY], key=lambda sample: int(sample.timeStamp))
+        self._newest_us = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
         # The driver returns all stored samples to the first poll, even those of processes that exited long ago.
         percents: dict[int, int] = {
             int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since

@@ -28,7 +28,7 @@ _MIN_WORKING_SECONDS = 60.0
 _MIN_OUTDATED_SECONDS = 5.0
 _MIN_EMPTY_SECONDS = 30.0
 # Errors that rarely disappear soon, for example because device nodes are denied.
-_PERSISTENT = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
+_PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 
 class NvmlReader:
@@ -40,21 +40,21 @@ class NvmlReader:
         self._session: Session | None = None
         self._inbox = EventInbox()
         self._session_start = 0.0
-        self._initialised = False
+        self._is_initialised = False
         self._is_thread_blocked = False
         self._pause = 0.0
         self._not_before = 0.0
-        self._refused: tuple[State, Reason | None, str] | None = None
+        self._last_refusal: tuple[State, Reason | None, str] | None = None
 
     def open(self) -> None:
         """Initialise the library and find the GPUs. Raises ReaderRefusal if that fails, or failed a short time ago."""
         if self._is_thread_blocked:
             text = "a thread is blocked in the library; the worker must be restarted"
             raise ReaderRefusal("failed", "driver_gone", text)
-        if self._refused is not None and self._clock() < self._not_before:
-            raise ReaderRefusal(*self._refused)
+        if self._last_refusal is not None and self._clock() < self._not_before:
+            raise ReaderRefusal(*self._last_refusal)
         try:
-            self._begin()
+            self._begin_session()
         except SessionEndedError as error:
             self.close()
             raise self._postpone(error.code, codes.refusal(error.code, codes.REFUSALS_AT_INIT)) from None
@@ -69,9 +69,9 @@ class NvmlReader:
         if session is not None and not session.close():
             self._is_thread_blocked = True  # nvmlShutdown would crash the thread
             return
-        if self._initialised:
+        if self._is_initialised:
             self._nvml.call("nvmlShutdown")
-            self._initialised = False
+            self._is_initialised = False
 
     def _read_tier(self, tier: str) -> Plain | CallError:
         if tier not in TIERS:
@@ -89,11 +89,11 @@ class NvmlReader:
             self.close()
             raise self._postpone(error.code, codes.refusal(error.code)) from None
 
-    def _begin(self) -> None:
+    def _begin_session(self) -> None:
         """Begin a session. Raises SessionEndedError if the library is missing or unusable."""
         self._nvml.load()
         self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
-        self._initialised = True
+        self._is_initialised = True
         self._session_start = self._clock()
         self._session = Session(self._nvml, self._clock, self._inbox)
         self._session.begin()
@@ -115,7 +115,7 @@ class NvmlReader:
         self.close()
         if age >= _MIN_WORKING_SECONDS:
             self._pause = 0.0
-            self._refused = None
+            self._last_refusal = None
         else:
             self._postpone(code, codes.refusal(code))
         self.open()
@@ -123,10 +123,10 @@ class NvmlReader:
     def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
         """Postpone the next initialisation by 5, 10 … 60 s, and return the failure of all polls until then."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
-        if code in _PERSISTENT:
+        if code in _PERSISTENT_ERRORS:
             self._pause = _MAX_PAUSE_SECONDS
         self._not_before = self._clock() + self._pause
-        self._refused = (refusal.state, refusal.reason, refusal.text)
+        self._last_refusal = (refusal.state, refusal.reason, refusal.text)
         return refusal
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from telemetry_daemon.readers.binding import DeviceLostError, FailedCall, SessionEndedError
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import fast_calls
-from telemetry_daemon.readers.nvml.device_caller import DENIED_AGAIN_SECONDS
+from telemetry_daemon.readers.nvml.device_caller import DENIED_RETRY_SECONDS
 from telemetry_daemon.readers.nvml.events import EventInbox, EventReceiver
 from telemetry_daemon.readers.nvml.fields import branch_version, counter_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, SessionContext
@@ -25,7 +25,7 @@ _MAX_PAUSE_SECONDS = 300.0
 # The search for DCGM reads the names of all processes, which takes milliseconds.
 _FIND_DCGM_SECONDS = 300.0
 # The fields that are reported for a GPU that no longer responds.
-_IDENTITY = ("index", "bus_id", "uuid", "name", "serial")
+_IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class GpuSlot:
@@ -40,12 +40,12 @@ class GpuSlot:
         self.identity: dict[str, Plain] = {}
         self.gpu: Gpu | None = None
         self.code = 0
-        self._find()
+        self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
         """Return the results of a tier, the identity of a lost GPU with its error, or None if the GPU was never found."""
         if self.gpu is None and self._context.clock() >= self._not_before:
-            self._find()
+            self._find_gpu()
         if self.gpu is not None:
             try:
                 return self._with_watch_state(tier, self.gpu.read(tier), self.gpu.bus_id)
@@ -70,7 +70,7 @@ class GpuSlot:
         if self.gpu is not None:
             self.gpu.close()
 
-    def _find(self) -> None:
+    def _find_gpu(self) -> None:
         """Find the GPU by its bus address, or its index if that is unknown. A search by UUID would fail if any GPU is lost."""
         bus_id = self.identity.get("bus_id")
         if bus_id:
@@ -85,7 +85,7 @@ class GpuSlot:
         except DeviceLostError as error:
             self._mark_as_lost(error.code)
             return
-        self.identity = {key: self.gpu.identity[key] for key in _IDENTITY}
+        self.identity = {key: self.gpu.identity[key] for key in _IDENTITY_KEYS}
         self.identity["instances"] = self.gpu.instance_identities()
         self._pause = 0.0
         if self.gpu.bus_id:
@@ -100,7 +100,7 @@ class GpuSlot:
         self.gpu, self.code = None, code
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code == codes.NO_PERMISSION:
-            self._pause = DENIED_AGAIN_SECONDS
+            self._pause = DENIED_RETRY_SECONDS
         self._not_before = self._context.clock() + self._pause
 
 
@@ -112,7 +112,7 @@ class Session:
         self._clock = clock
         self._inbox = inbox
         self._events = EventReceiver(nvml, inbox)
-        self._stale = False
+        self._is_stale = False
         self._engine_pid: int | None = None
         self._next_engine_check = -math.inf
         self._device_count = 0
@@ -140,7 +140,7 @@ class Session:
     def is_outdated(self) -> bool:
         """Return whether the GPUs, MIG instances or driver have changed since the initialisation of the library."""
         return (
-            self._stale
+            self._is_stale
             or self._events.mig_changed
             or any(slot.gpu is not None and slot.gpu.is_outdated for slot in self._slots)
         )
@@ -148,14 +148,14 @@ class Session:
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of all GPUs for a tier, and the events since the last poll."""
         if tier == "slow":
-            self._stale = self._stale or self._has_changed()
+            self._is_stale = self._is_stale or self._has_changed()
         if tier == "gpm":  # take the first samples of all GPUs before waiting for the second ones
             for slot in self._slots:
                 slot.begin_gpm()
         gpus = [(slot, slot.read(tier)) for slot in self._slots]
         if self._is_library_lost():
             raise SessionEndedError(codes.UNKNOWN)
-        unseen = [[index, slot.code] for index, (slot, found) in enumerate(gpus) if found is None]
+        unseen = [[index, slot.code] for index, (slot, result) in enumerate(gpus) if result is None]
         node: dict[str, Plain] = {
             "driver": self._driver,
             "library": self._library,
@@ -166,8 +166,8 @@ class Session:
             node["cuda"] = self._node_value("nvmlSystemGetCudaDriverVersion")
         elif tier == "gpm":
             node["host_engine"] = self._host_engine()
-        found = [gpu for _, gpu in gpus if gpu is not None]
-        return {"node": node, "gpus": found, "events": self._inbox.remove_all()}
+        results = [result for _, result in gpus if result is not None]
+        return {"node": node, "gpus": results, "events": self._inbox.remove_all()}
 
     def close(self) -> bool:
         """Free all resources. Return False if a thread does not return from the library."""
