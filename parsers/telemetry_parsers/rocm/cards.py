@@ -52,7 +52,6 @@ class _Card:
     is_second_die: bool
 
     def identity_text(self, field_name: str) -> str | None:
-        """Return one field of the card's identity, such as `uuid`, or None if it is not printed."""
         return _identity_text(self.texts, field_name)
 
     @property

@@ -42,7 +42,6 @@ class _Column:
 
     @property
     def is_one_word(self) -> bool:
-        """Return whether the cells contain no blanks."""
         return self.cell_pattern not in _MULTI_WORD_CELLS
 
 
@@ -343,7 +342,6 @@ def _is_second_line_missing(table: _Table) -> bool:
 
 
 def _key_text_pairs(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """Return the (key, text) pairs of a cell."""
     key = heading.column.key
     if key == _UNKNOWN_KEY:
         listing.unknown[heading.text] = None

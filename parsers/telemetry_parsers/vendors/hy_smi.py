@@ -24,11 +24,11 @@ _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --show
 # Unlike -b and --showhcuutil, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
 # AMD's tool, if installed, rejects --showmemavailable before it wakes a card, and is then not called again.
-_LINES = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
+_FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 
 def _command(*lines: str) -> Command:
-    """Return a command that tries these command lines in order, until the installed version supports them."""
+    """Return a command that tries these command lines in order until the installed version supports one."""
     # Hygon's copy of the library may ignore PRIVATE_LOCKS_ENV, and a killed run would leave a lock. So no run is killed.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)
@@ -46,7 +46,7 @@ _TOOL = tool_of(
         gives=GIVES,
     )
 )
-_READINGS_COMMAND = _command(*(f"{name} {line}" for name in (TOOL, _OTHER_NAME) for line in _LINES))
+_READINGS_COMMAND = _command(*(f"{name} {flags}" for name in (TOOL, _OTHER_NAME) for flags in _FLAGS))
 PARSER = parser_of(
     _TOOL,
     Poll("readings", _READINGS_COMMAND),

@@ -29,9 +29,9 @@ _PIDS = "--showbus --showpids --showpidgpus"
 _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdriverversion --showreplaycount"
 
 
-def _command(*alternatives: str) -> Command:
-    """Return a command that tries these arguments in order, until the installed version supports them."""
-    lines = tuple((TOOL, *arguments.split()) for arguments in alternatives)
+def _command(*flag_alternatives: str) -> Command:
+    """Return a command that tries these strings of flags in order until the installed version supports one."""
+    lines = tuple((TOOL, *flags.split()) for flags in flag_alternatives)
     return Command(lines, env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 
 

@@ -1,4 +1,4 @@
-"""rocminfo of ROCm and DTK: the accelerators of the HSA runtime with their memory and compute units."""
+"""Parses rocminfo of ROCm and DTK: the accelerators of the HSA runtime with their memory and compute units."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from telemetry_parsers.text.answers import CUT_LINE, ErrorText, failed, not_unde
 from telemetry_parsers.text.echoes import without_prefix
 from telemetry_parsers.text.lines import Line, quote
 
-_SYSTEM = frozenset(
+_SYSTEM_KEYS = frozenset(
     {
         "runtime version", "runtime ext version", "system timestamp freq.", "sig. max wait duration", "machine model",
         "system endianness", "mwaitx", "xnack enabled", "dmabuf support", "vmm support",
     }
 )  # fmt: skip
-AGENT = frozenset(
+_AGENT_KEYS = frozenset(
     {
         "name", "uuid", "marketing name", "vendor name", "feature", "profile", "float round mode", "max queue number",
         "queue min size", "queue max size", "queue type", "node", "device type", "chip id", "asic revision",
@@ -36,28 +36,28 @@ AGENT = frozenset(
         "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
 )  # fmt: skip
-_POOL = frozenset(
+_POOL_KEYS = frozenset(
     {
         "segment", "size", "allocatable", "alloc granule", "alloc recommended granule", "alloc alignment",
         "accessible by all", "acessible by all",
     }
 )  # fmt: skip
-ISA = frozenset(
+_ISA_KEYS = frozenset(
     {
         "name", "machine models", "profiles", "default rounding mode", "fast f16", "workgroup max size",
         "workgroup max size per dimension", "grid max size", "grid max size per dimension", "fbarrier max size",
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# Maps headings to blocks of an agent. `Cache Info` opens no block, because more of the agent's own keys follow it.
-_BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
-_KNOWN_KEYS: Mapping[str, frozenset[str]] = {"system": _SYSTEM, "": AGENT, "pool": _POOL, "isa": ISA}
-_ALL_KEYS: frozenset[str] = frozenset().union(*_KNOWN_KEYS.values())
+# Maps headings to the blocks that they start. `Cache Info` starts none, because it is followed by the agent's own keys.
+_BLOCKS_BY_HEADING: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
+_KEYS_BY_BLOCK = {"system": _SYSTEM_KEYS, "": _AGENT_KEYS, "pool": _POOL_KEYS, "isa": _ISA_KEYS}
+_ALL_KEYS: frozenset[str] = frozenset().union(*_KEYS_BY_BLOCK.values())
 # Hygon's runtime calls the cards DCU. Hygon's tools call them HCU since DTK 25.04.
-_ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
+_ACCELERATOR_TYPES = frozenset({"GPU", "DCU", "HCU"})
 _HYGON_TYPES = frozenset({"DCU", "HCU"})
 # Agents that are not cards: processors, signal processors and the AI engines of Ryzen.
-_NO_CARDS = frozenset({"CPU", "DSP", "AIE"})
+_OTHER_TYPES = frozenset({"CPU", "DSP", "AIE"})
 _HYGON_NAMES = ("hygon", "haiguang", "c-3000")
 
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
@@ -75,7 +75,7 @@ _MODULE = re.compile(
 )
 _HEADINGS = frozenset({"HSA System Attributes", "HSA Agents"})
 _DONE = "*** Done ***"
-_RULE_SIGNS = frozenset("*=")
+_RULE_CHARACTERS = frozenset("*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Agent:
     pools: list[dict[str, PrintedValue]] = field(default_factory=list)
 
     def text(self, key: str) -> str:
-        """Return the value of a key; empty if it is not printed."""
+        """Return the value of a key, or an empty string if it is not printed."""
         return self.values[key].text if key in self.values else ""
 
 
@@ -125,14 +125,14 @@ class _Listing:
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
     """Return the listing in these lines. A truncated last line is not read."""
-    parser = _Parser()
+    parser = _ListingParser()
     for line in lines:
         parser.read_line(line)
     return parser.listing
 
 
-class _Parser:
-    """Parses the output line by line. Keeps the current agent and its current block."""
+class _ListingParser:
+    """Parses the output line by line. `_block` is `system`, `pool`, `isa`, or empty for the agent's own keys."""
 
     def __init__(self) -> None:
         self.listing = _Listing()
@@ -147,7 +147,7 @@ class _Parser:
             self.listing.is_complete = True
         elif (
             not text
-            or _RULE_SIGNS.issuperset(text)
+            or _RULE_CHARACTERS.issuperset(text)
             or _DIMENSION.match(text)
             or text == "N/A"
             or _NOTICE.fullmatch(text)
@@ -185,13 +185,13 @@ class _Parser:
         key = " ".join(match[1].lower().split()) if match else ""
         if match is None or (not self.listing.has_heading and not self.listing.agents and key not in _ALL_KEYS):
             self.listing.unread_lines.append(line)
-        elif key in _BLOCKS and not match[2]:
-            self._block = _BLOCKS[key]
+        elif key in _BLOCKS_BY_HEADING and not match[2]:
+            self._block = _BLOCKS_BY_HEADING[key]
         else:
             self._store(key, PrintedValue(match[2].strip(), line))
 
     def _store(self, key: str, value: PrintedValue) -> None:
-        if key not in _KNOWN_KEYS[self._block]:
+        if key not in _KEYS_BY_BLOCK[self._block]:
             if _starts_error_message(key):
                 self.listing.unread_lines.append(value.line)
             else:
@@ -202,7 +202,7 @@ class _Parser:
             destination.setdefault(key, value)
 
     def _current_values(self) -> dict[str, PrintedValue] | None:
-        """Return the dictionary for the values of the current block, or None for an ISA block, which is not read."""
+        """Return the dictionary of the current block's values, or None for an ISA block, which is not read."""
         agents = self.listing.agents
         if self._block == "system":
             return self.listing.system
@@ -212,12 +212,12 @@ class _Parser:
 
 
 def _starts_error_message(key: str) -> bool:
-    """Return whether a key is the beginning of an error message: `Error: …`, `hsa api call failure at: …`."""
+    """Return whether a key is the start of an error message, such as `Error: …` or `hsa api call failure at: …`."""
     return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
 
 
 def pool_flags(pool: Mapping[str, PrintedValue]) -> frozenset[str]:
-    """Return the flags of a pool in global memory, such as `KERNARG` and `FINE GRAINED`; empty for other pools."""
+    """Return the flags of a global memory pool, such as `KERNARG` and `FINE GRAINED`; empty for other pools."""
     segment, _, flags_text = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
         return frozenset()
@@ -249,8 +249,8 @@ _ERRORS = (
     ErrorText("rocminfo: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
 )  # fmt: skip
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
-_TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
-_CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
+_GFX_VERSION = re.compile(r"gfx[0-9a-f]{2,8}\Z")
+_CHIP_ID = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
 # Lines that show that the text is only an extract of this tool's output, such as the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
@@ -277,16 +277,16 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add the agent to the draft if it is an accelerator. Return how many accelerator indices it takes up: 1 or 0."""
-    kind = agent.text("device type").upper()
-    if kind in _NO_CARDS:
+    """Add the agent to the draft if it is an accelerator. Return 1 if it takes up an accelerator index, else 0."""
+    device_type = agent.text("device type").upper()
+    if device_type in _OTHER_TYPES:
         return 0
-    if kind in _ACCELERATORS:
+    if device_type in _ACCELERATOR_TYPES:
         _store_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
         return 1
-    text = f"unknown device type {quote(kind)}" if kind else "the agent has no device type and is ignored"
+    text = f"unknown device type {quote(device_type)}" if device_type else "the agent has no device type and is ignored"
     draft.add_problem(agent.line.where, text)
-    return int(_TARGET.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
+    return int(_GFX_VERSION.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
 
 
 def _store_values(agent: Agent, device: int, draft: Draft) -> None:
@@ -306,8 +306,8 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
         draft.add_problem(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
 
 
-def _size(text: str, _unit: str) -> Value:
-    """Return a size such as `16760832(0xffc000) KB`, or an absence if its two numbers differ."""
+def _parse_size(text: str, _unit: str) -> Value:
+    """Return a size such as `16760832(0xffc000) KB` in bytes, or an absence if its two numbers differ."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
@@ -326,9 +326,9 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
     module = listing.module
     uuid = agent.text("uuid")
     facts = {
-        "gfx_version": agent.text("name") if _TARGET.match(agent.text("name")) else "",
+        "gfx_version": agent.text("name") if _GFX_VERSION.match(agent.text("name")) else "",
         "kfd_node": agent.text("node"),
-        "chip_id": match[1] if (match := _CHIP.match(agent.text("chip id"))) else "",
+        "chip_id": match[1] if (match := _CHIP_ID.match(agent.text("chip id"))) else "",
         "asic_revision": agent.text("asic revision").partition("(")[0],
     }
     return Device(
@@ -343,7 +343,7 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
 
 
 def _vendor(agent: Agent, listing: _Listing) -> str:
-    """Return the vendor of the card. Hygon's runtime includes a copy of AMD's rocminfo."""
+    """Return the card's vendor, AMD or Hygon: Hygon's runtime includes a copy of AMD's rocminfo."""
     name = agent.text("vendor name").lower()
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):
         return "hygon"
@@ -351,16 +351,16 @@ def _vendor(agent: Agent, listing: _Listing) -> str:
     return "hygon" if not is_amd and listing.module is not None and listing.module.is_hygon else "amd"
 
 
-def _report_before_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a failed report if the output ends before its first agent; None if it is not from this tool."""
-    listings = [_read_listing(lines) for lines in (lines, without_prefix(lines))]
+def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
+    """Return a failed report if the output ends before its first agent, or None for output of other tools."""
+    listings = [_read_listing(variant) for variant in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None
     return failed("not_understood", lines[-1].where, "the output is cut off before its agents")
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on an incomplete output, for example some lines that grep selected."""
+    """Return a report if the text is only an extract of the output, for example the result of grep."""
     extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None
@@ -370,7 +370,7 @@ def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 _COMPUTE_UNITS = metric("compute_units")
 _CLOCK = metric("clock_max_hertz", "graphics", unit="MHz")
-_MEMORY = special("memory_total_bytes", _size)
+_MEMORY = special("memory_total_bytes", _parse_size)
 _TOOL = Tool(
     name=TOOL,
     vendor="amd",
@@ -378,7 +378,7 @@ _TOOL = Tool(
     silent="no output",
     errors=_ERRORS,
     marks_first=False,
-    remnants=(_report_before_agents, _report_on_extract),
+    remnants=(_report_missing_agents, _report_on_extract),
 )
 PARSER = parser_of(
     _TOOL,

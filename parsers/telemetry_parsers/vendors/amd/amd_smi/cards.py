@@ -12,7 +12,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.tool import Tool, ToolText, must_be_complete
 from telemetry_parsers.text.lines import bus_address
 from telemetry_parsers.vendors.amd.amd_smi import readings
-from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, plain_path, printed_text
+from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Block, Entry, field_path, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
@@ -26,19 +26,19 @@ _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 def _devices_of(blocks: Sequence[Block]) -> list[Device]:
     """Return a device for each block. The parent of a partition is the first partition of its card."""
-    numbers = [units.whole(_partition_number(block)) for block in blocks]
+    partition_numbers = [units.whole(_partition_text(block)) for block in blocks]
     first_partitions: dict[str | None, int] = {}
     devices: list[Device] = []
     previous_card: int | None = None
-    for position, (block, number) in enumerate(zip(blocks, numbers, strict=True)):
+    for position, (block, partition_number) in enumerate(zip(blocks, partition_numbers, strict=True)):
         device = _device(block)
         card = device.bus_id.rpartition(".")[0] if device.bus_id else None
-        if not number:
+        if not partition_number:
             previous_card = position
             first_partitions[card] = position
         else:
             parent = first_partitions.get(card, previous_card if card is None else None)
-            device = replace(device, partition=str(number), parent=parent)
+            device = replace(device, partition=str(partition_number), parent=parent)
         devices.append(device)
     return devices
 
@@ -50,8 +50,7 @@ def _text_at(block: Block, *paths: tuple[str, ...]) -> str | None:
     return next((printed_text(texts[path]) for path in paths if path in texts), None)
 
 
-def _partition_number(block: Block) -> str:
-    """Return the partition number of a block; empty if it is not printed."""
+def _partition_text(block: Block) -> str:
     return _text_at(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
 
@@ -105,11 +104,11 @@ _EntryKey = tuple[tuple[str, ...], int]
 
 
 def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
-    """Read all cards and partitions of an output into the draft."""
+    """Read all cards and partitions in these blocks into the draft."""
     draft.facts = {name: text for name, text in sorted(draft.facts.items()) if printed_text(text)}
-    cards = _joined_cards(draft, blocks)
-    for position_of_card, device in enumerate(_devices_of(cards)):
-        draft.device(position_of_card, device)
+    cards = _join_cards(draft, blocks)
+    for position, device in enumerate(_devices_of(cards)):
+        draft.device(position, device)
     for position, card in enumerate(cards):
         read_readings(draft, position, card)
         readings.read_links(draft, position, card)
@@ -119,17 +118,17 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return the report on an output without cards. An output with versions is valid; any other must be complete."""
+    """Return the report on output without cards: it is valid if it has versions, or else must be complete."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
-def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
+def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     """Return one block for each card and partition, joined from several outputs. Later runs replace earlier ones."""
     cards: list[list[Block]] = []
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
         partitions = by_index.setdefault(block.index, {})
-        name = _partition_number(block)
+        name = _partition_text(block)
         card = _blocks_of_partition(partitions, name)
         if card is None:
             card = partitions[name] = []
@@ -137,7 +136,7 @@ def _joined_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
         card.append(block)
     if any(map(_has_repeated_reading, cards)):
         draft.add_problem("text", f"several runs of {TOOL} in one text; the last one is read")
-    return [_merged(card) for card in cards]
+    return [_merge_blocks(card) for card in cards]
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
@@ -149,18 +148,18 @@ def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> li
 
 
 def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
-    """Return whether two of these blocks have a reading of the same key."""
+    """Return whether two of these blocks have the same reading."""
     previous: set[_EntryKey] = set()
     for block in blocks if len(blocks) > 1 else ():
         keys = set(map(_entry_key, block.entries))
-        if any(plain_path(path) in FIELDS for path, _ in previous & keys):
+        if any(field_path(path) in FIELDS for path, _ in previous & keys):
             return True
         previous |= keys
     return False
 
 
-def _merged(blocks: Sequence[Block]) -> Block:
-    """Return several blocks as one. Entries of a later block replace entries with the same key."""
+def _merge_blocks(blocks: Sequence[Block]) -> Block:
+    """Return one block with the entries of all blocks. An entry of a later block replaces those with the same key."""
     entries = [(position, entry) for position, block in enumerate(blocks) for entry in block.entries]
     latest = {_entry_key(entry): position for position, entry in entries}
     latest_entries = [entry for position, entry in entries if latest[_entry_key(entry)] == position]

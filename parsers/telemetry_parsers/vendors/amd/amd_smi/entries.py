@@ -17,7 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed value and the path of its keys. The items of a list have different numbers in `group`."""
+    """A printed value with the path of its keys. `group` is the number of the list item or section that contains it."""
 
     path: Path
     text: str
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device, such as a `gpu` (card or partition). A truncated text ends at the path `open_path`."""
+    """The entries of one device, such as a `gpu` (card or partition). A truncated block ends at `open_path`."""
 
     kind: str
     index: int | None
@@ -36,13 +36,13 @@ class Block:
     open_path: Path | None = None
 
 
-def plain_key(name: str) -> str:
-    """Return a key in lower case without blanks, so that keys of text, JSON and CSV are equal."""
+def normalize_key(name: str) -> str:
+    """Return a key in lower case with underscores for blanks, so that keys of text, JSON and CSV are equal."""
     return "_".join(name.lower().split())
 
 
-def plain_path(path: Sequence[str]) -> Path:
-    """Return the path without ordinals: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
+def field_path(path: Sequence[str]) -> Path:
+    """Return a path as a key of `FIELDS`, with `#` for ordinals: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
     return tuple(_ORDINAL.sub("_#", key) for key in path)
 
 
@@ -55,7 +55,7 @@ _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
 ACTIVE: Mapping[str, float] = {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 THROTTLED: Mapping[str, float] = {"throttled": 1.0, "unthrottled": 0.0}
 ENABLED: Mapping[str, float] = {"enabled": 1.0, "disabled": 0.0}
-_LINKS: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
+_LINK_STATES: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
 _DISABLED_LINK = "X"
 
 
@@ -73,14 +73,14 @@ def link_generation(text: str, _unit: str = "") -> Value:
 
 
 def bytes_per_second(text: str, _unit: str = "") -> Value:
-    """Return the bytes per second of a rate such as `18 Mb/s`. Other units are not understood."""
+    """Convert a rate such as `18 Mb/s` to bytes per second. Other units are not understood."""
     number_text = text.removesuffix("Mb/s")
     value = units.number(number_text) if number_text != text else Absent.NOT_UNDERSTOOD
     return units.placeholder(number_text) or value if isinstance(value, Absent) else value * 125_000
 
 
 def is_above_zero(text: str, _unit: str = "") -> Value:
-    """Return 1 if the share of throttled time is above 0 %, else 0."""
+    """Return 1 if a share of time is above 0 %, else 0."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)
 
@@ -91,5 +91,5 @@ def link_up(text: str, _unit: str = "") -> Value:
     if absence is not None:
         return absence
     states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
-    values = [_LINKS[state] for state in states if state in _LINKS]
+    values = [_LINK_STATES[state] for state in states if state in _LINK_STATES]
     return Absent.NOT_UNDERSTOOD if len(values) < len(states) else min(values, default=Absent.NOT_SUPPORTED)

@@ -7,7 +7,7 @@ from telemetry_parsers.model import Plain
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, Entry, Path, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, Entry, Path, normalize_key
 
 
 def cards_of(overview: Plain) -> list[Plain] | None:
@@ -22,15 +22,15 @@ def cards_of(overview: Plain) -> list[Plain] | None:
     for process in processes if isinstance(processes, list) else ():
         if isinstance(process, dict) and "gpu" in process:
             by_gpu.setdefault(str(process["gpu"]), []).append({"process_info": process})
-    items = [_with_usual_keys(card, versions) for card in cards if isinstance(card, dict)]
+    items = [_with_common_keys(card, versions) for card in cards if isinstance(card, dict)]
     if not isinstance(processes, list):
         return items
     complete = [{**card, "process_list": by_gpu.pop(str(card.get("gpu", card.get("gpu_id"))), [])} for card in items]
-    return [*complete, *({"gpu": number, "process_list": entries} for number, entries in by_gpu.items())]
+    return [*complete, *({"gpu": gpu, "process_list": entries} for gpu, entries in by_gpu.items())]
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """Return the versions of the tool and of ROCm, by the names of their facts."""
+    """Return an overview's versions of the tool and of ROCm, by the names of their facts."""
     versions = _version_info(overview)
     rocm = versions.get("rocm version")
     texts = {
@@ -45,7 +45,7 @@ def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
     return version_info if isinstance(version_info, dict) else {}
 
 
-def _with_usual_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
+def _with_common_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
     """Return the card with its partition mode and driver under the keys that the other commands use."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
@@ -58,9 +58,9 @@ def _with_usual_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict
     }
 
 
-_DEEPEST = 10
+_MAX_DEPTH = 10
 _GPU_KEYS = ("gpu", "gpu_id")
-_LINK_STATES = "link_status"
+_LINK_STATUS = "link_status"
 _VERSIONS = (
     ("version", "tool_version"),
     ("amdsmi_library_version", "library_version"),
@@ -94,7 +94,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
 
 
 def error_message(text: str) -> str | None:
-    """Return the message of `{"error": …, "code": …}`, or None without such an object."""
+    """Return the message of the first object such as `{"error": …, "code": …}`, or None without such an object."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
@@ -114,16 +114,16 @@ def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
         return True
     lists = {name: items for name, items in value.items() if isinstance(items, list) and _lists_devices(name, items)}
     for name, items in lists.items():
-        for item in _flat_items(name, items):
+        for item in _flatten_list(name, items):
             _add_item(blocks, draft, item)
     if lists:
-        other_names = (name for name in value if name not in lists and plain_key(name) not in _NOT_DEVICES)
+        other_names = (name for name in value if name not in lists and normalize_key(name) not in _NOT_DEVICES)
         draft.add_unknown(*(name for name in other_names if value[name]))
     return bool(lists)
 
 
 def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
-    """Add an item: a device, an overview or versions. Return False for anything else."""
+    """Add a device, an overview or versions. Return False for any other item."""
     device = _device_in(item)
     if device is not None:
         blocks.append(_block(*device, item))
@@ -140,33 +140,33 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     return False
 
 
-def _flat_items(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the devices in a nested list. For `link_status`, add the neighbours of the links."""
-    flat_items = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
-    return [_with_neighbours(item, flat_items) for item in flat_items] if name == _LINK_STATES else flat_items
+def _flatten_list(name: str, items: list[Plain]) -> list[Plain]:
+    """Return a list of devices without nesting. In the list `link_status`, name the neighbour of each link."""
+    devices = [device for item in items for device in (item if isinstance(item, list) else [item])]
+    return [_with_neighbours(device, devices) for device in devices] if name == _LINK_STATUS else devices
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Convert a device's `link_status`, which has a state per listed device, to links in the form of `topology`."""
-    states = item.get(_LINK_STATES) if isinstance(item, dict) else None
+    """Convert a device's `link_status`, a list with a state for each device, to links in the form of `topology`."""
+    states = item.get(_LINK_STATUS) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item
     links: list[Plain] = [
-        {"gpu": device.get("gpu"), "link_type": "XGMI", _LINK_STATES: state}
+        {"gpu": device.get("gpu"), "link_type": "XGMI", _LINK_STATUS: state}
         for device, state in zip(devices, states, strict=True)
         if isinstance(device, dict)
     ]
-    return {**{key: value for key, value in item.items() if key != _LINK_STATES}, "links": links}
+    return {**{key: value for key, value in item.items() if key != _LINK_STATUS}, "links": links}
 
 
 def _lists_devices(name: str, items: list[Plain]) -> bool:
-    if plain_key(name) in _NOT_DEVICES:
+    if normalize_key(name) in _NOT_DEVICES:
         return False
-    return name in ("gpu_data", "cpu_data") or any(_device_in(item) is not None for item in _flat_items(name, items))
+    return name in ("gpu_data", "cpu_data") or any(_device_in(item) is not None for item in _flatten_list(name, items))
 
 
 def _device_in(item: Plain) -> tuple[str, Plain] | None:
-    """Return the kind and the number of an item's device, or None."""
+    """Return a device's kind and printed index, or None if the item is not a device."""
     if not isinstance(item, dict):
         return None
     for key in _GPU_KEYS:
@@ -175,35 +175,35 @@ def _device_in(item: Plain) -> tuple[str, Plain] | None:
     return next(((kind, item[kind]) for kind in sorted(OTHER_KINDS) if kind in item), None)
 
 
-def _block(kind: str, number: Plain, item: Plain) -> Block:
-    index = units.whole(number) if isinstance(number, str) and len(number) < 6 else None
-    block = Block(kind, index, f"{kind} {quote(str(number))}")
+def _block(kind: str, printed_index: Plain, item: Plain) -> Block:
+    index = units.whole(printed_index) if isinstance(printed_index, str) and len(printed_index) < 6 else None
+    block = Block(kind, index, f"{kind} {quote(str(printed_index))}")
     if kind == "gpu" and isinstance(item, dict):
-        _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _DEEPEST)
+        _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _MAX_DEPTH)
     return block
 
 
 def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> None:
     where = f"{block.where} {'.'.join(path)}"
     if isinstance(value, dict) and not (path and _is_quantity(value)):
-        for key, inner in value.items() if depth else ():
-            _flatten(block, inner, (*path, plain_key(str(key))), group, depth - 1)
+        for key, member in value.items() if depth else ():
+            _flatten(block, member, (*path, normalize_key(str(key))), group, depth - 1)
     elif isinstance(value, list) and not value and path[-1:] and path[-1] in _COUNTED:
         block.entries.append(Entry(path, "[]", group, where))
     elif isinstance(value, list):
-        for position, inner in enumerate(value) if depth else ():
-            _flatten(block, inner, path, group or position + 1, depth - 1)
+        for position, item in enumerate(value) if depth else ():
+            _flatten(block, item, path, group or position + 1, depth - 1)
     else:
         block.entries.append(Entry(path, _format_value(value), group, where))
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
-    """Return whether an object consists of a value, a unit or both."""
+    """Return whether an object has only a value, a unit or both."""
     return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 
 def _format_value(value: Plain) -> str:
-    """Return a value as amd-smi prints it in text: number and unit."""
+    """Return a value as amd-smi prints it in text: a number and its unit."""
     if isinstance(value, dict):
         number, unit = _format_value(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number) is None

@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics. Keys are in lower case without blanks, with `#` for ordinals."""
 
-# Columns of `amd-smi monitor` have their JSON names. If CSV or JSON (6.0) omits a unit, that of other formats applies.
+# Columns of `amd-smi monitor` have their JSON names. If CSV or JSON (6.0) omits a unit, other formats show the unit.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
 )
 
 
-def _share_target(key: str, label: str = "") -> Target:
+def _percent_target(key: str, label: str = "") -> Target:
     return metric(key, label, unit="%")
 
 
@@ -65,7 +65,7 @@ _DOMAINS = {
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 # Maps each throttle column of `amd-smi monitor` to the reason's name in `amd-smi metric --throttle`.
-_VIOLATIONS = {
+_REASONS_BY_COLUMN = {
     "pviol": "ppt",
     "tviol": "socket_thermal",
     "phot_tviol": "prochot",
@@ -73,7 +73,7 @@ _VIOLATIONS = {
     "hbm_tviol": "hbm_thermal",
     "gfx_clkviol": "gfx_clk_below_host_limit",
 }
-_MONITOR = {
+_MONITOR_TARGETS = {
     "power_usage": metric("power_watts", unit="W"),
     # The column PWR_CAP. Despite the key's name, the value is the current power cap.
     "max_power": _power_cap("power_cap_watts"),
@@ -81,19 +81,19 @@ _MONITOR = {
     "edge_temperature": temperature_target("edge"),
     "hotspot_temperature": temperature_target("junction"),
     "memory_temperature": temperature_target("memory"),
-    **dict.fromkeys(("gfx", "gfx_util"), _share_target("utilization_ratio")),
+    **dict.fromkeys(("gfx", "gfx_util"), _percent_target("utilization_ratio")),
     **dict.fromkeys(("gfx_clk", "gfx_clock"), _clock("graphics")),
-    **dict.fromkeys(("mem", "mem_util"), _share_target("memory_activity_ratio")),
+    **dict.fromkeys(("mem", "mem_util"), _percent_target("memory_activity_ratio")),
     **dict.fromkeys(("mem_clk", "mem_clock"), _clock("memory")),
-    **dict.fromkeys(("encoder", "enc_util"), _share_target("engine_utilization_ratio", "encoder")),
-    **dict.fromkeys(("decoder", "dec_util"), _share_target("engine_utilization_ratio", "decoder")),
+    **dict.fromkeys(("encoder", "enc_util"), _percent_target("engine_utilization_ratio", "encoder")),
+    **dict.fromkeys(("decoder", "dec_util"), _percent_target("engine_utilization_ratio", "decoder")),
     **dict.fromkeys(("vclock", "encoder_clock", "enc_clock"), _clock("video")),
     "single_bit_ecc": metric("ecc_corrected_total", "all"),
     "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
     "pcie_replay": metric("pcie_replays_total"),
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
-    **{column: special("throttled", is_above_zero, reason) for column, reason in _VIOLATIONS.items()},
+    **{column: special("throttled", is_above_zero, reason) for column, reason in _REASONS_BY_COLUMN.items()},
     # The CSV of `amd-smi monitor` prints some of these in MB, others in GB. So a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
@@ -103,16 +103,16 @@ _MONITOR = {
     # Keys of the overview table. `temp` is the hotspot's temperature or, without a hotspot sensor, the edge's.
     "temp": temperature_target("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
-    "fan": _share_target("fan_ratio"),
+    "fan": _percent_target("fan_ratio"),
 }
 # Maps sections and their keys to metrics. Clocks and powers that have several keys are defined below.
 _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
-        **dict.fromkeys(("gfx_activity", "gfx_usage"), _share_target("utilization_ratio")),
-        **dict.fromkeys(("umc_activity", "mem_usage"), _share_target("memory_activity_ratio")),
-        **dict.fromkeys(("mm_activity", "mm_usage"), _share_target("engine_utilization_ratio", "multimedia")),
-        "vcn_activity": _share_target("engine_utilization_ratio", "vcn"),
-        "jpeg_activity": _share_target("engine_utilization_ratio", "jpeg"),
+        **dict.fromkeys(("gfx_activity", "gfx_usage"), _percent_target("utilization_ratio")),
+        **dict.fromkeys(("umc_activity", "mem_usage"), _percent_target("memory_activity_ratio")),
+        **dict.fromkeys(("mm_activity", "mm_usage"), _percent_target("engine_utilization_ratio", "multimedia")),
+        "vcn_activity": _percent_target("engine_utilization_ratio", "vcn"),
+        "jpeg_activity": _percent_target("engine_utilization_ratio", "jpeg"),
     },
     "power": {
         **dict.fromkeys(("socket_power", "current_power"), metric("power_watts", unit="W")),
@@ -159,7 +159,7 @@ _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
         "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
         "total_deferred_count": metric("ecc_deferred_total", "all"),
     },
-    "fan": {"rpm": metric("fan_rpm"), "usage": _share_target("fan_ratio")},
+    "fan": {"rpm": metric("fan_rpm"), "usage": _percent_target("fan_ratio")},
     "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
     "mem_usage": {
         "total_vram": metric("memory_total_bytes", unit="MB"),
@@ -176,17 +176,17 @@ FALLBACK_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
     # Since 7.14, processors with integrated graphics may print only these keys.
     ("power", "apu_average_socket_power"): (metric("power_average_watts", unit="W"), metric("power_watts", unit="W")),
-    ("usage", "apu_average_gfx_activity"): (_share_target("utilization_ratio"),),
-    ("usage", "apu_average_vcn_activity"): (_share_target("engine_utilization_ratio", "vcn"),),
-    ("usage", "apu_average_mm_activity"): (_share_target("engine_utilization_ratio", "multimedia"),),
+    ("usage", "apu_average_gfx_activity"): (_percent_target("utilization_ratio"),),
+    ("usage", "apu_average_vcn_activity"): (_percent_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "apu_average_mm_activity"): (_percent_target("engine_utilization_ratio", "multimedia"),),
     # Since 7.14, cards without partitions print one value.
-    ("usage", "vcn_busy"): (_share_target("engine_utilization_ratio", "vcn"),),
-    ("usage", "vcn_busy", "xcp_#"): (_share_target("engine_utilization_ratio", "vcn"),),
-    ("usage", "jpeg_busy", "xcp_#"): (_share_target("engine_utilization_ratio", "jpeg"),),
+    ("usage", "vcn_busy"): (_percent_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "vcn_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "vcn"),),
+    ("usage", "jpeg_busy", "xcp_#"): (_percent_target("engine_utilization_ratio", "jpeg"),),
     ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", link_generation),),
 }
-_MAIN: Mapping[Path, tuple[Target, ...]] = {
-    **{(key,): (target,) for key, target in _MONITOR.items()},
+_MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
+    **{(key,): (target,) for key, target in _MONITOR_TARGETS.items()},
     **{(section, key): (target,) for section, keys in _TARGETS_BY_SECTION.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
     # 7.x prints limits for each package power tracker (PPT). The first PPT tracks the sustained power.
@@ -207,12 +207,13 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
-    path: (*_MAIN.get(path, ()), *FALLBACK_TARGETS.get(path, ())) for path in (*_MAIN, *FALLBACK_TARGETS)
+    path: (*_MAIN_TARGETS.get(path, ()), *FALLBACK_TARGETS.get(path, ()))
+    for path in (*_MAIN_TARGETS, *FALLBACK_TARGETS)
 }
 # If one of these keys has several values, the highest value is used.
 _REPEATED_PATHS: frozenset[Path] = frozenset(
     {
-        *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
+        *((name,) for name in ("clock", "throttle", "tviol_active", *_REASONS_BY_COLUMN)),
         *(("usage", f"{engine}_activity") for engine in ("vcn", "jpeg")),
         *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
@@ -329,16 +330,16 @@ SECTIONS = frozenset(
 
 
 def is_top_level(key: str) -> bool:
-    """Return whether a value of this name is outside any section."""
+    """Return whether a key with this name is outside of all sections."""
     return key == "perf_level" or key in _IGNORED_SECTIONS
 
 
 def may_repeat(path: Path) -> bool:
-    """Return whether a path may have several values, such as several clocks of a kind."""
+    """Return whether a path may have several values, for example one for each clock of a kind."""
     return path[:1] in _REPEATED_PATHS or path in _REPEATED_PATHS
 
 
 def is_ignored(path: Path) -> bool:
     """Return whether a path is known to have no metric."""
-    is_of_processor = len(path) > 1 and path[1].startswith("apu_")
-    return path[0] in _IGNORED_SECTIONS or path[:2] in _IGNORED_PATHS or path[:3] in _IGNORED_PATHS or is_of_processor
+    is_of_apu = len(path) > 1 and path[1].startswith("apu_")
+    return path[0] in _IGNORED_SECTIONS or path[:2] in _IGNORED_PATHS or path[:3] in _IGNORED_PATHS or is_of_apu

@@ -74,7 +74,7 @@ def _is_version(line: Line) -> bool:
 
 
 def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Read the line of `amd-smi version`: names and versions between bars."""
+    """Read the line of `amd-smi version`, which has names and versions between bars."""
     for match in _VERSION.finditer(next(filter(_is_version, lines)).text):
         name = _VERSION_NAMES.get(match[1].strip().lower())
         if name is not None:
@@ -83,7 +83,7 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 _SHAPES = (
-    _shape_of_blocks(saved_sections.is_device, saved_sections.read_sections),
+    _shape_of_blocks(saved_sections.is_device_heading, saved_sections.read_sections),
     _shape_of_blocks(saved_tables.table_headings, saved_tables.read_table),
     of_lines(saved_tables.is_overview_heading, saved_tables.read_overview),
     _shape_of_blocks(saved_csv.csv_headings, saved_csv.read_csv),
@@ -94,7 +94,7 @@ _SHAPES = (
 def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return a report on unsupported output with the command to use instead, or None for any other output."""
     for line in lines:
-        reason = _why_not_read(line.text)
+        reason = _unsupported_reason(line.text)
         if reason:
             title = _OVERVIEW_TITLE.match(line.text.strip())
             facts = (("tool_version", title[1]),) if title else ()
@@ -102,8 +102,8 @@ def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | No
     return None
 
 
-def _why_not_read(text: str) -> str:
-    """Return the reason if output with this line is not supported, else an empty string."""
+def _unsupported_reason(text: str) -> str:
+    """Return why output with this line is not supported, or an empty string if the line does not show that."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON_DATA.search(text):
@@ -113,7 +113,7 @@ def _why_not_read(text: str) -> str:
     return ""
 
 
-_JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
+_GPU_KEY = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
 
 
 def _read_json(text: ToolText, draft: Draft) -> bool:
@@ -129,7 +129,7 @@ def _report_on_json_error(output: Output, _lines: Sequence[Line]) -> Report | No
 
 
 def _report_on_broken_json(output: Output, _lines: Sequence[Line]) -> Report | None:
-    if _JSON_MARK.search(output.text) is None:
+    if _GPU_KEY.search(output.text) is None:
         return None
     return failed("not_understood", "JSON", "the JSON is cut off or broken and has no complete device")
 

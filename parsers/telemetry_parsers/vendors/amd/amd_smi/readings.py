@@ -13,7 +13,7 @@ from telemetry_parsers.model import Absent, Process, Reading, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, special, switch
 from telemetry_parsers.rocm.values import level_of
-from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, link_up, plain_path, printed_text
+from telemetry_parsers.vendors.amd.amd_smi.entries import ACTIVE, Block, Entry, Path, field_path, link_up, printed_text
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     BOARD_SECTIONS,
     ECC_COUNTS,
@@ -35,7 +35,7 @@ _BYTE_COUNTERS = (("read", "link_receive_bytes_total"), ("write", "link_transmit
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
-    """Add the links of a card to the draft. A link's label is its neighbour or, if that is not printed, a number."""
+    """Add a card's links to the draft. The label of a link is its neighbour or, if that is not printed, a number."""
     for neighbour, link in _links(block, _TOPOLOGY):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
@@ -52,7 +52,7 @@ def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Bl
 
 
 def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the neighbour of each link in a list, and the texts of the link by key."""
+    """Yield (neighbour, texts by key) for each link in the list at this path."""
     links: dict[int, dict[str, str]] = {}
     for entry in block.entries:
         if entry.path[:-1] == path:
@@ -75,7 +75,7 @@ _OTHER_SECTIONS = frozenset(
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
-    """Add the processes and retired pages of a card to the draft. If a list is truncated, its count is absent."""
+    """Add a card's processes and retired pages to the draft. If a list is truncated, its count is absent."""
     groups, message = _process_groups(block)
     if groups or message is not None:
         processes = [item for group in groups if (item := _process(device, group)) is not None]
@@ -90,13 +90,13 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return the texts of each process by key, and the message that replaces the list, if any."""
+    """Return the texts of each process by key path, and the message that is printed instead of the list, if any."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
         path = entry.path[1:] if entry.path[0] == _PROCESS_LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
-            # In printed text, a section within a process opens a new group. The name or PID begins the next process.
+            # In printed text, each section within a process is a group. A repeated name or PID begins the next process.
             is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
             if is_next or not groups:
                 groups.append({})
@@ -107,7 +107,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 
 
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
-    """Return the number of processes, if the list is complete and all of them were read."""
+    """Return the number of processes, or an absence if the list is truncated or a process could not be read."""
     if message is not None:
         return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
     if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
@@ -121,7 +121,7 @@ def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
 
 
 def _process_memory(keys: Mapping[Path, str]) -> float | None:
-    """Return the device memory of a process. Ignore `16.0 EB`, which is a negative number printed as unsigned."""
+    """Return the device memory of a process. `16.0 EB` is ignored: it is a negative number printed as unsigned."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in keys:
             value = units.quantity(keys[path], units.BYTES, "B")
@@ -142,41 +142,45 @@ def _page_count(block: Block, section: str) -> Value | None:
     return float(sum(entry.path == (section, "page_address") for entry in entries))
 
 
-# The label of the number of errors in all blocks together.
+# The label of an error count over all blocks.
 _ALL_BLOCKS = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
-    """Add the readings of a card to the draft. Total errors are ignored if errors by block are printed."""
+    """Add a card's readings to the draft. Total error counts are ignored if there are error counts by block."""
     chooser = _ReadingChooser(draft, device, block.open_path)
     for entry in block.entries:
         chooser.read_entry(entry)
     items = [item for item, _ in chooser.chosen.values()]
-    by_location = {
+    metrics_by_block = {
         item.metric
         for item in items
         if item.metric in ECC_COUNTS.values() and item.label != _ALL_BLOCKS and not isinstance(item.value, Absent)
     }
     for item in (*items, *chooser.levels):
-        if not (item.metric in by_location and item.label == _ALL_BLOCKS):
+        if not (item.metric in metrics_by_block and item.label == _ALL_BLOCKS):
             draft.add_reading(item)
 
 
+# (reading, whether its key is a fallback)
+_Candidate = tuple[Reading, bool]
+
+
 class _ReadingChooser:
-    """Chooses one reading per metric. `chosen` has the reading, and whether its key is a fallback."""
+    """Chooses one reading for each (metric, label). `levels` has the readings of the performance level."""
 
     def __init__(self, draft: Draft, device: int, open_path: Path | None) -> None:
         self._draft = draft
         self._device = device
-        self._open_at = open_path
+        self._open_path = open_path
         self._stacks: Counter[Path] = Counter()
-        self.chosen: dict[tuple[str, str], tuple[Reading, bool]] = {}
+        self.chosen: dict[tuple[str, str], _Candidate] = {}
         self.levels: tuple[Reading, ...] = ()
 
     def read_entry(self, entry: Entry) -> None:
-        """Read the text of an entry as each metric to which its path is mapped."""
-        path = plain_path(entry.path)
+        """Read an entry's text into each metric to which its path is mapped."""
+        path = field_path(entry.path)
         targets = FIELDS.get(path) or _labelled_targets(entry.path) or self._stack_targets(entry)
         for target in targets:
             self._add_candidate(target, entry, path)
@@ -194,15 +198,15 @@ class _ReadingChooser:
         is_repeated = may_repeat(path)
         if is_repeated and not entry.text.strip():
             self._draft.add_problem(entry.where, f"{target.key}: one of several values is missing")
-        if is_repeated and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
+        if is_repeated and len(path) > 2 and self._open_path is not None and path[:2] == self._open_path[:2]:
             # If some values are missing, the highest printed value may not be the highest of all.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)
-        self.chosen[key] = candidate if previous is None else _better_of(previous, candidate, is_repeated=is_repeated)
+        self.chosen[key] = candidate if previous is None else _preferred(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
-        """Return the temperature metric of the next stack or die; empty if no temperature is printed."""
+        """Return the temperature metric of the next memory stack or die, or () if no temperature is printed."""
         if entry.path not in STACK_LABELS:
             return ()
         self._stacks[entry.path] += 1
@@ -220,17 +224,19 @@ class _ReadingChooser:
                 self._draft.report_bad_value(item, entry.text, entry.where)
 
 
-def _better_of(first: tuple[Reading, bool], second: tuple[Reading, bool], *, is_repeated: bool) -> tuple[Reading, bool]:
+def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
     """Prefer a number to an absence, a main key to a fallback key and, for repeated keys, the higher number."""
-    if isinstance(second[0].value, Absent):
-        return first
-    if isinstance(first[0].value, Absent) or (first[1] and not second[1]):
-        return second
-    return second if is_repeated and first[1] == second[1] and second[0].value > first[0].value else first
+    (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
+    if isinstance(item.value, Absent):
+        return previous
+    if isinstance(previous_item.value, Absent) or (previous_is_fallback and not is_fallback):
+        return candidate
+    is_higher = previous_is_fallback == is_fallback and item.value > previous_item.value
+    return candidate if is_repeated and is_higher else previous
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the metric of a key that contains the label: a RAS block, a throttle reason or a board's sensor."""
+    """Return the metric of a key that contains its label (RAS block, throttle reason or board sensor), or ()."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):

@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import SHORTENED, not_a_row
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, field_path, normalize_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
     FIELDS,
@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
-# (columns, path if any of these columns is present, path otherwise) for each column name with two meanings.
+# Maps column names with two meanings to (neighbours, path if a neighbour is also a column, path otherwise).
 _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# Paths of CSV columns whose name differs from the key in the other formats, or whose section has no readings.
+# The paths of CSV columns whose names differ from the keys in other formats, or whose sections have no readings.
 _PATHS_BY_NAME: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),
@@ -66,15 +66,15 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a heading line of CSV, `gpu,…` or `timestamp,gpu,…`; empty for any other line."""
+    """Return the headings in a CSV heading line, `gpu,…` or `timestamp,gpu,…`, or [] for any other line."""
     if not line.ended or "," not in line.text:
         return []
-    names = [plain_key(name) for name in line.text.split(",")]
+    names = [normalize_key(name) for name in line.text.split(",")]
     return names if "gpu" in names[:2] else []
 
 
 class _CsvParser:
-    """Parses CSV line by line. Remembers the current column names and the path to which each column's value belongs."""
+    """Parses CSV line by line. Keeps the current column names and the path of each column's values."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -122,7 +122,7 @@ class _CsvParser:
 
 
 def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return the path and text of each value in a cell. A list of pages, printed as Python data, has a value per page."""
+    """Return a cell's values with their paths. A list of pages, printed as Python data, gives a value for each page."""
     if path == _PATHS_BY_NAME["process_info"] and units.placeholder(cell) is not None:
         return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
@@ -137,7 +137,7 @@ def _paths_of(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _path_of(name: str, names: Sequence[str]) -> Path:
-    """Return the path whose last key is this name; empty if there is none or more than one."""
+    """Return the path whose last key is this name, or () if there is none or more than one."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
     if name in _PATHS_BY_NAME:
@@ -156,7 +156,7 @@ def _path_of(name: str, names: Sequence[str]) -> Path:
 
 
 def _path_with_label(name: str) -> Path:
-    """Return the path of a key that contains a label: a partition, throttle reason, clock or block; else empty."""
+    """Return the path of a name with a label (partition, throttle reason, clock or RAS block), or ()."""
     partition_match = _PARTITION_NAME.match(name)
     if partition_match is not None:
         path = _path_above_partition(partition_match[1])
@@ -164,7 +164,7 @@ def _path_with_label(name: str) -> Path:
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
-    section = plain_path(("clock", clock[1])) if clock else ()
+    section = field_path(("clock", clock[1])) if clock else ()
     if clock and (is_ignored(section) or any(path[:2] == section for path in FIELDS)):
         return ("clock", clock[1], clock[2])
     if count and count[1] != "total" and count[2] in (*ECC_COUNTS, "deferred_count"):
@@ -173,7 +173,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path of a value that is printed once per partition, such as a utilization."""
+    """Return the path, without its partition, of a name that is printed for each partition, or ()."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _IGNORED_NAME.fullmatch(name):

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.answers import CUT_LINE, SHORTENED, not_understood
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, plain_key, plain_path
+from telemetry_parsers.vendors.amd.amd_smi.entries import Block, Entry, Path, field_path, normalize_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_ignored, is_top_level
 from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NO_PROCESSES
 
-_DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
+_DEVICE_HEADING = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
 # A clock level without a name. Some versions print only the level's number: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
-_MAX_WRAP = 64
+_MAX_LIST_LINES = 64
 _SHORTENED = "..."
 _LEAF_SUFFIXES = ("_accumulated", "_status", "_activity")
-_LISTS = frozenset({"retired", "pending", "process_info"})
+_LIST_SECTIONS = frozenset({"retired", "pending", "process_info"})
 # Messages that are printed on a separate line if a list is empty.
 _EMPTY_LIST_MESSAGES = (NO_PROCESSES | NO_PAGES) - {"[]"}
 
 
-def is_device(line: Line) -> bool:
-    """Return whether a line opens the block of a device: `GPU: 0`."""
-    return line.ended and _DEVICE.match(line.text.strip()) is not None
+def is_device_heading(line: Line) -> bool:
+    """Return whether a line starts the block of a device, such as `GPU: 0`."""
+    return line.ended and _DEVICE_HEADING.match(line.text.strip()) is not None
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
@@ -39,7 +39,7 @@ def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 def _is_flat(lines: Sequence[Line]) -> bool:
     """Return whether the text has lost its indentation: a section below the first device is not indented."""
-    start = next((position for position, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
+    start = next((position for position, line in enumerate(lines) if _DEVICE_HEADING.match(line.text.strip())), 0)
     lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
     indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]
     return not indented or any(_is_section(line) for line in lines_below if _indent(line) <= _indent(lines[start]))
@@ -47,7 +47,7 @@ def _is_flat(lines: Sequence[Line]) -> bool:
 
 def _is_section(line: Line) -> bool:
     name, colon, value = line.text.strip().partition(":")
-    return bool(colon) and not value.strip() and plain_key(name) in SECTIONS
+    return bool(colon) and not value.strip() and normalize_key(name) in SECTIONS
 
 
 def _indent(line: Line) -> int:
@@ -56,7 +56,7 @@ def _indent(line: Line) -> int:
 
 
 class _SectionParser:
-    """Parses sections line by line. Keeps the block, the headings above a key, and an open list."""
+    """Parses sections line by line. Keeps the current block, the headings above the current key, and an open list."""
 
     def __init__(self, draft: Draft, *, is_flat: bool) -> None:
         self.blocks: list[Block] = []
@@ -82,7 +82,7 @@ class _SectionParser:
             self._complete_block()
         elif text == _SHORTENED:
             self._draft.add_problem(line.where, SHORTENED)
-        elif device := _DEVICE.match(text):
+        elif device := _DEVICE_HEADING.match(text):
             self._complete_block()
             self._stack, self._device_indent = [], _indent(line)
             self._group += 1
@@ -98,13 +98,13 @@ class _SectionParser:
         path, heading = self._heading
         self._heading = None
         if not line.text.strip() or _indent(line) <= _indent(heading):
-            self._add(path, "", heading)
-            if path[0] in _LISTS:
+            self._store(path, "", heading)
+            if path[0] in _LIST_SECTIONS:
                 self._draft.add_problem(heading.where, f"no lines below this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
         if self._heading is not None:
-            self._add(self._heading[0], "", self._heading[1])
+            self._store(self._heading[0], "", self._heading[1])
         if self._list_entry is not None:
             self._draft.add_problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
         return self.blocks
@@ -129,7 +129,7 @@ class _SectionParser:
         if match is None or not self.blocks:
             self._draft.add_problem(line.where, not_understood(text))
             return
-        key, value = plain_key(match[1]), match[2]
+        key, value = normalize_key(match[1]), match[2]
         if value is None:
             value = self._missing_value(key, line)
         path = self._path_of(line, key, is_heading=value is None)
@@ -139,7 +139,7 @@ class _SectionParser:
         elif value.startswith("[") and "]" not in value:
             self._list, self._list_entry = [value], (path, line)
         else:
-            self._add(path, value, line)
+            self._store(path, value, line)
 
     def _missing_value(self, key: str, line: Line) -> str | None:
         """Return an empty string for a key whose value is missing, or None for a heading."""
@@ -148,16 +148,16 @@ class _SectionParser:
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
-        """Return whether a key is known to have a value. Without indentation, only its name shows this."""
+        """Return whether a key is known to have a value. Without indentation, only the key's name shows this."""
         path = (*(name for _, name in self._stack), key)
-        is_field = plain_path(path) in FIELDS or plain_path((path[0], key)) in FIELDS
+        is_field = field_path(path) in FIELDS or field_path((path[0], key)) in FIELDS
         return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_SUFFIXES)
 
     def _read_bare_line(self, text: str, line: Line) -> None:
-        """Read a line without a key, such as the message that a list is empty."""
+        """Read a line without a key, such as a message that a list is empty."""
         path = tuple(name for _, name in self._stack)
         if text.lower() in _EMPTY_LIST_MESSAGES:
-            self._add(path, text, line)
+            self._store(path, text, line)
         elif not is_ignored(path) or ":" in (text[0], text[-1]):
             self._draft.add_problem(line.where, not_understood(text))
 
@@ -173,7 +173,7 @@ class _SectionParser:
         path = (*(name for _, name in self._stack), key)
         if self._flat and not is_heading and is_top_level(key):
             path = (key,)
-        elif self._flat and not is_heading and plain_path(path) not in FIELDS and plain_path((path[0], key)) in FIELDS:
+        elif self._flat and not is_heading and field_path(path) not in FIELDS and field_path((path[0], key)) in FIELDS:
             path = (path[0], key)
         if is_heading:
             self._stack.append((_indent(line), key))
@@ -183,13 +183,13 @@ class _SectionParser:
         self._list.append(text)
         path, first_line = self._list_entry or ((), line)
         if "]" in text:
-            self._add(path, " ".join(self._list), first_line)
+            self._store(path, " ".join(self._list), first_line)
             self._list_entry = None
-        elif len(self._list) > _MAX_WRAP or not text:
+        elif len(self._list) > _MAX_LIST_LINES or not text:
             self._draft.add_problem(first_line.where, "the list is not closed and is ignored")
             self._list_entry = None
 
-    def _add(self, path: Path, value: str, line: Line) -> None:
+    def _store(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._stored_paths and not path[-1].startswith("policy"):
             self._draft.add_problem(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")
@@ -197,7 +197,7 @@ class _SectionParser:
             self._stored_paths.add((self._group, path))
             where = f"{block.where} {line.where}"
             block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
-        block.open_path = plain_path(path)
+        block.open_path = field_path(path)
 
 
 def list_items(value: str) -> list[str]:

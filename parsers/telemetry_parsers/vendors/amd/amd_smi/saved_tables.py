@@ -1,4 +1,4 @@
-"""The table of amd-smi monitor, and the overview that amd-smi prints without a sub-command."""
+"""Reads the table of amd-smi monitor, and the overview that amd-smi prints without a sub-command."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def table_headings(line: Line) -> list[str]:
-    """Return the headings in a heading line of monitor's table; empty for any other line."""
+    """Return the headings in a heading line of `amd-smi monitor`, or [] for any other line."""
     words = line.text.split(maxsplit=_MAX_WORDS) if line.ended else []
     names = words[1:] if words[:1] == ["TIMESTAMP"] else words
     is_heading = (
@@ -69,7 +69,7 @@ def table_headings(line: Line) -> list[str]:
 
 
 class _TableParser:
-    """Parses tables line by line. Keeps the current headings of cards or processes."""
+    """Parses tables line by line. Keeps the headings of the current table, which lists cards or processes."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -102,7 +102,7 @@ class _TableParser:
         self._draft.add_unknown(*(name for name in headings if name not in expected_headings))
 
     def _read_card(self, line: Line) -> bool:
-        cells = _cells_of(line.text.split(maxsplit=_MAX_WORDS))
+        cells = _join_cells(line.text.split(maxsplit=_MAX_WORDS))
         if len(cells) != len(self._headings):
             return False
         row = dict(zip(self._headings, cells, strict=True))
@@ -111,7 +111,7 @@ class _TableParser:
             return False
         block = Block("gpu", index, f"GPU {index}")
         for heading, text in row.items():
-            block.entries += _entries_of_cell(heading, text, f"{line.where} {heading}")
+            block.entries += _cell_entries(heading, text, f"{line.where} {heading}")
         slot = (index, row.get("XCP", ""))
         if slot in self._rows:
             self._rows[slot].entries[:] = block.entries
@@ -130,30 +130,30 @@ class _TableParser:
         headings = self._headings[name_position + 1 :]
         cells = words[self._headings.index("GPU") + 1 :]
         if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
-            self._block_of(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
+            self._block_of_card(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
         for start in range(max(name_position + 1, len(words) - 2 * len(headings)), len(words)):
-            cells = _cells_of(words[start:]) if units.whole(words[start]) is not None else []
+            cells = _join_cells(words[start:]) if units.whole(words[start]) is not None else []
             if len(cells) == len(headings):
                 name = " ".join(words[name_position:start])
                 self._add_process(index, name, dict(zip(headings, cells, strict=True)), line)
                 return True
         return False
 
-    def _block_of(self, index: int) -> Block:
-        """Return the block of the card with this number. Add a block if the card's row has not been read."""
+    def _block_of_card(self, index: int) -> Block:
+        """Return the block of the card with this index. Add a block if the card's row has not been read."""
         if index not in self._cards:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]
 
     def _add_block(self, block: Block, index: int) -> None:
-        """Add a block. Processes of a card with several blocks go to the first one."""
+        """Add a block. If a card has several blocks, its processes are added to the first."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
-        block = self._block_of(index)
+        block = self._block_of_card(index)
         # The process table has no end mark, so processes may be missing at its end.
         block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
@@ -162,8 +162,8 @@ class _TableParser:
                 block.entries.append(Entry(_PROCESS_HEADINGS[heading], text, self._group, line.where))
 
 
-def _cells_of(words: Sequence[str]) -> list[str]:
-    """Return the cells of a row, such as `3.0/ 16.0 GB`, `NOT ACTIVE` or `[0 %, N/A]`."""
+def _join_cells(words: Sequence[str]) -> list[str]:
+    """Join the words of a row into cells, such as `3.0/ 16.0 GB`, `NOT ACTIVE` or `[0 %, N/A]`."""
     cells: list[str] = []
     takes_unit = False
     for word in words:
@@ -185,7 +185,7 @@ def _starts_cell(word: str) -> bool:
     return word[0].isdigit() or word[0] in "-[" or units.placeholder(word) is not None
 
 
-def _entries_of_cell(heading: str, text: str, where: str) -> Iterator[Entry]:
+def _cell_entries(heading: str, text: str, where: str) -> Iterator[Entry]:
     if heading in ("VRAM_USAGE", "GTT_USAGE"):
         pool = heading.partition("_")[0].lower()
         used, slash, total_text = text.partition("/")
@@ -238,7 +238,7 @@ _OVERVIEW = CardTableShape(
     separator="|",
 )
 _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,40}(\S[^|]{0,100})")
-_NONE = "no running processes"
+_NO_PROCESSES = "no running processes"
 
 
 def is_overview_heading(line: Line) -> bool:
@@ -247,7 +247,7 @@ def is_overview_heading(line: Line) -> bool:
 
 
 def read_overview(lines: Sequence[Line], draft: Draft) -> None:
-    """Read each card of the overview, and the processes on it, into the draft."""
+    """Read each card of the overview and its processes into the draft."""
     process_lines = read_cards(lines, _OVERVIEW, draft)
     if process_lines:
         _read_processes(process_lines, draft)
@@ -257,21 +257,21 @@ def read_overview(lines: Sequence[Line], draft: Draft) -> None:
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Read the processes. They are counted only if their table is complete and each row was parsed."""
-    headings = ((row + 1, match) for row, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
+    headings = ((index + 1, match) for index, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
     start, heading = next(headings, (len(lines), None))
     names = heading[1].replace("CU %", "CU%").split() if heading else []
-    end = next((row for row in reversed(range(start, len(lines))) if _is_last_rule(lines[row])), len(lines))
+    end = next((index for index in reversed(range(start, len(lines))) if _is_last_rule(lines[index])), len(lines))
     is_closed = end < len(lines)
     absence = None if is_closed else Absent.NOT_REPORTED
     counts: Counter[int] = Counter()
-    for row, line in enumerate(lines[start:], start):
-        process = _process(line, names, draft)
+    for line_index, line in enumerate(lines[start:], start):
+        process = _parse_process(line, names, draft)
         if process is not None:
             draft.processes.append(process)
             counts[process.device] += 1
-        elif line.text.strip() and not is_rule(line.text) and _NONE not in line.text.lower():
+        elif line.text.strip() and not is_rule(line.text) and _NO_PROCESSES not in line.text.lower():
             draft.add_problem(line.where, not_understood(line.text))
-            absence = absence or (Absent.NOT_UNDERSTOOD if row < end else None)
+            absence = absence or (Absent.NOT_UNDERSTOOD if line_index < end else None)
     if not is_closed:
         draft.add_problem(lines[-1].where, CUT_PROCESSES)
     for position in draft.positions().values():
@@ -284,14 +284,14 @@ def _is_last_rule(line: Line) -> bool:
     return line.ended and is_rule(text) and text.startswith("+") and text.endswith("+")
 
 
-def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
-    """Return the process of a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`, or None."""
+def _parse_process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
+    """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`. Return None for any other line."""
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
     words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
-    rows = ((start, _cells_of(words[start:])) for start in range(3, len(words)))
+    rows = ((start, _join_cells(words[start:])) for start in range(3, len(words)))
     start, cells = next(((start, cells) for start, cells in rows if len(cells) == len(names)), (0, []))
     if position is None or pid is None or not cells:
         return None

@@ -17,7 +17,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 _MAX_SENSORS = 16
 _UNIQUE_ID = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,32}\Z")
 _MAX_RAILS = 8
-_RAS = "ras/"
+_RAS_PREFIX = "ras/"
 _RAS_SUFFIX = "_err_count"
 _RAS_METRICS: Mapping[str, str] = {
     "ue": "ecc_uncorrected_total",
@@ -60,7 +60,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
         if name in card.files:
             value = values.value_in(card.files[name], target)
             draft.set_value(
-                position, target, _checked_power(position, value, draft) if target.key in _POWER_METRICS else value
+                position, target, _check_power(position, value, draft) if target.key in _POWER_METRICS else value
             )
     _read_sensors(position, card, draft)
     _read_clocks(position, card, draft)
@@ -68,27 +68,27 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     _read_fan(position, card, draft)
     _read_faults(position, card, draft)
     _read_level(position, card, draft)
-    kind = _store_main_power(position, draft)
+    power_kind = _store_main_power(position, draft)
     for item in _gpu_metrics_readings(card, draft):
         if not item.partition:
             is_power = item.metric in _POWER_METRICS
-            value = _checked_power(position, item.value, draft) if is_power else item.value
+            value = _check_power(position, item.value, draft) if is_power else item.value
             draft.add_reading(reading(position, item.metric, value, item.label))
-    kind = kind or _store_main_power(position, draft)
-    if kind:
+    power_kind = power_kind or _store_main_power(position, draft)
+    if power_kind:
         device = draft.device_at(position)
-        facts = {**dict(device.facts), "power_kind": kind}
+        facts = {**dict(device.facts), "power_kind": power_kind}
         draft.replace_device(position, replace(device, facts=tuple(sorted(facts.items()))))
 
 
-def _checked_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power. 0 W of a card without a limit, such as the second die of an MI200, becomes an absence."""
+def _check_power(position: int, value: Value, draft: Draft) -> Value:
+    """Return the power, or an absence for 0 W if the card has no limit, such as the second die of an MI200."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Add a partition's readings to the draft. They are in the card's file gpu_metrics."""
+    """Add a partition's readings, which are in the card's file gpu_metrics, to the draft."""
     for item in _gpu_metrics_readings(card, draft):
         if str(item.partition) == partition:
             draft.add_reading(reading(position, item.metric, item.value, item.label))
@@ -114,8 +114,8 @@ def _text_or_none(text: str) -> str | None:
 
 def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(1, _MAX_SENSORS):
-        source = card.files.get(f"temp{number}_input")
-        if source is None:
+        output = card.files.get(f"temp{number}_input")
+        if output is None:
             continue
         if card.is_empty(f"temp{number}_label"):
             draft.add_problem(
@@ -123,7 +123,7 @@ def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
             )
             continue
         label = values.sensor_label(card.text(f"temp{number}_label"), number)
-        draft.add_reading(reading(position, "temperature_celsius", values.value_in(source, values.TEMPERATURE), label))
+        draft.add_reading(reading(position, "temperature_celsius", values.value_in(output, values.TEMPERATURE), label))
         for suffix, target in values.LIMIT_TARGETS.items():
             limit = card.files.get(f"temp{number}_{suffix}")
             if limit is not None:
@@ -150,13 +150,13 @@ def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
             draft.add_problem(
                 f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown"
             )
-        source, rail = card.files.get(f"in{number}_input"), values.RAIL_LABELS.get(card.text(f"in{number}_label"))
-        if source is not None and rail is not None:
-            draft.add_reading(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))
+        output, rail = card.files.get(f"in{number}_input"), values.RAIL_LABELS.get(card.text(f"in{number}_label"))
+        if output is not None and rail is not None:
+            draft.add_reading(reading(position, "voltage_volts", values.value_in(output, values.VOLTAGE), rail))
 
 
 def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
-    """Store the fan's share of its highest speed or, if the driver reports no speed, of its highest PWM value."""
+    """Store the fan speed as a share of its maximum. Without a speed, use the PWM value in the same way."""
     for name, highest_name in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         current, highest = units.number(card.text(name)), units.number(card.text(highest_name))
         if not isinstance(current, Absent) and not isinstance(highest, Absent) and highest > 0:
@@ -165,8 +165,8 @@ def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
 
 def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
     for name, output in sorted(card.files.items()):
-        if name.startswith(_RAS) and name.endswith(_RAS_SUFFIX) and not output.status:
-            block = values.label_word(name.removeprefix(_RAS).removesuffix(_RAS_SUFFIX)) or "other"
+        if name.startswith(_RAS_PREFIX) and name.endswith(_RAS_SUFFIX) and not output.status:
+            block = values.label_word(name.removeprefix(_RAS_PREFIX).removesuffix(_RAS_SUFFIX)) or "other"
             for kind, value in values.error_counts(output.text).items():
                 draft.add_reading(reading(position, _RAS_METRICS[kind], value, block))
     pages = values.page_counts(card.text("ras/gpu_vram_bad_pages"))
@@ -178,7 +178,7 @@ def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
-    """Return the readings of gpu_metrics. A file that cannot be read is reported as an unknown field."""
+    """Return the readings in the file gpu_metrics. A file that cannot be read is reported as an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []

@@ -10,13 +10,13 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# (offset, type as in the struct module, number of values) of a field in the blob.
+# A field in the blob: (offset, type as in the struct module, value count).
 Field = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """The partitions in a version of the blob: the offset of their count, the offset of the first, and their size."""
+    """The partitions in one version: the offsets of their count and of the first partition, and a partition's size."""
 
     count_offset: int
     first_offset: int
@@ -38,7 +38,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 
 def _clocks(offset: int) -> dict[str, Field]:
-    """Return the fields of four clocks. Versions up to 1.3 store them one after another, beginning at this offset."""
+    """Return the fields of the four clocks that versions up to 1.3 store one after another, from this offset on."""
     return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
@@ -131,6 +131,7 @@ _MAX_PARTITIONS = 8
 _MAX_ATTRIBUTES = 512
 _WHOLE_CARD = 0
 
+# Maps the name of each field to its numbers.
 Numbers = Mapping[str, Sequence[int | None]]
 
 # Maps each name to (metric, label, factor, divisor).
@@ -169,7 +170,7 @@ _THROTTLE_REASONS: Mapping[str, range] = {
 
 @dataclass(frozen=True, slots=True)
 class BlobReading:
-    """One value of the blob; `partition` 0 is the whole card."""
+    """One value of the blob. `partition` is the partition's index, or 0 for the whole card."""
 
     metric: str
     label: str
@@ -198,24 +199,24 @@ def read_blob(content: bytes) -> list[BlobReading]:
         raise UnknownBlobError("shorter than its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
     if version == (1, 9):
-        return list(_readings(_attributes(content)))
+        return list(_readings(_unpack_attributes(content)))
     layout = LAYOUTS.get(version)
     if layout is None:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
         raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes, {size} by its header")
-    readings = list(_readings(_numbers_by_name(content, layout.fields)))
+    readings = list(_readings(_unpack_fields(content, layout.fields)))
     if layout.partitions is not None:
-        readings += _partitions(content, layout.partitions)
+        readings += _partition_readings(content, layout.partitions)
     return readings
 
 
-def _numbers_by_name(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Numbers:
+def _unpack_fields(content: bytes, fields: Mapping[str, Field], start: int = 0) -> Numbers:
     return {name: _unpack(content, field, start) for name, field in fields.items()}
 
 
 def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
-    """Return the numbers of a field. A number with all bits set is unknown and becomes None."""
+    """Return the numbers of a field. A number with all bits set means unknown and becomes None."""
     offset, code, count = field
     # In the signed types of version 1.9, -1 is a valid number.
     unknown_number = (1 << 8 * struct.calcsize(code)) - 1
@@ -223,8 +224,8 @@ def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
     return [None if number == unknown_number else number for number in numbers]
 
 
-def _attributes(content: bytes) -> Numbers:
-    """Return the attributes of version 1.9. Each has its type, id and number of instances, followed by its values."""
+def _unpack_attributes(content: bytes) -> Numbers:
+    """Return the values of version 1.9 by name. Each attribute is a header (type, id, value count) with its values."""
     numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
@@ -235,23 +236,23 @@ def _attributes(content: bytes) -> Numbers:
         if position + 8 > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         encoding = struct.unpack_from("<Q", content, position)[0]
-        kind, identity, instances = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
-        if kind >= len(_ATTRIBUTE_TYPES):
-            raise UnknownBlobError(f"version 1.9 with an attribute of type {kind}")
-        field = (position + 8, _ATTRIBUTE_TYPES[kind], instances)
-        position += 8 + instances * struct.calcsize(_ATTRIBUTE_TYPES[kind])
+        type_index, attribute_id, value_count = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
+        if type_index >= len(_ATTRIBUTE_TYPES):
+            raise UnknownBlobError(f"version 1.9 with an attribute of type {type_index}")
+        field = (position + 8, _ATTRIBUTE_TYPES[type_index], value_count)
+        position += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
         if position > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
-        if identity in _ATTRIBUTES:
-            numbers[_ATTRIBUTES[identity]] = _unpack(content, field)
+        if attribute_id in _ATTRIBUTES:
+            numbers[_ATTRIBUTES[attribute_id]] = _unpack(content, field)
     return numbers
 
 
-def _partitions(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
+def _partition_readings(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
     """Yield the readings of the partitions. The engines of an undivided card are read from its only partition."""
     count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
-        numbers = _numbers_by_name(content, table.fields, table.first_offset + partition * table.size)
+        numbers = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)
         if count == 1:
             yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
         elif partition:

@@ -118,15 +118,15 @@ def _report_on(outputs: Sequence[Output]) -> Report:
     if not draft.device_count() and forbidden:
         return failed("no_permission", forbidden[0].name, "no permission; run the command as a user who may read /sys")
     for position, device in enumerate(draft.devices()):
-        _report_implausible(draft, position, device)
+        _report_bad_readings(draft, position, device)
     draft.problems += node_problems(tree)
     report = draft.report("data")
     # Readings from KFD were appended at the end. Sort all readings by device.
     return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 
-def _report_implausible(draft: Draft, position: int, device: Device) -> None:
-    """Report the implausible readings of a device after all files have been read."""
+def _report_bad_readings(draft: Draft, position: int, device: Device) -> None:
+    """Report a device's readings that are implausible or not understood."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:

@@ -1,4 +1,4 @@
-"""Reads files that were saved in one text: a ttar archive, sections such as `## path`, the output of grep or cat."""
+"""Reads files that were saved in one text: a ttar archive, sections such as `## path`, or the output of grep or cat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
 # head, tail, more and `find -print` print each file's path on a line above the file.
 _PATH_LINE = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
 _RULE = re.compile(r":{6,40}\s{0,4}\Z")
-_TTAR = re.compile(r"Path: (\S{1,400})\Z")
+_TTAR_PATH = re.compile(r"Path: (\S{1,400})\Z")
 _TTAR_LINES = re.compile(r"Lines: ([0-9]{1,6})\Z")
 _GREP_LINE = re.compile(
     r"(\S{0,300}(?:card[0-9]{1,4}/device|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|nodes/[0-9]{1,4}|kfd/proc/[0-9]{1,10}"
@@ -31,7 +31,7 @@ _ERROR_LINE = re.compile(
 )
 # The files of all cards in a node have about ten thousand lines in total.
 _MAX_LINES = 5 * MAX_LINES
-# Maps the error messages of these tools to error numbers.
+# Maps the error messages of cat, grep and similar tools to error numbers.
 _ERROR_NUMBERS: Mapping[str, int] = {
     "Permission denied": errno.EACCES,
     "Operation not permitted": errno.EPERM,
@@ -50,7 +50,7 @@ _ERROR_NUMBERS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files of a capture or of a saved text, or a report of the failure if there are none."""
+    """Return the files of a capture or of a saved text, or a report on the failure if there are none."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -76,14 +76,14 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output; empty if it has no card or node. Truncated paths are ignored."""
+    """Return the files in saved output, or [] if none is of a card or KFD node. Truncated paths are ignored."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = tree_of(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files contained in saved output, split by whichever format yields the most files."""
+    """Return the files in saved output. The format is the one that yields the most files."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:
@@ -102,7 +102,7 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
     files: list[Output] = []
     position = 0
     while position < len(lines) - 1:
-        path = _TTAR.match(lines[position].text)
+        path = _TTAR_PATH.match(lines[position].text)
         position += 1
         if path is None:
             continue
@@ -128,7 +128,7 @@ def _read_sections(lines: Sequence[Line]) -> list[Output]:
 
 
 def _path_in(line: Line) -> str | None:
-    """Return the path in a line that consists of a path, or of `##` and a path, else None."""
+    """Return the path in a line that is only a path, or `##` and a path, else None."""
     if not line.ended:
         return None
     heading = _HEADING.match(line.text)

@@ -46,7 +46,7 @@ class _RawNode:
 
     @property
     def slot(self) -> tuple[int, int]:
-        """Return the PCI domain, and the bus and device numbers combined into one number."""
+        """Return the PCI slot: the domain, and the bus and device numbers in one integer."""
         return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
 
     @property
@@ -56,7 +56,7 @@ class _RawNode:
 
     @property
     def function(self) -> int:
-        """Return the PCI function or, if the highest bits of the location are set, the partition's number in them."""
+        """Return the PCI function or, if the location's highest bits are not 0, the partition number in these bits."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
@@ -67,7 +67,7 @@ def nodes_of(tree: Tree) -> list[Node]:
     for node in _compute_nodes(tree):
         if "location_id" in node.values:
             nodes_by_slot.setdefault(node.slot, []).append(node)
-    nodes = [node for slot_nodes in nodes_by_slot.values() for node in _partitions(slot_nodes)]
+    nodes = [node for slot_nodes in nodes_by_slot.values() for node in _nodes_by_card(slot_nodes)]
     return sorted(nodes, key=lambda node: node.number)
 
 
@@ -97,7 +97,7 @@ def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
             yield node
 
 
-def _partitions(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
+def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
     """Yield the nodes in one slot, card by card. A node without a unique id is skipped if another node has one."""
     cards: dict[int, list[_RawNode]] = {}
     for node in sorted(slot_nodes, key=lambda node: node.function):
@@ -110,12 +110,12 @@ def _partitions(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
 
 
 def _raw_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
-    """Return the numbers of a node, or None if it has none. Nodes of other containers are empty or forbidden."""
-    values = _numbers(files.get("properties"))
+    """Return a node's values, or None without values: the files of other containers' nodes are empty or forbidden."""
+    values = _numbers_in(files.get("properties"))
     if not values:
         return None
     gpu_id, used = files.get("gpu_id"), files.get(f"{_BANKS}0/used_memory")
-    banks = [_numbers(output) for name, output in files.items() if name.startswith(_BANKS) and name.endswith("ies")]
+    banks = [_numbers_in(output) for name, output in files.items() if name.startswith(_BANKS) and name.endswith("ies")]
     return _RawNode(
         number,
         values,
@@ -125,8 +125,8 @@ def _raw_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
     )
 
 
-def _numbers(output: Output | None) -> dict[str, int]:
-    """Return the numbers in lines that consist of a name and a number."""
+def _numbers_in(output: Output | None) -> dict[str, int]:
+    """Return the numbers in lines such as `simd_count 304`, by name."""
     if output is None or output.status:
         return {}
     pairs = (line.strip().partition(" ") for line in output.text.splitlines())
@@ -141,7 +141,7 @@ def _uint64(text: str) -> int | None:
 
 def _node(node: _RawNode, first_node: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
     values = node.values
-    simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
+    simds, simds_per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
     location = first_node.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
     # The node of a partition reports the memory in use on the whole card.
@@ -153,7 +153,7 @@ def _node(node: _RawNode, first_node: _RawNode, partition: str | None, *, is_par
         partition=partition,
         is_partitioned=is_partitioned,
         gpu_id=node.gpu_id,
-        compute_units=simds / per_unit if per_unit and simds % per_unit == 0 else None,
+        compute_units=simds / simds_per_unit if simds_per_unit and simds % simds_per_unit == 0 else None,
         max_clock_megahertz=_float_or_none(values.get("max_engine_clk_fcompute")),
         memory_total_bytes=_float_or_none(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
@@ -185,24 +185,24 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Add facts, readings and partitions to the cards with the nodes' addresses. Sleeping cards get no readings."""
+    """Add the nodes' facts, readings and partitions to the cards at their addresses. Sleeping cards get no readings."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
-    only_in_kfd = {node.bus_id for node in nodes if node.bus_id not in positions}
+    kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
         position = _position_of(node, positions, draft)
         if position is None:
             continue
         draft.replace_device(position, _with_facts(draft.device_at(position), node))
-        if node.bus_id in only_in_kfd or node.bus_id in awake_cards:
+        if node.bus_id in kfd_only_addresses or node.bus_id in awake_cards:
             _add_reading(draft, position, "compute_units", node.compute_units)
-        if node.bus_id in only_in_kfd:
+        if node.bus_id in kfd_only_addresses:
             _read_without_files(node, position, draft)
         if node.partition is not None:
             _read_partition(node, node.partition, position, awake_cards.get(node.bus_id), draft)
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device. Add it if necessary. Return None for a partition without a card."""
+    """Return the position of the node's device. Add a new device. Return None for a partition without a card."""
     if node.partition is not None:
         return draft.add(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:
@@ -240,7 +240,7 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """If KFD lists processes, add those with memory on a node, and their number."""
+    """If KFD lists processes, add those with memory on a node, and the process count of each node."""
     if not tree.lists_processes:
         return
     positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}

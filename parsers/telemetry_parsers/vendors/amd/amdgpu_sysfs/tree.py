@@ -1,4 +1,4 @@
-"""Sorts the files of a capture by card, KFD node and process."""
+"""Groups the files of a capture by card, KFD node and process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
 # Display controllers, accelerators and coprocessors. A card's bridges, audio and USB devices have other PCI classes.
 _CLASSES = ("0x03", "0x12", "0x0b40")
-# The beginnings of names of files that only these drivers have.
-_UNIQUE_FILES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
+# The prefixes of file names that only these drivers have.
+_UNIQUE_PREFIXES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
 
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DRM = re.compile(r"(?:(.{0,200})/)?card([0-9]{1,4})/device(?:/(.{1,120}))?\Z")
@@ -28,7 +28,7 @@ _PROCESSES = re.compile(r"(?:.{0,200}/)?kfd/proc\Z")
 _VERSION = re.compile(r"(?:.{0,200}/)?module/([a-z]{1,12})/version\Z")
 _SLOT = re.compile(rf"^PCI_SLOT_NAME=({_ADDRESS})$", re.MULTILINE)
 _PCI_ID = re.compile(r"^PCI_ID=([0-9A-Fa-f]{4}):", re.MULTILINE)
-_BOUND_TO = re.compile(r"^DRIVER=([a-z]{1,12})$", re.MULTILINE)
+_DRIVER_NAME = re.compile(r"^DRIVER=([a-z]{1,12})$", re.MULTILINE)
 _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 
@@ -54,14 +54,14 @@ class CardFiles:
 
     @property
     def module(self) -> str:
-        """Return the driver's name."""
-        driver_link = _BOUND_TO.search(self.text("uevent"))
+        """Return the name of the driver's kernel module, or an empty string."""
+        driver_link = _DRIVER_NAME.search(self.text("uevent"))
         return self.driver or (driver_link[1] if driver_link else "")
 
     @property
     def vendor(self) -> str:
-        """Determine the vendor from the PCI vendor ID, a file that only Hygon has, or the driver; empty if unknown."""
-        vendor_id = self.text("vendor") or self._vendor_of_uevent()
+        """Return the vendor, from its PCI ID, from a file that only Hygon has, or from the driver; empty if unknown."""
+        vendor_id = self.text("vendor") or self._uevent_vendor()
         if vendor_id:
             return VENDORS.get(vendor_id, "") if self._is_accelerator() else ""
         if self.text("chip_power_average"):
@@ -70,7 +70,7 @@ class CardFiles:
             return DRIVERS.get(self.module, "")
         return "amd" if self._has_unique_file() else ""
 
-    def _vendor_of_uevent(self) -> str:
+    def _uevent_vendor(self) -> str:
         match = _PCI_ID.search(self.text("uevent"))
         return f"0x{match[1].lower()}" if match else ""
 
@@ -81,12 +81,12 @@ class CardFiles:
         return self.number is not None or bool(self.driver) or self._has_unique_file()
 
     def _has_unique_file(self) -> bool:
-        return any(name.startswith(_UNIQUE_FILES) and not output.status for name, output in self.files.items())
+        return any(name.startswith(_UNIQUE_PREFIXES) and not output.status for name, output in self.files.items())
 
 
 @dataclass(slots=True)
 class Tree:
-    """The files of a capture by card, node and process. `lists_processes` is true if the folder of processes exists."""
+    """The files of a capture by card, node and process. `lists_processes` is true if KFD's process folder exists."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Tree:
 
 
 def tree_of(outputs: Iterable[Output]) -> Tree:
-    """Sort the files of a capture by card, KFD node and process."""
+    """Group the files of a capture by card, KFD node and process."""
     tree = Tree()
     for output in outputs:
         _add_file(tree, output)
@@ -120,7 +120,7 @@ def is_expected_path(name: str) -> bool:
 
 
 def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:
-    """Set the PCI address of a card that was read below its DRM name. Merge it with any card at that address."""
+    """Set the PCI address of a card that was found by its DRM name. Merge it with any card at that address."""
     card = tree.cards.pop(card_key)
     existing_card = tree.cards.setdefault(bus_id, card)
     existing_card.bus_id, existing_card.number = bus_id, card.number

@@ -34,7 +34,7 @@ def absence_of(output: Output) -> Absent | None:
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """Return the value in a file, read as this metric, or the reason for its absence."""
+    """Return the value that a file has for this metric, or the reason for its absence."""
     value = absence_of(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 
@@ -48,7 +48,7 @@ def _link_generation(text: str, _unit: str) -> Value:
 
 
 def current_clock(text: str) -> Value:
-    """Return the clock in the line with a star, or an absence without such a line."""
+    """Return the clock in the line that ends with a star, or an absence if no line does."""
     for line in text.splitlines():
         match = _CURRENT_LEVEL.match(line.strip())
         if match is not None:
@@ -68,7 +68,7 @@ def highest_clock(text: str) -> Value:
 
 
 def error_counts(text: str) -> Mapping[str, Value]:
-    """Return the counts `ue: 0` and `ce: 3` of a RAS block."""
+    """Return the error counts of a RAS block by their printed keys, such as `ue: 0` and `ce: 3`."""
     matches = (_ERROR_COUNT.match(line.strip()) for line in text.splitlines())
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
@@ -80,7 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages and whether pages are pending (1 or 0), or None for an unreadable list."""
+    """Return (number of retired pages, 1 or 0 for whether pages are pending), or None for an unreadable list."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
@@ -89,12 +89,12 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 
 def _limit_target(metric_key: str, unit: str) -> Target:
-    """Return the metric for a limit. 0 means that there is no limit."""
+    """Return the target for a limit. 0 means that there is no limit."""
     return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)
 
 
 def _link_width_target(metric_key: str) -> Target:
-    """Return the metric for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the target for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
@@ -124,7 +124,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "max_link_width": _link_width_target("pcie_link_width_max"),
 }
 TEMPERATURE = metric("temperature_celsius", unit="mC")
-# The metric of each limit of a temperature sensor.
+# Maps the suffix of each file with a temperature limit to its target.
 LIMIT_TARGETS: Mapping[str, Target] = {
     "crit": _limit_target("temperature_critical_celsius", "mC"),
     "emergency": _limit_target("temperature_shutdown_celsius", "mC"),
@@ -154,7 +154,7 @@ def label_word(text: str) -> str:
     return text if _WORD.match(text) else ""
 
 
-def sensor_label(label: str, number: int) -> str:
+def sensor_label(label: str, sensor_number: int) -> str:
     """Return the sensor's label. Without a printed label, as in old kernels, the first sensor is `edge`."""
     word = label_word(label)
-    return _SENSORS.get(word, word) or ("edge" if number == 1 else f"temp{number}")
+    return _SENSORS.get(word, word) or ("edge" if sensor_number == 1 else f"temp{sensor_number}")
