@@ -40,8 +40,8 @@ _DERIVED = frozenset(
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
 
-_OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
-_TEXTS_OF = attrgetter(
+_owner_texts = attrgetter(*(item.name for item in fields(Owner)))
+_device_texts = attrgetter(
     *("vendor", "id", "device", "model", "current_model", "uuid", "bus_id", "serial", "driver", "parent", "partition")
 )
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -81,8 +81,8 @@ def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
 def _is_well_formed(metric: Metric) -> bool:
     suffixes = tuple(suffix for suffix in ("_total", "_info") if metric.name.endswith(suffix))
     expected = tuple(filter(None, (_SUFFIXES[metric.kind],)))
-    is_valid_label_for = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
-    return bool(_NAME.match(metric.name) and suffixes == expected and is_valid_label_for and metric.scope == "device")
+    has_valid_label = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
+    return bool(_NAME.match(metric.name) and suffixes == expected and has_valid_label and metric.scope == "device")
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
@@ -114,12 +114,12 @@ def _add_problem(problems: _Problems, source: str, where: str, name: str, fault:
 
 
 def _unique(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
-    """Return the first item of each key, and the duplicates."""
+    """Return the first item with each key, and the other items, which are duplicates."""
     all_items = list(items)
-    first: dict[str, _T] = {}
+    first_by_key: dict[str, _T] = {}
     for item in all_items:
-        first.setdefault(key(item), item)
-    return list(first.values()), [item for item in all_items if first[key(item)] is not item]
+        first_by_key.setdefault(key(item), item)
+    return list(first_by_key.values()), [item for item in all_items if first_by_key[key(item)] is not item]
 
 
 def _device_name(device: MergedDevice) -> str:
@@ -145,7 +145,7 @@ def _is_clean(device: MergedDevice) -> bool:
     facts = chain.from_iterable(device.facts)
     processes = chain.from_iterable((item.name, item.user, item.command, item.container) for item in device.processes)
     owners = (*(item.owner for item in device.allocations), *(item.owner for item in device.processes if item.owner))
-    texts = chain(filter(None, _TEXTS_OF(device)), facts, processes, chain.from_iterable(map(_OWNER_TEXTS, owners)))
+    texts = chain(filter(None, _device_texts(device)), facts, processes, chain.from_iterable(map(_owner_texts, owners)))
     return "".join(texts).isprintable()
 
 
@@ -171,7 +171,7 @@ class _Validator:
         self._valid_keys: set[tuple[str, str]] = set()
 
     def are_valid(self, readings: Sequence[MergedReading]) -> bool:
-        """Return whether all readings are valid. This check is fast, because usually they are."""
+        """Return whether all readings are valid. The check is fast in this usual case."""
         columns = Readings.of(readings)
         indices = columns.shape.indices
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
@@ -223,12 +223,12 @@ def _valid_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample,
     """Return the daemon's valid samples without duplicates of a metric and its labels."""
     valid: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for sample in samples:
-        if _is_valid(sample, metrics.get(sample.metric)):
+        if _is_valid_sample(sample, metrics.get(sample.metric)):
             valid.setdefault((sample.metric, sample.labels), sample)
     return tuple(valid.values())
 
 
-def _is_valid(sample: Sample, metric: Metric | None) -> bool:
+def _is_valid_sample(sample: Sample, metric: Metric | None) -> bool:
     if metric is None or metric.scope != "daemon" or sample.metric in _DERIVED:
         return False
     names = tuple(name for name, _ in sample.labels)

@@ -18,7 +18,7 @@ _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 # Unicode categories: control, format (can reverse the writing direction), surrogate, private use, unassigned.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 # Latin letters, dashes, arrows and block characters: all of them are one column wide.
-_NARROW = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2580-\u25bf]*").fullmatch
+_is_narrow = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2580-\u25bf]*").fullmatch
 
 
 def clean(text: str) -> str:
@@ -54,14 +54,14 @@ def _changed_fields(value: Any) -> dict[str, Any]:
 
 
 def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NAMES) -> str:
-    """Return the first names up to the limit, and the number of others: `a b c d and 3 more`."""
+    """Return the first `limit` names and the count of the others: `a b c d and 3 more`."""
     others = f" and {len(names) - limit} more" if len(names) > limit else ""
     return separator.join(names[:limit]) + others
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns: two for a wide character, none for a combining one."""
-    return len(text) if _NARROW(text) else sum(map(_character_width, text))
+    """Return the width in terminal columns. A wide character has two columns, a combining character none."""
+    return len(text) if _is_narrow(text) else sum(map(_character_width, text))
 
 
 def _character_width(character: str) -> int:
@@ -76,7 +76,7 @@ def cut(text: str, width: int) -> str:
         return text
     if width <= 0:
         return ""
-    if _NARROW(text):
+    if _is_narrow(text):
         return text[: width - 1].rstrip() + _ELLIPSIS
     beginnings = accumulate(map(_character_width, text), initial=0)
     length = sum(columns < width for columns in beginnings) - 1
@@ -88,18 +88,18 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]
-    room = max(1, width - display_width(indent))
+    later_width = max(1, width - display_width(indent))
     for word in text.split():
         separator = "" if not lines[-1].strip() else " "
         if display_width(lines[-1] + separator + word) <= width:
             lines[-1] += separator + word
             continue
-        parts = list(_broken(word, room))
+        parts = list(_split_word(word, later_width))
         lines += [indent + part for part in parts]
     return lines if lines[0].strip() else lines[1:]
 
 
-def _broken(word: str, width: int) -> Iterator[str]:
+def _split_word(word: str, width: int) -> Iterator[str]:
     """Yield parts of the word, each at most `width` columns wide."""
     start = used = 0
     for index, columns in enumerate(map(_character_width, word)):
@@ -121,7 +121,7 @@ def pad_left(text: str, width: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Return the rows as lines with aligned columns. The columns at the positions `right` are aligned to the right."""
+    """Return the rows as lines with aligned columns. Columns whose index is in `right` are right-aligned."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     pads = [pad_left if index in right else pad_right for index in range(len(widths))]
     return [

@@ -133,7 +133,7 @@ class _Screen:
         if self._needs_redraw:
             self._needs_redraw, self._shown = False, ()
             self._window.clearok(_ON)
-        lines = tuple((line, row == frame.selected) for row, line in enumerate(frame.lines))
+        lines = tuple((line, row == frame.chosen_row) for row, line in enumerate(frame.lines))
         if len(lines) != len(self._shown):
             self._window.erase()
             self._shown = ()

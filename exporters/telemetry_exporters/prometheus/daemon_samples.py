@@ -1,4 +1,4 @@
-"""The samples of the `telemetry_…` metrics: states of sources and polls, numbers of devices, maintenance."""
+"""The samples of the `telemetry_…` metrics: states of sources and polls, device counts, maintenance."""
 
 from __future__ import annotations
 

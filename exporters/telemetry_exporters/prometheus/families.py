@@ -56,7 +56,7 @@ class Columns:
 
 
 def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSeries = NO_OWNERS) -> Columns:
-    """Return the names and values of the devices, of the host, and of the samples of daemon and owners."""
+    """Split a snapshot into names and values: devices, then host, then samples of daemon and owners."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
@@ -105,7 +105,7 @@ class SharedLabels:
 
 
 # A series: (shared labels, value of the metric's own label or "", position of the number in `values`).
-# It is a plain tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
+# It is a tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
 Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 
@@ -124,7 +124,7 @@ class Family:
 
 
 def first_positions(shown: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the position of each device's first value, and of the first daemon sample."""
+    """Return the index in the values of each device's first value, and of the first daemon sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
         positions.append(position)
@@ -138,7 +138,7 @@ def presence_count(device: MergedDevice) -> int:
 
 
 def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
-    """Yield each metric that has series: the catalogue's in its order, then plugins'. `shown` is a cleaned snapshot."""
+    """Yield a family for each metric with series, in catalogue order, then for plugins. `shown` is a cleaned snapshot."""
     series: _SeriesByKey = defaultdict(list)
     names_and_values = zip(_series_names(shown, columns.names), columns.values, strict=True)
     for position, ((metric, shared, label_value), value) in enumerate(names_and_values):

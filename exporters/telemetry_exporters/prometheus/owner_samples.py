@@ -12,7 +12,7 @@ from telemetry_parsers.ownership import Allocation
 
 _SHARE = "allocation_ratio"
 # Maps a metric to the attribute of an allocation that contains its value.
-_ATTRIBUTES: Mapping[str, str] = {
+_ALLOCATION_ATTRIBUTES: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
     "allocation_busy_seconds_total": "busy_seconds_total",
     "allocation_energy_joules_total": "energy_joules_total",
@@ -31,7 +31,7 @@ def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
             continue
         emitted.add((device.id, labels))
         yield Sample(_SHARE, allocation.share, (*labels, ("basis", allocation.basis)))
-        for metric, attribute in _ATTRIBUTES.items():
+        for metric, attribute in _ALLOCATION_ATTRIBUTES.items():
             value = getattr(allocation, attribute)
             if value is not None:
                 yield Sample(metric, value, labels)
@@ -58,13 +58,13 @@ def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
         sizes.sort(key=lambda pair: (-pair[0], pair[1].pid))
         identity = identity_labels(device)
         for size, process in sizes[:_MAX_PROCESSES]:
-            yield Sample(_PROCESS_METRIC, size, (*identity, *_labels(process)))
-        others = sum(size for size, _ in sizes[_MAX_PROCESSES:])
+            yield Sample(_PROCESS_METRIC, size, (*identity, *_process_labels(process)))
+        others_bytes = sum(size for size, _ in sizes[_MAX_PROCESSES:])
         if len(sizes) > _MAX_PROCESSES:
-            yield Sample(_PROCESS_METRIC, others, (*identity, ("name", "others")))
+            yield Sample(_PROCESS_METRIC, others_bytes, (*identity, ("name", "others")))
 
 
-def _labels(process: Process) -> Labels:
+def _process_labels(process: Process) -> Labels:
     """Return PID, program and user. A name from a tool is cut to its first word, because arguments may contain secrets."""
     name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
     labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))

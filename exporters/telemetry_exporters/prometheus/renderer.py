@@ -73,16 +73,16 @@ def _with_exponent(value: float) -> str:
 class PageTemplate:
     """The lines of a page: the text before each number, and the position of the number in a snapshot's values."""
 
-    def __init__(self, names: SeriesNames, families: Iterable[Family], count: int) -> None:
-        """Prepare the page of these families. `count` is the number of values in the columns of the cleaned snapshot."""
+    def __init__(self, names: SeriesNames, families: Iterable[Family], value_count: int) -> None:
+        """Prepare a page with these families. `value_count` is the number of values in the snapshot's columns."""
         families = tuple(families)
         positions = [position for family in families for _, _, position in family.series]
         infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
         self._names = names
-        self._numbers_in = _picker(positions)
-        self._infos_in = _picker(infos)
-        self._absences_in = _picker(sorted(set(range(count)).difference(positions)))
-        self._numbers: tuple[float, ...] = (math.nan,) * len(positions)  # unequal to any number
+        self._pick_numbers = _picker(positions)
+        self._pick_infos = _picker(infos)
+        self._pick_absences = _picker(sorted(set(range(value_count)).difference(positions)))
+        self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # unequal to any number
         # The text before each number alternates with the text of the number. Heads of families are added later.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
@@ -96,24 +96,24 @@ class PageTemplate:
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether these columns have the lines of this template, and valid values."""
+        """Return whether this template has the lines for these columns, and their values are valid."""
         if columns.names != self._names:
             return False
-        numbers = self._numbers_in(columns.values)
+        numbers = self._pick_numbers(columns.values)
         return (
             _are_finite(numbers)
-            and set(self._infos_in(columns.values)) <= {1.0}
-            and set(map(type, self._absences_in(columns.values))) <= {Absent}
+            and set(self._pick_infos(columns.values)) <= {1.0}
+            and set(map(type, self._pick_absences(columns.values))) <= {Absent}
         )
 
     def page(self, values: tuple[Value, ...], syntax: Syntax) -> bytes:
         """Return the page with these values in that syntax."""
-        numbers = self._numbers_in(values)
+        numbers = self._pick_numbers(values)
         texts = [
             text if new == old else repr(new + 0.0) if new < _EXPONENT_FROM else _with_exponent(new + 0.0)
-            for new, old, text in zip(numbers, self._numbers, self._pieces[1::2], strict=True)
+            for new, old, text in zip(numbers, self._last_numbers, self._pieces[1::2], strict=True)
         ]
-        self._numbers, self._pieces[1::2] = numbers, texts
+        self._last_numbers, self._pieces[1::2] = numbers, texts
         pieces = self._pieces[:]
         for position, line in self._heads[syntax]:
             pieces[position] = line
@@ -139,12 +139,12 @@ def _are_finite(values: tuple[Any, ...]) -> bool:
 
 def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
     """Yield a line break, the name and the labels of each series. Labels are sorted by name, as in prometheus_client."""
-    rendered = cache(_label_texts)
-    halves = cache(lambda shared, label: _line_parts(rendered(shared), label))
+    label_texts = cache(_label_texts)
+    line_parts = cache(lambda shared, label: _line_parts(label_texts(shared), label))
     for family in families:
         name, label = family.metric.name, family.metric.label
         for shared, label_value, _ in family.series:
-            before, after = halves(shared, label)
+            before, after = line_parts(shared, label)
             yield f"\n{name}{before}{label_value.translate(_LABEL_ESCAPES)}{after}"
 
 
@@ -153,10 +153,10 @@ def _label_texts(shared: SharedLabels) -> Labels:
     return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(shared.labels)])
 
 
-def _line_parts(rendered: Labels, label: str) -> tuple[str, str]:
+def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
     """Return the parts of a line before and after the value of the metric's own label."""
-    before = [text for name, text in rendered if name < label]
-    after = [text for name, text in rendered if name > label]
+    before = [text for name, text in label_texts if name < label]
+    after = [text for name, text in label_texts if name > label]
     if label:
         return "{" + ",".join([*before, f'{label}="']), ",".join(['"', *after]) + "} "
     return (f"{{{','.join(after)}}} " if after else " "), ""

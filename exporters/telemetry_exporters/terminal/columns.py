@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
 _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
-# A column with this priority number or a higher one is omitted if no visible row has a value.
+# Columns with this priority number or a higher one are omitted if no visible row has a value.
 OPTIONAL = 11
 # Names and states shrink to _NAME_WIDTH first. Then columns are dropped, and only then do they shrink to _MIN_NAME.
 _MIN_NAME, _NAME_WIDTH = 8, 24
@@ -137,11 +137,11 @@ def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]
     )
 
 
-def _power(row: DeviceRow) -> float | None:
+def _power_watts(row: DeviceRow) -> float | None:
     return as_number(row.power)
 
 
-def _memory_used(row: DeviceRow) -> float | None:
+def _memory_used_bytes(row: DeviceRow) -> float | None:
     return as_number(row.memory_used)
 
 
@@ -205,7 +205,7 @@ def _throttled_text(row: DeviceRow) -> str | None:
     return ", ".join(reason.replace("_", " ") or "yes" for reason in reasons) or "no"
 
 
-def _clock(row: DeviceRow) -> Value | None:
+def _clock_hertz(row: DeviceRow) -> Value | None:
     return kept_value(row.device, "clock_hertz")
 
 
@@ -213,7 +213,7 @@ def _memory_activity(row: DeviceRow) -> Value | None:
     return reading_value(row.device, "memory_activity_ratio")
 
 
-def _processes(row: DeviceRow) -> Value | None:
+def _process_count(row: DeviceRow) -> Value | None:
     reported = reading_value(row.device, "processes")
     return float(len(row.device.processes)) if as_number(reported) is None and row.device.processes else reported
 
@@ -233,24 +233,24 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
     text_column("MODEL", lambda row: row.model, 10, 14, has_history=True),
     number_column("TEMP", lambda row: row.temperature, human.celsius, 2, 6, has_history=True),
     number_column("POWER", lambda row: row.power, human.watts, 5, 5, group="power", has_history=True),
-    Column("POWER / CAP", _power_cell, _power, 6, usual_width=11, group="power", has_history=True),
-    Column("MEM", _memory_share_cell, _memory_used, 4, usual_width=5, group="memory", has_history=True),
-    Column("MEMORY", _memory_cell, _memory_used, 8, usual_width=14, group="memory", has_history=True),
+    Column("POWER / CAP", _power_cell, _power_watts, 6, usual_width=11, group="power", has_history=True),
+    Column("MEM", _memory_share_cell, _memory_used_bytes, 4, usual_width=5, group="memory", has_history=True),
+    Column("MEMORY", _memory_cell, _memory_used_bytes, 8, usual_width=14, group="memory", has_history=True),
     number_column("UTIL", lambda row: row.utilization, human.percent, 3, 5, has_history=True),
     condition_column(lambda row: row.condition, 0),
     text_column("OWNER", _owner_text, 11, 14, has_history=True),
     text_column("THROTTLED", _throttled_text, 18, 9, has_history=True),
-    number_column("CLOCK", _clock, human.hertz, 17, 8, has_history=True),
+    number_column("CLOCK", _clock_hertz, human.hertz, 17, 8, has_history=True),
     number_column("MEM ACT", _memory_activity, human.percent, 21, 5, has_history=True),
     Column("FAN", _fan_cell, lambda row: as_number(reading_value(row.device, "fan_ratio")), 20, usual_width=5),
-    number_column("PROCS", _processes, human.number_text, 22, 3),
+    number_column("PROCS", _process_count, human.number_text, 22, 3),
     text_column("BUS ID", lambda row: row.device.bus_id, 25, 12, has_history=True),
     text_column("DRIVER", lambda row: row.device.driver, 24, 12),
 )
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns for devices of these vendors. VENDOR is kept for several vendors, because labels repeat."""
+    """Return the columns for devices of these vendors. VENDOR is never dropped if there are several, as labels repeat."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -269,14 +269,14 @@ def fit_columns(
         others = {
             other: width for other, width in widths.items() if not column.group or columns[other].group != column.group
         }
-        room = limit - sum(others.values()) - gap * len(others)
-        if room < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
+        free_width = limit - sum(others.values()) - gap * len(others)
+        if free_width < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
             continue
         full_widths[index] = width_of(index)
-        width = _min_width(column, full_widths[index], room)
+        width = _min_width(column, full_widths[index], free_width)
         if column.name_width and not widths:  # the first name is shown even if it has to be cut
-            width = min(width, max(room, 1))
-        if 0 < width <= room:
+            width = min(width, max(free_width, 1))
+        if 0 < width <= free_width:
             widths = {**others, index: width}
     limit -= gap * (len(widths) - 1)
     _grow_texts(columns, full_widths, widths, limit)
@@ -284,10 +284,10 @@ def fit_columns(
     return dict(sorted(widths.items()))
 
 
-def _min_width(column: Column[_T], full_width: int, room: int) -> int:
-    """Return the width to which the column may be cut. Names are cut only if there is not enough room."""
+def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
+    """Return the width to which the column may be cut. Names are cut only if `free_width` is too small."""
     min_width = min(full_width, column.min_width or full_width)
-    return max(min_width, min(full_width, column.name_width, room))
+    return max(min_width, min(full_width, column.name_width, free_width))
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:
@@ -302,8 +302,8 @@ def _widen_graphics(columns: Sequence[Column[_T]], full_widths: _Widths, widths:
     """Distribute the remaining width among drawings in equal parts."""
     drawings = [index for index in widths if columns[index].max_width]
     while growing := [index for index in drawings if widths[index] < full_widths[index]]:
-        room = limit - sum(widths.values())
-        if room <= 0:
+        free_width = limit - sum(widths.values())
+        if free_width <= 0:
             return
-        for index in growing[:room]:
+        for index in growing[:free_width]:
             widths[index] += 1

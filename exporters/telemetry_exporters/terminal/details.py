@@ -93,10 +93,10 @@ def _painted(lines: list[Line], colour: Colour) -> Iterator[str]:
 
 
 def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[str]:
-    widest = max(display_width(source.source) for source in snapshot.sources)
-    indent = " " * (widest + 4)
+    name_width = max(display_width(source.source) for source in snapshot.sources)
+    indent = " " * (name_width + 4)
     for source in snapshot.sources:
-        words = f"  {pad_right(source.source, widest)}  {_source_words(source, snapshot.monotonic_time)}"
+        words = f"  {pad_right(source.source, name_width)}  {_source_words(source, snapshot.monotonic_time)}"
         first, *others = wrapped(words[len(indent) :], width and max(1, width - len(indent)))
         yield words[: len(indent)] + first
         yield from (indent + line for line in others)
@@ -117,7 +117,7 @@ def _poll_words(poll: Health, now: float) -> str:
 
 
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
-_NUMBERS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
+_NUMBER_HEADINGS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
 # Columns that are omitted if all their cells are empty.
 _OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
@@ -125,7 +125,7 @@ _OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
-    """Return a heading and a line for each process, cut to the width (0: never cut)."""
+    """Return a heading and a line for each process. Lines are cut to the width, unless it is 0."""
     cells = [
         _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices
@@ -139,7 +139,7 @@ def process_lines(
     ]
     headings = [_PROCESS_HEADINGS[index] for index in shown]
     rows = [headings, *([line[index] or ABSENT for index in shown] for line in cells)]
-    lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBERS])
+    lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBER_HEADINGS])
     heading, *others = (cut(line, width) if width else line for line in lines)
     return [paint(heading, Style.BOLD, colour), *others]
 

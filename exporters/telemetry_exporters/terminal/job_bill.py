@@ -138,12 +138,12 @@ class Bill:
 
     def __init__(self, by: str) -> None:
         self.by = by
-        self._columns, self._group = GROUPINGS[by]
+        self._columns, self._names_of = GROUPINGS[by]
         self._ended: set[str] = set()
         self._running: dict[str, JobRecord] = {}
         self._rows: dict[tuple[str, ...], GroupSums] = {}
         self._unallocated = GroupSums(())
-        self._total = GroupSums(self._names_of_one(_TOTAL))
+        self._total = GroupSums(self._names_with_first(_TOTAL))
 
     def add(self, record: JobRecord) -> None:
         """Add a record to the sums."""
@@ -164,16 +164,16 @@ class Bill:
         return sorted(self._rows.values(), key=lambda row: (-row.seconds, row.names))
 
     def _add_to_row(self, record: JobRecord) -> None:
-        names = self._group(record)
+        names = self._names_of(record)
         row = self._unallocated if record.owner.kind == NOBODY else self._rows.setdefault(names, GroupSums(names))
         row.add(record)
         self._total.add(record)
 
     def _unallocated_rows(self, name: str) -> list[GroupSums]:
         """Return a row with the unallocated use, or no row if there are no records of it."""
-        return [replace(self._unallocated, names=self._names_of_one(name))] if self._unallocated.nodes else []
+        return [replace(self._unallocated, names=self._names_with_first(name))] if self._unallocated.nodes else []
 
-    def _names_of_one(self, name: str) -> tuple[str, ...]:
+    def _names_with_first(self, name: str) -> tuple[str, ...]:
         return tuple(name if index == 0 else "" for index in range(len(self._columns)))
 
     def json(self) -> str:
@@ -200,7 +200,7 @@ class Bill:
         """Return the groups as a table with notes."""
         rows = [*self.rows(), *self._unallocated_rows(_UNALLOCATED), self._total]
         lines = [
-            [*(name.upper() for name in self._columns), *_NUMBERS],
+            [*(name.upper() for name in self._columns), *_NUMBER_HEADINGS],
             *([*(cut(name or ABSENT, _MAX_TEXT_LENGTH) for name in row.names), *_cells(row)] for row in rows),
         ]
         texts = aligned(lines, range(len(self._columns), len(lines[0])))
@@ -211,7 +211,7 @@ class Bill:
         return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
 
 
-_NUMBERS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
+_NUMBER_HEADINGS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
 
 
 def _cells(row: GroupSums) -> Sequence[str]:
@@ -221,13 +221,13 @@ def _cells(row: GroupSums) -> Sequence[str]:
     return [
         str(len(row.cards)),
         str(len(row.nodes)),
-        *map(_number, hours),
-        _number(totals.energy_kwh),
+        *map(_number_or_dash, hours),
+        _number_or_dash(totals.energy_kwh),
         ABSENT if peak is None else human.byte_size(peak),
     ]
 
 
-def _number(value: float | None) -> str:
+def _number_or_dash(value: float | None) -> str:
     return ABSENT if value is None else human.number_text(value)
 
 

@@ -29,7 +29,7 @@ _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
     replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
 )
-# The columns of a table of unlimited width.
+# The columns of a table without a width limit.
 _USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIONAL and column.heading != "OWNER")
 
 
@@ -84,8 +84,8 @@ def table(
         command_lines = selection.command_lines
         blocks.append(details.process_lines(snapshot.devices, command_lines, snapshot.wall_time, width, colour))
     if Detail.REASONS in detail:
-        blocks.append(_owners(snapshot.devices, width))
-        blocks.append(_legend(overview.rows(snapshot, verdict), width, colour))
+        blocks.append(_owner_lines(snapshot.devices, width))
+        blocks.append(_absence_lines(overview.rows(snapshot, verdict), width, colour))
     blocks.append(
         [line for trouble in overview.troubles(snapshot, verdict) for line in _trouble_lines(trouble, width, colour)]
     )
@@ -144,7 +144,7 @@ def _line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: st
     return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last.rstrip(), style)))
 
 
-def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
+def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
     pairs = [(device, allocation) for device in devices for allocation in device.allocations]
     if not pairs:
         return []
@@ -152,11 +152,11 @@ def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
     return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
 
 
-def _legend(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
-    """Return the reason for each gap in the table, with its devices."""
+def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
+    """Return a line for each absent value and reason, with the devices concerned."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
-        for name, value in _values(row):
+        for name, value in _table_values(row):
             if row.device.up is not False and (value is None or isinstance(value, Absent)):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 devices_by_reason.setdefault((name, why), []).append(row.device)
@@ -165,7 +165,7 @@ def _legend(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) ->
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 
-def _values(row: overview.DeviceRow) -> Iterator[tuple[str, Value | None]]:
+def _table_values(row: overview.DeviceRow) -> Iterator[tuple[str, Value | None]]:
     yield "temperature", row.temperature
     yield "power", row.power
     yield "power cap", row.power_cap

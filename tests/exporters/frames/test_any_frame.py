@@ -58,7 +58,7 @@ def fits(shown, size, glyphs):
         assert display_width(line) <= size.columns
         assert clean(line) == line
         assert line.isascii() or not glyphs.is_ascii
-    assert shown.selected is None or 0 <= shown.selected < size.rows
+    assert shown.chosen_row is None or 0 <= shown.chosen_row < size.rows
     if shown.cursor is not None:
         row, column = shown.cursor
         assert 0 <= row < size.rows

@@ -85,7 +85,7 @@ def page(state, size):
     """The frame as text, with its size above it; the line in reverse has a > before it."""
     shown = frame(state, size)
     lines = ["".join(piece.text for piece in line).rstrip() for line in shown.lines]
-    marked = [(">" if number == shown.selected else "|") + line for number, line in enumerate(lines)]
+    marked = [(">" if number == shown.chosen_row else "|") + line for number, line in enumerate(lines)]
     return "\n".join([f"{size.columns} × {size.rows}", *marked, ""])
 
 

@@ -34,7 +34,7 @@ def seen(state, size=SIZE):
 
 def chosen(state, size=SIZE):
     shown = frame(state, size)
-    line = "".join(piece.text for piece in shown.lines[shown.selected])
+    line = "".join(piece.text for piece in shown.lines[shown.chosen_row])
     assert line[0] == "▸"
     return line[1:].split()[0]
 

@@ -22,7 +22,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-_LINKS = "only the total of checksum errors is read; flit and data errors are not separated"
+_CRC_DEVIATION = "only the total of checksum errors is read; flit and data errors are not separated"
 
 # A table with one row per line.
 # fmt: off
@@ -79,7 +79,7 @@ _DCGM_ROWS = (
     Row("DEV_CORRECTABLE_REMAPPED_ROWS", "Rows replaced for corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
     Row("DEV_ROW_REMAP_FAILURE", "1 when a row could not be replaced.", first_of("row_remap_failed")),
     Row("DEV_ROW_REMAP_PENDING", "1 while a row waits to be replaced.", first_of("row_remap_pending")),
-    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", Total("link_crc_errors_total"), kind="counter", deviation=_LINKS),
+    Row("DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "Checksum errors on all NVLinks.", Total("link_crc_errors_total"), kind="counter", deviation=_CRC_DEVIATION),
     Row("DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "Packets sent again on all NVLinks.", Total("link_replay_errors_total"), kind="counter"),
     Row("DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "Recoveries of all NVLinks.", Total("link_recovery_errors_total"), kind="counter"),
     Row("PROF_GR_ENGINE_ACTIVE", "Share of time in which any compute or graphics work ran (0-1).", first_of("graphics_active_ratio")),
@@ -95,7 +95,7 @@ _DCGM_ROWS = (
 )
 _DCGM_MISSING = (
     UnservedNames("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "a rate of disputed unit; `accelerator_link_…_bytes_total` count bytes"),
-    UnservedNames("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _LINKS),
+    UnservedNames("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", _CRC_DEVIATION),
     UnservedNames("DCGM_FI_DEV_LOW_UTIL_VIOLATION", "NVML has no such count"),
     UnservedNames("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "licenses are not read"),
     UnservedNames("DCGM_EXP_*", "counts that dcgm-exporter computes itself"),
@@ -196,13 +196,13 @@ _NEW_LABELS = dict((DRIVER_LABELS, HOSTNAME_LABELS))
 _NEW_NAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OTHER_RENAMES)}
 
 
-def _renamed(row: Row) -> Row:
+def _renamed_row(row: Row) -> Row:
     new, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
     old_unit, new_unit = _UNITS.get(factor, ("", ""))
     return replace(row, name=new, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
 
 
-def _renamed_missing(missing: UnservedNames) -> UnservedNames:
+def _renamed_unserved(missing: UnservedNames) -> UnservedNames:
     name = missing.names.removeprefix(DCGM.prefix)
     return replace(missing, names=DCGM.prefix + _NEW_NAMES[name][0]) if name in _NEW_NAMES else missing
 
@@ -211,8 +211,8 @@ DCGM_4_9 = replace(
     DCGM,
     version="4.9",
     labels=tuple(replace(label, name=_NEW_LABELS.get(label.name, label.name)) for label in DCGM.labels),
-    rows=tuple(map(_renamed, DCGM.rows)),
-    missing=tuple(map(_renamed_missing, DCGM.missing)),
+    rows=tuple(map(_renamed_row, DCGM.rows)),
+    missing=tuple(map(_renamed_unserved, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
         "The release notes of 4.9 list only the kinds of renamed fields, the units, and the label of the driver. The new names are "

@@ -27,9 +27,9 @@ class MetricMatch(NamedTuple):
 
 
 def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
-    """Return a line for each name of the exporter, including the names that are not served."""
+    """Return a match for each metric name of the exporter, including the names that are not served."""
     rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
-    served = (_line(exporter, row) for row in rows)
+    served = (_match(exporter, row) for row in rows)
     missing = (
         MetricMatch(name, "", _MISSING, entry.why)
         for entry in exporter.missing
@@ -40,7 +40,7 @@ def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
 
 
 def _expanded(pattern: str) -> tuple[str, ...]:
-    """Return the names that a pattern with braces stands for: `a_{b,c}` is `a_b` and `a_c`."""
+    """Expand a pattern with braces to names: `a_{b,c}` is `a_b` and `a_c`."""
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
         return (pattern,)
@@ -48,8 +48,8 @@ def _expanded(pattern: str) -> tuple[str, ...]:
 
 
 def names_list(exporter: table.ExporterTable) -> str:
-    """Return the table of the exporter as text in columns."""
-    rows = [(line.name, line.ours or "-", line.fit, line.why) for line in matches(exporter)]
+    """Return the exporter's names, our metrics for them and their fit, in aligned columns."""
+    rows = [(match.name, match.ours or "-", match.fit, match.why) for match in matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
 
@@ -60,7 +60,7 @@ def tables() -> str:
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
     """Return a line for each name that a dashboard uses: `served`, or why the page does not have it."""
-    by_name = {line.name: line for line in matches(exporter)}
+    by_name = {match.name: match for match in matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
         (name, "served" if name in on_page else _why_not(name, exporter, by_name)) for name in sorted(set(used_names))
@@ -69,10 +69,10 @@ def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], nam
 
 
 def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
-    line = by_name.get(name) or next((line for line in by_name.values() if fnmatchcase(name, line.name)), None)
-    if line is None:
+    match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
+    if match is None:
         return f"not served: {exporter.name} has no such metric, as far as is known"
-    return f"not served: {line.why}" if line.fit == _MISSING else f"not served here: no device has {line.ours}"
+    return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device has {match.ours}"
 
 
 def _section(exporter: table.ExporterTable) -> str:
@@ -85,7 +85,8 @@ def _section(exporter: table.ExporterTable) -> str:
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
-        f"| {_code(line.name)} | {_code(line.ours)} | {line.fit} | {_cell(line.why)} |\n" for line in matches(exporter)
+        f"| {_code(match.name)} | {_code(match.ours)} | {match.fit} | {_cell(match.why)} |\n"
+        for match in matches(exporter)
     )
     return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
@@ -98,7 +99,7 @@ def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def _line(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> MetricMatch:
+def _match(exporter: table.ExporterTable, row: table.Row | table.NodeRow) -> MetricMatch:
     ours = _node_metric(row) if isinstance(row, table.NodeRow) else _formula_text(row)
     return MetricMatch(exporter.prefix + row.name, ours, _NEAR if row.deviation else _EXACT, row.deviation)
 
@@ -138,9 +139,9 @@ _QUERY_KEYS = ("expr", "query", "definition")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _SELECTOR = re.compile(r"\{[^{}]*\}")
-_RANGE = re.compile(r"\[[^\[\]]*\]")
-# A keyword followed by a list of labels.
-_LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
+_RANGE_SELECTOR = re.compile(r"\[[^\[\]]*\]")
+# A keyword with its list of labels.
+_LABEL_LIST = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")
 # A name without a bracket after it. A name with a bracket is a function.
@@ -151,7 +152,7 @@ _KEYWORDS = frozenset(
         "start", "end", "atan2",
     }
 )  # fmt: skip
-_MIN_NAME = 3
+_MIN_NAME_LENGTH = 3
 
 
 def names_in_queries(dashboard: Any) -> tuple[str, ...]:
@@ -176,8 +177,8 @@ def _names_in(query: str) -> Iterator[str]:
     yield from _NAME_MATCHER.findall(query)
     match = _LABEL_VALUES.match(query.strip())
     text = (match["metric"] or "") if match else query
-    for pattern in (_STRING, _SELECTOR, _RANGE, _LABELS, _VARIABLE):
+    for pattern in (_STRING, _SELECTOR, _RANGE_SELECTOR, _LABEL_LIST, _VARIABLE):
         text = pattern.sub(" ", text)
     for word in _WORD.findall(text):
-        if word.lower() not in _KEYWORDS and len(word) >= _MIN_NAME and "_" in word:
+        if word.lower() not in _KEYWORDS and len(word) >= _MIN_NAME_LENGTH and "_" in word:
             yield word

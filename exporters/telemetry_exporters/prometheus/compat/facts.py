@@ -9,9 +9,9 @@ from telemetry_exporters.prometheus.compat.table import DeviceContext, Fact
 _BUS_PARTS = 3
 
 
-def or_empty(text: Fact) -> Callable[[DeviceContext], str]:
-    """Return a function that returns an empty string instead of None."""
-    return lambda context: text(context) or ""
+def or_empty(base: Fact) -> Callable[[DeviceContext], str]:
+    """Return a function that returns the fact, or an empty string instead of None."""
+    return lambda context: base(context) or ""
 
 
 # Facts about the whole card. A card without a UUID is identified by its id on this node.
@@ -45,7 +45,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a function for a label of partitions only: the fact of that name, or the partition's name if it is unknown."""
+    """Return a function that returns the named fact of a partition, or the partition's name. Cards omit the label."""
     return lambda context: (
         None
         if context.device is context.card
@@ -61,12 +61,12 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Return a function for the first known fact of the device or its card, else an empty string."""
+    """Return a function that returns the first known fact of the device or its card, or an empty string."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a function for a label of the card's only owner: empty without an owner, omitted if attribution is off."""
+    """Return a function that returns a label of the card's only owner. If attribution is off, the label is omitted."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
@@ -80,7 +80,7 @@ def non_empty(base: Fact) -> Fact:
 
 
 def either(base: Fact, otherwise: Fact) -> Fact:
-    """Return a function for the fact, or for `otherwise` if the fact is unknown."""
+    """Return a function that returns the fact, or the fact `otherwise` if the first is unknown."""
     return lambda context: base(context) or otherwise(context)
 
 
@@ -90,7 +90,7 @@ def always(text: str) -> Fact:
 
 
 def lower(base: Fact) -> Fact:
-    """Return a function for the fact in lower case."""
+    """Return a function that returns the fact in lower case."""
     return lambda context: (base(context) or "").lower()
 
 
@@ -100,10 +100,10 @@ def prefixed(prefix: str, base: Fact) -> Fact:
 
 
 def numbered(prefix: str) -> Fact:
-    """Return a function for the card's number after a prefix, such as `nvidia0`."""
+    """Return a function that returns the prefix with the card's number, such as `nvidia0`."""
     return lambda context: f"{prefix}{number(context)}"
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return a function for the card's index counted from 1, such as `gpu-1`."""
+    """Return a function that returns the card's index, counted from 1, between prefix and suffix, such as `gpu-1`."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

@@ -40,7 +40,7 @@ _VENDOR = "vendor"
 
 
 class CompatRenderer:
-    """Renders pages under the names of one exporter: with the cards of its vendors, or with all cards if `all_vendors`."""
+    """Renders pages with one exporter's metric names, for the cards of its vendors, or for all cards if `all_vendors`."""
 
     def __init__(
         self, table: ExporterTable, node: NodeIdentity, hostname_label: str = "", *, all_vendors: bool = False
@@ -73,7 +73,7 @@ def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
     return replace(table, labels=labels, node_label=name if table.node_label in spellings else table.node_label)
 
 
-# A number on the page: (sample, factor, decimals). It is a plain tuple, because a page has thousands of numbers.
+# A number on the page: (sample, factor, decimals). It is a tuple, because a page has thousands of numbers.
 _Number = tuple[Sample, float, int]
 _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
@@ -108,12 +108,12 @@ class _LayoutBuilder:
                 for sample in row.formula.samples(device):
                     row_labels = (*row.labels, *_label_values(row.facts, device.context)) if row.facts else row.labels
                     added = (*row_labels, *sample.labels)
-                    labels = self._shared((*device_labels.labels, *added)) if added else device_labels
+                    labels = self._share_labels((*device_labels.labels, *added)) if added else device_labels
                     self._add(metric.name, series, (sample, row.factor, row.decimals), labels)
         for node_row in self._exporter.node_rows:
             self._add_node_row(node_row, [device.context for device, _ in devices], snapshot)
 
-    def _shared(self, labels: Labels) -> SharedLabels:
+    def _share_labels(self, labels: Labels) -> SharedLabels:
         return self._shared_labels.setdefault(labels, SharedLabels(labels))
 
     def _add(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
@@ -134,7 +134,7 @@ class _LayoutBuilder:
             if is_included and (device.parent is None or self._exporter.has_partitions):
                 card = by_id.get(device.parent or "", device)
                 context = DeviceContext(device, card, self._node, dict(owner), device.id in with_partitions)
-                yield self._reported(context, first, keys), self._shared(self._labels(context))
+                yield self._reported_device(context, first, keys), self._share_labels(self._labels(context))
 
     def _labels(self, context: DeviceContext) -> Labels:
         labels = list(_label_values(self._exporter.labels, context))
@@ -142,7 +142,7 @@ class _LayoutBuilder:
             labels.append((_VENDOR, context.device.vendor))
         return tuple(labels)
 
-    def _reported(self, context: DeviceContext, first: int, keys: Sequence[tuple[str, str]]) -> ReportedDevice:
+    def _reported_device(self, context: DeviceContext, first: int, keys: Sequence[tuple[str, str]]) -> ReportedDevice:
         positions: dict[str, dict[str, int]] = {}
         if context.device.up is not None:
             positions["up"] = {"": first + 1}
@@ -154,9 +154,9 @@ class _LayoutBuilder:
                 positions.setdefault(metric, {})[label_value] = position
             elif value is not Absent.NOT_SUPPORTED:
                 gaps.add(metric)
-        return ReportedDevice(context, positions, frozenset(gaps), self._layout_value)
+        return ReportedDevice(context, positions, frozenset(gaps), self._record_layout_value)
 
-    def _layout_value(self, position: int) -> float:
+    def _record_layout_value(self, position: int) -> float:
         value = self.columns.values[position]
         self.layout_values[position] = value
         return value if isinstance(value, float) else 0.0
@@ -174,7 +174,7 @@ class _LayoutBuilder:
             counts = Counter(label_sets) if row.by else {(): len(devices)}
             samples = [((*labels, *counted), Sample(constant=float(count))) for counted, count in counts.items()]
         for series_labels, sample in samples:
-            self._add(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._shared(series_labels))
+            self._add(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._share_labels(series_labels))
 
     def _node_positions(self, row: NodeRow, snapshot: Snapshot) -> Iterator[int]:
         _, position = first_positions(snapshot, self.columns.names)
@@ -261,9 +261,9 @@ def _is_computed(sample: Sample) -> bool:
     return len(sample.positions) > 1 or bool(sample.minus)
 
 
-def _positions(samples: Iterable[Sample], values: int, constants: int) -> Iterator[int]:
-    """Yield the position of each sample's number in the snapshot's values followed by the constants and the sums."""
-    next_constant, next_sum = values, values + constants
+def _positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
+    """Yield the index of each sample's number in the snapshot's values, followed by the constants and the sums."""
+    next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:
         if _is_computed(sample):
             yield next_sum

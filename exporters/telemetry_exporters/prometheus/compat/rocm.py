@@ -198,7 +198,7 @@ _DCU_MISSING = (
 
 
 def _labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
-    """Return the labels of dcu-exporter or hcu-exporter. The prefix begins the names of the labels for the pod."""
+    """Return the labels of dcu-exporter or hcu-exporter. The names of the pod's labels start with the prefix."""
     names = (f"{prefix}_pod_namespace", f"{prefix}_pod_name", "container")
     return (
         Label("device_id", facts.serial),

@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device, and what its labels describe: its card (or itself), the node, and the labels of its only owner."""
+    """A device with the origins of its label values: its card (or itself), its node, and its only owner's labels."""
 
     device: MergedDevice
     card: MergedDevice
@@ -44,7 +44,7 @@ Fact = Callable[[DeviceContext], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportedDevice:
-    """A device with the positions of its numbers in the snapshot, by metric and label value."""
+    """A device with the position of each of its numbers in the snapshot's values, by metric and label value."""
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
@@ -129,7 +129,7 @@ class PerLabelValue(_MetricFormula):
     new_name: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value that this table renames."""
+        """Return a sample for each label value that `new_name` maps."""
         positions = device.positions(self.metric)
         names = ((self.new_name(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
@@ -137,7 +137,7 @@ class PerLabelValue(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class PerIndex(_MetricFormula):
-    """A sample for each label value. The other exporter's label numbers them from 0."""
+    """A sample for each label value. The other exporter labels them with indices from 0."""
 
     label: str
 
@@ -153,7 +153,7 @@ class PerIndex(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class StateNumber(_MetricFormula):
-    """The number of the state that the device is in."""
+    """The number that `numbers` assigns to the device's current state."""
 
     numbers: Mapping[str, float]
 
@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The converted number of another formula, for values that seldom change."""
+    """The number of another formula after conversion. Only for values that seldom change."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -241,7 +241,7 @@ def first_of(*readings: str) -> FirstOf:
 
 
 def is_up(device: ReportedDevice) -> bool:
-    """Return whether the device is up."""
+    """Return whether the device is up, and record that the page's series depend on it."""
     return any(device.layout_value(position) for position in device.positions("up").values())
 
 

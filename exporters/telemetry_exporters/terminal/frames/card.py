@@ -11,9 +11,9 @@ from telemetry_exporters.prometheus.labels import info_labels
 from telemetry_exporters.terminal.columns import SEVERITY_STYLES
 from telemetry_exporters.terminal.frames.card_readings import (
     current_groups,
-    filtered,
     group_lines,
     heading,
+    matching_entries,
     past_groups,
 )
 from telemetry_exporters.terminal.frames.cards import Card, chosen_card
@@ -46,29 +46,29 @@ def body(state: State, size: Size) -> Body:
         return message_body("No card is known yet.", size.columns)
     groups = past_groups(card, scene) if scene.slot is not None else current_groups(card, state.counters)
     if state.options.filter:
-        matches = {name: filtered(entries, state.options.filter) for name, entries in groups.items()}
-        lines = [*_heading(card, scene, size.columns), *group_lines(matches, size.columns)]
+        matches = {name: matching_entries(entries, state.options.filter) for name, entries in groups.items()}
+        lines = [*_heading_lines(card, scene, size.columns), *group_lines(matches, size.columns)]
         if not any(matches.values()):
             return message_body("No reading matches the filter.", size.columns)
         return body_of_lines(lines)
     lines = [
-        *_heading(card, scene, size.columns),
-        *_owners(card, scene, size.columns),
+        *_heading_lines(card, scene, size.columns),
+        *_owner_lines(card, scene, size.columns),
         *_chart_lines(state, scene, card, size),
-        *_events(card, scene, size.columns),
+        *_event_lines(card, scene, size.columns),
         *group_lines(groups, size.columns),
-        *_facts(card, size.columns),
-        *_processes(card, scene, size.columns),
+        *_identity_lines(card, size.columns),
+        *_process_lines(card, scene, size.columns),
     ]
     return body_of_lines([in_style(line, Style.DIM) for line in lines] if scene.is_old else lines)
 
 
-def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+def _heading_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     device, condition = card.row.device, card.row.condition
     name = " ".join(filter(None, (device.vendor, device.device, card.row.model)))
     state = "" if scene.slot is not None else f"  {condition.word}"
-    short = cut_text(name, max(8, width - display_width(state)))
-    yield (Piece(short, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
+    short_name = cut_text(name, max(8, width - display_width(state)))
+    yield (Piece(short_name, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
     shown_remedies: set[str] = set()
     if scene.slot is None:
         for finding in card.row.findings:
@@ -80,7 +80,7 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", prefix="  ")
 
 
-def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+def _event_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     """Yield the card's events, the newest first. If the past is shown, later events are omitted."""
     end = scene.past.start + card.window.end * scene.past.slot_seconds
     events = [
@@ -91,22 +91,22 @@ def _events(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if not events:
         return
     yield heading("events of the last 30 minutes")
-    newest = sorted(events, key=lambda event: event.wall_time, reverse=True)
-    for event in newest[:_MAX_EVENTS]:
+    newest_first = sorted(events, key=lambda event: event.wall_time, reverse=True)
+    for event in newest_first[:_MAX_EVENTS]:
         words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
         yield from wrapped(words, width, Style.WARNING, "    ", "  ")
-    if len(newest) > _MAX_EVENTS:
-        yield (Piece(f"and {len(newest) - _MAX_EVENTS} older ones", Style.DIM),)
+    if len(newest_first) > _MAX_EVENTS:
+        yield (Piece(f"and {len(newest_first) - _MAX_EVENTS} older ones", Style.DIM),)
 
 
-def _facts(card: Card, width: int) -> Iterator[Line]:
+def _identity_lines(card: Card, width: int) -> Iterator[Line]:
     device = card.row.device
     yield heading("identity")
     for name, value in (("id", device.id), *info_labels(device)):
         yield from wrapped(f"{name.replace('_', ' ')}: {value}", width, indent="    ", prefix="  ")
 
 
-def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+def _process_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is not None:
         yield (Piece("The processes of the past are not kept.", Style.DIM),)
     elif card.row.device.processes:
@@ -118,7 +118,7 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         yield from wrapped(f"{process.pid}, {words}, {details}", width, indent="    ", prefix="  ")
 
 
-def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+def _owner_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     if scene.slot is None and card.row.device.allocations:
         yield heading("owners")
         for allocation in card.row.device.allocations:
@@ -126,8 +126,8 @@ def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 _MAX_GAPS = 8
-# The height of the chart: (minimum rows of the terminal, rows of the chart).
-_HEIGHTS = ((45, 12), (20, 8), (0, 3))
+# The height of the chart by the height of the terminal: (minimum rows of the terminal, rows of the chart).
+_CHART_HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 
 def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator[Line]:
@@ -142,10 +142,10 @@ def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator
     labels = [human.value_text(scale.high, metric), human.value_text(scale.low, metric)]
     margin = max(len(label) for label in labels)
     parts = window.parts(size.columns - margin - 1)
-    height = next(height for rows, height in _HEIGHTS if size.rows >= rows)
+    height = next(height for rows, height in _CHART_HEIGHTS if size.rows >= rows)
     yield from _plot_lines(series, window, height, scale, labels, size, state)
-    yield from _axis(past, scene, parts, margin)
-    yield from _gaps(series, past, size.columns)
+    yield from _axis_lines(past, scene, parts, margin)
+    yield from _gap_lines(series, past, size.columns)
 
 
 def _plot_lines(
@@ -158,7 +158,7 @@ def _plot_lines(
         yield (Piece(pad_left(label, margin) + "│", Style.DIM), Piece(text))
 
 
-def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
+def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -> Iterator[Line]:
     """Yield the times at both ends of the chart, and a mark below the chosen slot."""
     begin, end = (time_of_day(past.start + slot * past.slot_seconds) for slot in (past.slots - SLOTS, past.slots))
     yield (Piece(" " * (margin + 1)), *left_and_right((Piece(begin, Style.DIM),), (Piece(end, Style.DIM),), len(parts)))
@@ -171,20 +171,20 @@ def _axis(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: int) -
 
 def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     metric = BY_KEY[key]
-    parts = [f"{human.metric_name(metric)} {_value(key, scene, card, series)}"]
+    parts = [f"{human.metric_name(metric)} {_value_text(key, scene, card, series)}"]
     numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
     if series is not None and numbers:
-        largest = max(numbers)
-        time = scene.past.start + series.highest.index(largest) * scene.past.slot_seconds
-        parts.append(f"highest {human.value_text(largest, metric)} at {time_of_day(time)}")
+        highest = max(numbers)
+        time = scene.past.start + series.highest.index(highest) * scene.past.slot_seconds
+        parts.append(f"highest {human.value_text(highest, metric)} at {time_of_day(time)}")
     limit = slowdown_celsius(card.row.device)
     if key == "temperature_celsius" and limit is not None:
         parts.append(f"slows down at {human.celsius(limit)}")
     return ", ".join(parts)
 
 
-def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    """Return the formatted number of the shown time, or the reason for its absence."""
+def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:
+    """Return the formatted number at the shown time, or the reason for its absence."""
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
@@ -201,12 +201,12 @@ def _value(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     )
 
 
-def _gaps(series: Series, past: Past, width: int) -> Iterator[Line]:
-    newest = sorted(series.gaps, key=lambda gap: gap.first, reverse=True)
-    for gap in newest[:_MAX_GAPS]:
+def _gap_lines(series: Series, past: Past, width: int) -> Iterator[Line]:
+    newest_first = sorted(series.gaps, key=lambda gap: gap.first, reverse=True)
+    for gap in newest_first[:_MAX_GAPS]:
         yield from wrapped(_gap_words(gap, past), width, Style.DIM, "    ", "  ")
-    if len(newest) > _MAX_GAPS:
-        yield (Piece(f"and {len(newest) - _MAX_GAPS} older gaps", Style.DIM),)
+    if len(newest_first) > _MAX_GAPS:
+        yield (Piece(f"and {len(newest_first) - _MAX_GAPS} older gaps", Style.DIM),)
 
 
 def _gap_words(gap: Gap, past: Past) -> str:

@@ -19,11 +19,11 @@ from telemetry_parsers.past import KEPT
 
 _LINK_UP = "link_up"
 _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
-_BETWEEN = 3
+_COLUMN_GAP = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
 # A metric belongs to the first subject with a word that is in the metric's name, otherwise to `work`.
-_WORDS = (
+_SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),
     ("errors", ("error", "ecc", "replay", "retired", "remap", "event")),
@@ -63,7 +63,7 @@ Groups = Mapping[str, Sequence[Entry]]
 
 
 def current_groups(card: Card, counters: Counters) -> Groups:
-    """Return the card's readings by subject. Links that are up become one entry with their number."""
+    """Return the card's readings by subject. Links that are up become one entry with their count."""
     groups: dict[str, list[Entry]] = {subject: [] for subject in _SUBJECTS}
     links = [
         link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
@@ -73,16 +73,16 @@ def current_groups(card: Card, counters: Counters) -> Groups:
         groups["links"].append(Entry("links up", "", f"{up} / {len(links)}", links[0].source))
     for reading in card.row.device.readings:
         is_merged = len(links) > 1 and bool(reading.value) and reading in links
-        if not is_merged and not _is_other_state(reading):
+        if not is_merged and not _is_inactive_state(reading):
             groups[_subject(reading.metric)].append(_entry(reading, card.row.device.id, counters))
     return groups
 
 
 def _subject(metric: str) -> str:
-    return next((subject for subject, words in _WORDS if any(word in metric for word in words)), "work")
+    return next((subject for subject, words in _SUBJECT_WORDS if any(word in metric for word in words)), "work")
 
 
-def _is_other_state(reading: MergedReading) -> bool:
+def _is_inactive_state(reading: MergedReading) -> bool:
     return BY_KEY[reading.metric].label in _STATE_LABELS and reading.value == 0.0
 
 
@@ -119,7 +119,7 @@ def past_groups(card: Card, scene: Scene) -> Groups:
     return {"readings": [*entries, Entry("all other readings", "", "not kept", has_number=False)]}
 
 
-def filtered(entries: Sequence[Entry], filter_text: str) -> Sequence[Entry]:
+def matching_entries(entries: Sequence[Entry], filter_text: str) -> Sequence[Entry]:
     """Return the entries whose name and label contain all words of the filter."""
     words = filter_text.lower().split()
     return [entry for entry in entries if all(word in entry.full_name.lower() for word in words)]
@@ -131,7 +131,7 @@ def heading(text: str) -> Line:
 
 
 def group_lines(groups: Groups, width: int) -> Iterator[Line]:
-    """Yield the lines of all groups with readings. Readings of 0 share one line."""
+    """Yield the lines of all groups that have readings. In each group, readings of 0 share one line."""
     shown = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
     widths = _Widths.for_entries([entry for entries in shown.values() for entry in entries], width)
     for subject, entries in groups.items():
@@ -172,13 +172,13 @@ class _Widths:
 def _lines_in_columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[Line]:
     """Yield the lines of a group, with as many columns as fit."""
     names, values, sources = widths.names, widths.values, widths.sources
-    block = names + values + 4 + (sources + 2 if sources else 0)
-    columns = max(1, (width + _BETWEEN) // (block + _BETWEEN))
+    column_width = names + values + 4 + (sources + 2 if sources else 0)
+    columns = max(1, (width + _COLUMN_GAP) // (column_width + _COLUMN_GAP))
     height = -(-len(entries) // columns)
     for row in range(height):
         pieces: list[Piece] = []
         for entry in entries[row::height]:
             text = f"  {pad_right(cut_text(entry.full_name, names), names)}  {pad_left(entry.short_value, values)}"
             text += f"  {pad_right(entry.source, sources)}" if sources else ""
-            pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if entry.has_number else Style.DIM))
+            pieces.append(Piece(text + " " * _COLUMN_GAP, Style.PLAIN if entry.has_number else Style.DIM))
         yield (*pieces[:-1], Piece(pieces[-1].text.rstrip(), pieces[-1].style))

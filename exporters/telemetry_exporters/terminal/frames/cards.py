@@ -24,7 +24,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A row with its history for drawings. `drawings` is a cache that is valid for this history."""
+    """A device row with the history that is drawn. `drawings` caches drawings of this history."""
 
     row: DeviceRow
     series: Mapping[str, Series]
@@ -34,7 +34,7 @@ class Card:
 
 
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
-    """Yield what the list draws for each of the node's cards, in the snapshot's order."""
+    """Yield the node's cards with their history, in the snapshot's order."""
     drawings = scene.node.cache.get(_new_drawings, scene.past)
     if len(drawings) > _MAX_DRAWINGS:
         drawings.clear()
@@ -138,7 +138,7 @@ def _search_text(card: Card) -> str:
 
 
 def body(state: State, size: Size) -> Body:
-    """Return the cards of the chosen node, or a message why there are none."""
+    """Return the cards of the chosen node, or a message that explains why there are none."""
     scene = chosen_scene(state)
     if scene is None:
         return message_body("No node is known yet.", size.columns)

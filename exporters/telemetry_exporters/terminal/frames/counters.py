@@ -11,9 +11,9 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Metric, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Without times of readings, a counter that has not changed for this time is considered constant.
+# If the times of readings are unknown, a counter that has not changed for this long is considered constant.
 _CONSTANT_AFTER_SECONDS = 30.0
-_MIN_SECONDS_OF_COUNTS = 60.0
+_MIN_GROWTH_SECONDS = 60.0
 _HOUR = 3600.0
 _RATES: Mapping[str, Callable[[float], str]] = {
     "bytes": human.bytes_per_second,
@@ -41,7 +41,7 @@ class Counter:
         if rate is not None:
             return total if self.per_second is None else rate(self.per_second)
         growth, seconds = self.value - self.first, self.time - self.first_time
-        if growth <= 0 or seconds < _MIN_SECONDS_OF_COUNTS:
+        if growth <= 0 or seconds < _MIN_GROWTH_SECONDS:
             return total
         return f"{total}, {human.number_text(round(_HOUR * growth / seconds))} per hour"
 
@@ -55,7 +55,7 @@ class Counters:
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
     def updated(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters with the values of the next snapshot. The counters of another node start again."""
+        """Return the counters with the values of the next snapshot. If `node` is another node, counting starts again."""
         if node != self.node:
             return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:
@@ -63,22 +63,22 @@ class Counters:
         by_key: dict[tuple[str, str, str], Counter] = {}
         for device in snapshot.devices:
             readings = Readings.of(device.readings)
-            for index in _counter_positions(readings.shape):
+            for index in _counter_indices(readings.shape):
                 value, key = readings.values[index], (device.id, *readings.shape.keys[index])
                 if not isinstance(value, Absent):
                     read_time = readings.origins[readings.shape.origins[index]].taken
-                    by_key[key] = _updated(self.by_key.get(key), value, read_time, snapshot.monotonic_time)
+                    by_key[key] = _updated_counter(self.by_key.get(key), value, read_time, snapshot.monotonic_time)
         return Counters(node, snapshot, by_key)
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _counter_positions(shape: Shape) -> tuple[int, ...]:
+def _counter_indices(shape: Shape) -> tuple[int, ...]:
     return tuple(
         index for index, (metric, _) in enumerate(shape.keys) if metric in BY_KEY and BY_KEY[metric].kind == "counter"
     )
 
 
-def _updated(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
+def _updated_counter(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
     """Return the counter after a reading. If the document has no times, `read_time` is 0 and a change gets the time `now`."""
     time = read_time or now
     if counter is None or value < counter.value or time < counter.time:

@@ -13,7 +13,7 @@ from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
 # Each character is replaced by one character or removed, so texts do not become wider.
-_IN_ASCII = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
+_ASCII_REPLACEMENTS = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,17 @@ class Glyphs:
     empty: str
     is_ascii: bool
 
-    def plain(self, text: str) -> str:
+    def displayable(self, text: str) -> str:
         """Return the text in characters that the terminal can show. The text does not become wider."""
         if not self.is_ascii or text.isascii():
             return text
-        visible = "".join(character for character in text.translate(_IN_ASCII) if display_width(character))
+        visible = "".join(character for character in text.translate(_ASCII_REPLACEMENTS) if display_width(character))
         return visible.encode("ascii", "replace").decode("ascii")
 
 
 UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", is_ascii=False)
 ASCII = Glyphs("_,-~=+*#", ".", "#", "-", is_ascii=True)
-_COOL, _HOT = 20.0, 90.0
+_COOL_CELSIUS, _HOT_CELSIUS = 20.0, 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
     """Return the scale: from 0 (a temperature: from 20 °C) to the device's limit, or to the highest number if that is higher."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
-    low = _COOL if metric == "temperature_celsius" else 0.0
+    low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_limit(metric, row), highest))
 
 
@@ -121,7 +121,7 @@ def _limit(metric: str, row: DeviceRow) -> float:
     if metric.endswith("_ratio") or metric == "throttled":
         return 1.0
     limits = {
-        "temperature_celsius": slowdown_celsius(row.device) or _HOT,
+        "temperature_celsius": slowdown_celsius(row.device) or _HOT_CELSIUS,
         "power_watts": as_number(row.power_cap),
         "power_cap_watts": as_number(row.power_cap),
         "memory_used_bytes": as_number(reading_value(row.device, "memory_total_bytes")),

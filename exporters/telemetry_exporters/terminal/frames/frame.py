@@ -68,7 +68,7 @@ _KEYS = (
     ("r reverse", _LISTS),
 )
 _PROMPT = "filter: "
-_WIDEST_KEY = 13
+_KEY_WIDTH = 13
 # The help: (keys, meaning). `top` only reads, so no key changes a card or ends a process.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
@@ -95,8 +95,8 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# The host and the troubles are shown above the cards only if the terminal has at least _HIGH rows.
-_HIGH, _MAX_TROUBLES = 20, 3
+# The host and the troubles are shown above the cards only if the terminal has at least _TALL_ROWS rows.
+_TALL_ROWS, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
 
@@ -113,12 +113,12 @@ def header(state: State, size: Size) -> list[Line]:
     scenes = _shown_scenes(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _warnings(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
-    is_home = state.view is View.CARDS and state.past_time is None and size.rows >= _HIGH
-    notes = [*(() if is_home else _failing_sources(state, scenes)), *_maintenance(state, scenes)]
+    is_home = state.view is View.CARDS and state.past_time is None and size.rows >= _TALL_ROWS
+    notes = [*(() if is_home else _failing_source_notes(state, scenes)), *_maintenance_notes(state, scenes)]
     lines += [line for note in notes for line in wrapped(note.text, size.columns, note.style)]
-    lines += _totals(state, scenes, size)
+    lines += _total_lines(state, scenes, size)
     if is_home:
-        lines += [*_host(scenes, size), *_trouble_lines(scenes, size)]
+        lines += [*_host_lines(scenes, size), *_trouble_lines(scenes, size)]
     limit = max(1, size.rows - _MIN_ROWS_BELOW_HEADER)
     if len(lines) <= limit:
         return lines
@@ -139,7 +139,7 @@ def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
         parts.append(inventory(scenes[0].content.snapshot))
     first, *others = filter(None, parts)
     left = (Piece(first, Style.BOLD), *(Piece(", " + part) for part in others))
-    return left_and_right(left, (Piece(_clock(state, scenes, size), Style.BOLD),), size.columns)
+    return left_and_right(left, (Piece(_time_text(state, scenes, size), Style.BOLD),), size.columns)
 
 
 def _subject(state: State, scenes: Sequence[Scene]) -> str:
@@ -151,7 +151,7 @@ def _subject(state: State, scenes: Sequence[Scene]) -> str:
     return clean(scenes[0].node.name) or (content.snapshot.hostname if content else "") or "this node"
 
 
-def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
+def _time_text(state: State, scenes: Sequence[Scene], size: Size) -> str:
     times = [scene.content.snapshot.wall_time for scene in scenes if scene.content is not None]
     if state.past_time is None and not times:
         return ""
@@ -160,7 +160,7 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
     return text if state.past_time is None else f"PAST {text}"
 
 
-def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     tiles = node_tiles([scene.figures for scene in scenes])
     # The number of devices that were up is not in the history, so this tile is omitted there.
     labels = _SHORT_LABELS if size.columns < _NARROW else {}
@@ -169,7 +169,7 @@ def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]
         yield (Piece(line),)
 
 
-def _host(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
+def _host_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     for scene in scenes:
         host = (
             {}
@@ -217,11 +217,11 @@ def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _simulation_notes(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the most frequent warning about simulated devices, with the number of nodes that have warnings."""
+    """Yield the most frequent simulation warning, with the number of nodes that have one."""
     notes = Counter(note for scene in scenes if scene.content is not None for note in scene.content.notes)
     for note, count in notes.most_common(1):
-        number = sum(1 for scene in scenes if scene.content is not None and scene.content.notes)
-        yield Note(note if number == count == len(scenes) else f"{number} of {len(scenes)} nodes: {note}")
+        warned = sum(1 for scene in scenes if scene.content is not None and scene.content.notes)
+        yield Note(note if warned == count == len(scenes) else f"{warned} of {len(scenes)} nodes: {note}")
 
 
 def _past_note(state: State, past_time: float) -> str:
@@ -244,7 +244,7 @@ def _troubles(content: NodeContent) -> tuple[Trouble, ...]:
 
 
 def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield a line for each of the worst troubles, and the number of the others."""
+    """Yield a line for each of the worst troubles, then the count of the others."""
     for scene in scenes:
         all_troubles = () if scene.content is None else scene.node.cache.get(_troubles, scene.content)
         shown = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
@@ -254,7 +254,7 @@ def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
             yield (Piece(f"and {len(all_troubles) - len(shown)} more troubles", Style.DIM),)
 
 
-def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+def _failing_source_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     """Yield the first failing source, with the number of other failing sources."""
     if state.view in (View.NODES, View.SOURCES) or state.past_time is not None:
         return
@@ -266,28 +266,28 @@ def _failing_sources(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
             yield Note(f"✗ {failing[0].source}: {source_condition(failing[0]).word}{others} (5: sources)", Style.BAD)
 
 
-def _maintenance(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+def _maintenance_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     if state.view is not View.NODES and state.past_time is None:
         notes = (maintenance_note(scene.content.snapshot) for scene in scenes if scene.content is not None)
         yield from (Note(note) for note in notes if note)
 
 
 def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
-    """Return the lines below the view. `above` and `below` are the numbers of hidden lines."""
+    """Return the lines below the view. `above` and `below` count the hidden lines of the view."""
     counts = " ".join(f"{mark} {count}" for mark, count in (("▲", above), ("▼", below)) if count)
     right = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
-    room = size.columns - sum(display_width(piece.text) + 1 for piece in right)
-    keys = join_fitting([text for text, views in _KEYS if state.view in views], room, "  ")
+    key_width = size.columns - sum(display_width(piece.text) + 1 for piece in right)
+    keys = join_fitting([text for text, views in _KEYS if state.view in views], key_width, "  ")
     key_line = left_and_right((Piece(keys, Style.DIM),), right, size.columns)
-    return [*_status(state, size), key_line]
+    return [*_filter_lines(state, size), key_line]
 
 
-def _status(state: State, size: Size) -> Sequence[Line]:
+def _filter_lines(state: State, size: Size) -> Sequence[Line]:
     """Return a line with the filter and the order of the list, or no line if both are the defaults."""
     options = state.options
-    room = max(0, size.columns - len(_PROMPT) - 1)
+    width = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
-        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(options.filter, room)))]
+        return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(options.filter, width)))]
     parts = [_PROMPT + options.filter] if options.filter else []
     if options.sort:
         parts.append(f"by {options.sort}{', reversed' if options.is_reversed else ''}")
@@ -298,8 +298,8 @@ def _status(state: State, size: Size) -> Sequence[Line]:
 
 def _cursor_column(state: State, size: Size) -> int:
     """Return the column in which the next character of the filter will be."""
-    room = max(0, size.columns - len(_PROMPT) - 1)
-    return min(len(_PROMPT) + display_width(_end_of(state.options.filter, room)), max(0, size.columns - 1))
+    width = max(0, size.columns - len(_PROMPT) - 1)
+    return min(len(_PROMPT) + display_width(_end_of(state.options.filter, width)), max(0, size.columns - 1))
 
 
 def _end_of(text: str, width: int) -> str:
@@ -309,10 +309,8 @@ def _end_of(text: str, width: int) -> str:
 
 
 def _help_page(_: State, size: Size) -> Body:
-    indent = " " * (_WIDEST_KEY + 1)
-    lines = [
-        line for key, text in KEYS for line in wrapped(f"{key:<{_WIDEST_KEY}} {text}", size.columns, indent=indent)
-    ]
+    indent = " " * (_KEY_WIDTH + 1)
+    lines = [line for key, text in KEYS for line in wrapped(f"{key:<{_KEY_WIDTH}} {text}", size.columns, indent=indent)]
     return body_of_lines(lines)
 
 
@@ -328,42 +326,42 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The division of the screen. `room` is the number of lines for the view; `first` is its first visible line."""
+    """How a screen is divided. The view has `view_rows` lines, and `first` is the index of its first visible line."""
 
-    above: list[Line]
+    header: list[Line]
     body: Body
-    room: int
+    view_rows: int
     first: int
 
 
 def layout(state: State, size: Size) -> Layout:
-    """Return how the screen is divided."""
+    """Divide a screen of that size into header, view and footer."""
     body = VIEWS[state.view](state, size)
-    above = header(state, size)
-    room = max(1, size.rows - len(above) - body.heading_count - len(footer(state, size)))
-    return Layout(above, body, room, body.first(state.options.scroll, room))
+    header_lines = header(state, size)
+    view_rows = max(1, size.rows - len(header_lines) - body.heading_count - len(footer(state, size)))
+    return Layout(header_lines, body, view_rows, body.first_visible(state.options.scroll, view_rows))
 
 
 def frame(state: State, size: Size) -> Frame:
     """Return the frame for a terminal of that size."""
-    division = layout(state, size)
-    body = division.body
-    last = min(division.first + division.room, body.count)
-    below = footer(state, size, division.first, body.count - last)
-    lines = [*division.above, *body.render(division.first, last)]
+    screen = layout(state, size)
+    body = screen.body
+    last = min(screen.first + screen.view_rows, body.count)
+    footer_lines = footer(state, size, screen.first, body.count - last)
+    lines = [*screen.header, *body.render(screen.first, last)]
     if state.view is View.CARDS and state.shows_processes:
-        lines += lists.process_pane(state, Size(size.columns, division.room - (last - division.first)))
-    lines += [()] * (size.rows - len(lines) - len(below))
-    lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
-    selected = None if body.chosen is None else len(division.above) + body.heading_count + body.chosen - division.first
-    filter_row = len(lines) - len(below)
+        lines += lists.process_pane(state, Size(size.columns, screen.view_rows - (last - screen.first)))
+    lines += [()] * (size.rows - len(lines) - len(footer_lines))
+    lines = [_displayable_line(line, state, size.columns) for line in (*lines, *footer_lines)][: size.rows]
+    chosen_row = None if body.chosen is None else len(screen.header) + body.heading_count + body.chosen - screen.first
+    filter_row = len(lines) - len(footer_lines)
     cursor = (filter_row, _cursor_column(state, size)) if state.is_typing and filter_row >= 0 else None
-    return Frame(tuple(lines), cursor, selected if selected is not None and selected < len(lines) else None)
+    return Frame(tuple(lines), cursor, chosen_row if chosen_row is not None and chosen_row < len(lines) else None)
 
 
-def _painted(line: Line, state: State, width: int) -> Line:
-    """Return the line cut to the width, in characters that are safe for the terminal."""
+def _displayable_line(line: Line, state: State, width: int) -> Line:
+    """Return the line cut to the width, with only characters that the terminal can show."""
     pieces = cut_line(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
     if not state.glyphs.is_ascii:
         return pieces
-    return tuple(Piece(state.glyphs.plain(piece.text), piece.style) for piece in pieces)
+    return tuple(Piece(state.glyphs.displayable(piece.text), piece.style) for piece in pieces)

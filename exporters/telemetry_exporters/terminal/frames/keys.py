@@ -21,10 +21,10 @@ from telemetry_exporters.text import clean
 from telemetry_parsers.past import KEPT, SLOT_SECONDS
 
 _MAX_FILTER_LENGTH = 60
-_MINUTE = round(60 / SLOT_SECONDS)
+_SLOTS_PER_MINUTE = round(60 / SLOT_SECONDS)
 _VIEWS = (View.NODES, View.CARDS, View.CARD, View.PROCESSES, View.SOURCES)
 _LISTS = (View.NODES, View.CARDS, View.PROCESSES)
-_FAR = 1_000_000
+_ALL_LINES = 1_000_000
 
 
 def press(state: State, key: Key | str, size: Size) -> State:
@@ -54,33 +54,30 @@ def _after_typing(state: State, key: Key | str) -> State:
     text = state.options.filter
     if isinstance(key, str):
         characters = clean(key)
-        longer = (text + characters)[:_MAX_FILTER_LENGTH]
-        return (
-            _with_options(state, replace(state.options, filter=longer, scroll=0)) if characters.isprintable() else state
-        )
+        if not characters.isprintable():
+            return state
+        return _with_options(state, replace(state.options, filter=(text + characters)[:_MAX_FILTER_LENGTH], scroll=0))
     if key is Key.BACKSPACE:
         return _with_options(state, replace(state.options, filter=text[:-1], scroll=0))
-    after_typing = replace(state, is_typing=False)
-    return (
-        after_typing if key is Key.ENTER else _with_options(after_typing, replace(state.options, filter="", scroll=0))
-    )
+    not_typing = replace(state, is_typing=False)
+    return not_typing if key is Key.ENTER else _with_options(not_typing, replace(state.options, filter="", scroll=0))
 
 
 _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
-def _move(lines: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Return an action that moves the choice by `lines(room)` lines, or scrolls a view without choices."""
+def _move_choice(step: Callable[[int], int]) -> Callable[[State, Size], State]:
+    """Return an action that moves the choice by `step(view_rows)` lines, or scrolls a view without choices."""
 
     def action(state: State, size: Size) -> State:
         current = layout(state, size)
-        step = lines(current.room)
+        lines = step(current.view_rows)
         if current.body.chosen is None:
-            first = min(max(current.first + step, 0), max(0, current.body.count - current.room))
+            first = min(max(current.first + lines, 0), max(0, current.body.count - current.view_rows))
             return _with_options(state, replace(state.options, scroll=first))
-        index = min(max(current.body.chosen + step, 0), current.body.count - 1)
+        index = min(max(current.body.chosen + lines, 0), current.body.count - 1)
         with_choice = _with_choice(state, current.body.keys[index])
-        first = replace(current.body, chosen=index).first(current.first, current.room)
+        first = replace(current.body, chosen=index).first_visible(current.first, current.view_rows)
         return _with_options(with_choice, replace(state.options, scroll=first))
 
     return action
@@ -112,12 +109,12 @@ def _next_view(step: int) -> Callable[[State, Size], State]:
     return action
 
 
-def _open(state: State, size: Size) -> State:
+def _open_choice(state: State, size: Size) -> State:
     children = {View.NODES: View.CARDS, View.CARDS: View.CARD}
     return _go_to(children[state.view])(state, size) if state.view in children else state
 
 
-def _back(state: State, _: Size) -> State:
+def _go_back(state: State, _: Size) -> State:
     """Close the help. Otherwise clear the filter, or go to the parent view if there is no filter."""
     if state.view is View.HELP:
         return replace(state, view=state.view_before_help)
@@ -128,16 +125,16 @@ def _back(state: State, _: Size) -> State:
 
 
 def _toggle_help(state: State, size: Size) -> State:
-    return (
-        _back(state, size) if state.view is View.HELP else replace(state, view_before_help=state.view, view=View.HELP)
-    )
+    if state.view is View.HELP:
+        return _go_back(state, size)
+    return replace(state, view_before_help=state.view, view=View.HELP)
 
 
-def _start_filter(state: State, _: Size) -> State:
+def _start_filtering(state: State, _: Size) -> State:
     return replace(state, is_typing=True) if state.view in (*_LISTS, View.CARD) else state
 
 
-def _sort(step: int) -> Callable[[State, Size], State]:
+def _sort_by_next(step: int) -> Callable[[State, Size], State]:
     """Return an action that sorts by the next column. The usual order, worst first, follows the last column."""
 
     def action(state: State, size: Size) -> State:
@@ -149,13 +146,13 @@ def _sort(step: int) -> Callable[[State, Size], State]:
     return action
 
 
-def _sort_by(*beginnings: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the column whose heading begins with this text, or reverses this order."""
+def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
+    """Return an action that sorts by the first column with one of these heading prefixes, or reverses this order."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings
-        sort = next((heading for heading in headings if beginnings and heading.startswith(beginnings)), "")
-        if not headings or (beginnings and not sort):
+        sort = next((heading for heading in headings if prefixes and heading.startswith(prefixes)), "")
+        if not headings or (prefixes and not sort):
             return state
         is_reversed = sort == state.options.sort and not state.options.is_reversed
         return _with_options(state, replace(state.options, sort=sort, is_reversed=is_reversed, scroll=0))
@@ -163,14 +160,14 @@ def _sort_by(*beginnings: str) -> Callable[[State, Size], State]:
     return action
 
 
-def _reverse(state: State, _: Size) -> State:
+def _reverse_order(state: State, _: Size) -> State:
     if state.view not in _LISTS:
         return state
     return _with_options(state, replace(state.options, is_reversed=not state.options.is_reversed))
 
 
 def _move_in_time(slots: int) -> Callable[[State, Size], State]:
-    """Return an action that moves by this number of slots. The present follows the newest slot."""
+    """Return an action that moves the shown time by this many slots. The present follows the newest slot."""
 
     def action(state: State, _: Size) -> State:
         oldest, newest = oldest_slot_time(state), newest_slot_time(state)
@@ -192,7 +189,7 @@ def _next_metric(step: int) -> Callable[[State, Size], State]:
     return action
 
 
-def _pause(state: State, _: Size) -> State:
+def _toggle_pause(state: State, _: Size) -> State:
     return replace(state, is_paused=not state.is_paused)
 
 
@@ -201,30 +198,30 @@ def _toggle_pane(state: State, _: Size) -> State:
 
 
 _ACTIONS: Mapping[Key | str, Callable[[State, Size], State]] = {
-    Key.UP: _move(lambda _: -1),
-    Key.DOWN: _move(lambda _: 1),
-    Key.PAGE_UP: _move(lambda room: -room),
-    Key.PAGE_DOWN: _move(lambda room: room),
-    Key.HOME: _move(lambda _: -_FAR),
-    Key.END: _move(lambda _: _FAR),
+    Key.UP: _move_choice(lambda _: -1),
+    Key.DOWN: _move_choice(lambda _: 1),
+    Key.PAGE_UP: _move_choice(lambda view_rows: -view_rows),
+    Key.PAGE_DOWN: _move_choice(lambda view_rows: view_rows),
+    Key.HOME: _move_choice(lambda _: -_ALL_LINES),
+    Key.END: _move_choice(lambda _: _ALL_LINES),
     Key.LEFT: _move_in_time(-1),
     Key.RIGHT: _move_in_time(1),
-    Key.FAR_LEFT: _move_in_time(-_MINUTE),
-    Key.FAR_RIGHT: _move_in_time(_MINUTE),
-    "[": _move_in_time(-_MINUTE),
-    "]": _move_in_time(_MINUTE),
+    Key.FAR_LEFT: _move_in_time(-_SLOTS_PER_MINUTE),
+    Key.FAR_RIGHT: _move_in_time(_SLOTS_PER_MINUTE),
+    "[": _move_in_time(-_SLOTS_PER_MINUTE),
+    "]": _move_in_time(_SLOTS_PER_MINUTE),
     "n": lambda state, _: replace(state, past_time=None),
-    Key.ENTER: _open,
-    Key.ESCAPE: _back,
+    Key.ENTER: _open_choice,
+    Key.ESCAPE: _go_back,
     Key.TAB: _next_view(1),
     Key.BACK_TAB: _next_view(-1),
     **{str(number): _go_to(view) for number, view in enumerate(_VIEWS, start=1)},
-    "/": _start_filter,
+    "/": _start_filtering,
     "<": _move_in_time(-1),
     ">": _move_in_time(1),
-    "s": _sort(1),
-    "S": _sort(-1),
-    "r": _reverse,
+    "s": _sort_by_next(1),
+    "S": _sort_by_next(-1),
+    "r": _reverse_order,
     "t": _sort_by("TEMP"),
     "w": _sort_by("POWER"),
     "g": _sort_by("MEM"),
@@ -234,9 +231,9 @@ _ACTIONS: Mapping[Key | str, Callable[[State, Size], State]] = {
     "d": _sort_by(),
     "m": _next_metric(1),
     "M": _next_metric(-1),
-    "p": _pause,
+    "p": _toggle_pause,
     "P": _toggle_pane,
-    " ": _pause,
+    " ": _toggle_pause,
     "?": _toggle_help,
     "q": lambda state, _: replace(state, has_quit=True),
 }

@@ -15,11 +15,11 @@ _PARTIAL_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _NUMBER_CHARACTERS = frozenset("0123456789.,:")
 # Longer texts from tools would fill the terminal.
 _MAX_TEXT_LENGTH = 400
-_DATE = len("2026-01-01 ")
+_DATE_LENGTH = len("2026-01-01 ")
 
 
 def line_width(line: Iterable[Piece]) -> int:
-    """Return the number of columns of the line."""
+    """Return the width of the line in terminal columns."""
     return sum(display_width(piece.text) for piece in line)
 
 
@@ -39,30 +39,30 @@ def cut_line(line: Line, width: int) -> Line:
     if line_width(line) <= width:
         return line
     pieces: list[Piece] = []
-    room = width
+    free_width = width
     for piece in line:
-        if room <= 0:
+        if free_width <= 0:
             break
-        text = cut_text(piece.text, room)
+        text = cut_text(piece.text, free_width)
         pieces.append(Piece(text, piece.style))
-        room = 0 if text != piece.text else room - display_width(text)
+        free_width = 0 if text != piece.text else free_width - display_width(text)
     return tuple(pieces)
 
 
 def left_and_right(left: Line, right: Line, width: int) -> Line:
     """Return a line with `left` and `right` at its ends. If they do not fit, the left part is cut."""
-    room = width - line_width(right) - 1
-    if not right or room < 1:
+    free_width = width - line_width(right) - 1
+    if not right or free_width < 1:
         return cut_line(right or left, width)
-    short = cut_line(left, room)
+    short = cut_line(left, free_width)
     return (*short, Piece(" " * (width - line_width(short) - line_width(right))), *right)
 
 
-def join_fitting(parts: Iterable[str], width: int, between: str = ", ") -> str:
-    """Return the parts joined. Parts that do not fit are omitted."""
+def join_fitting(parts: Iterable[str], width: int, separator: str = ", ") -> str:
+    """Join the parts, but omit parts that would exceed the width."""
     text = ""
     for part in parts:
-        longer = text + between + part if text else part
+        longer = text + separator + part if text else part
         if display_width(longer) <= width:
             text = longer
     return text
@@ -74,11 +74,11 @@ def wrapped(
     style: Style = Style.PLAIN,
     indent: str = "",
     prefix: str = "",
-    longest: int = _MAX_TEXT_LENGTH,
+    max_width: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
-    """Yield the text in lines. The first begins with `prefix`, the others with `indent`. At most `longest` columns are used."""
+    """Yield the text, cut to `max_width` columns, in lines. The first starts with `prefix`, the others with `indent`."""
     line = ""
-    for word in cut_text(clean(text), longest).split(" "):
+    for word in cut_text(clean(text), max_width).split(" "):
         longer = f"{line} {word}" if line else word
         if line and display_width(prefix + longer) > width:
             yield from _wrap_word(prefix, line, width, style)
@@ -89,20 +89,20 @@ def wrapped(
 
 
 def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Line]:
-    """Yield the text in one line, or in several if it is a word that is wider than the terminal."""
-    room = max(1, width - len(prefix))
-    while display_width(text) > room:
-        end = max(1, len(cut(text, room + 1)) - 1)
+    """Yield the text as one line. A word that is wider than the terminal is split into several lines."""
+    free_width = max(1, width - len(prefix))
+    while display_width(text) > free_width:
+        end = max(1, len(cut(text, free_width + 1)) - 1)
         yield (Piece(prefix + text[:end], style),)
         text = text[end:]
     yield (Piece(prefix + text, style),)
 
 
-def wrap_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterator[str]:
+def wrap_parts(parts: Sequence[str], width: int, separator: str = "   ") -> Iterator[str]:
     """Yield lines of joined parts. A part is never split across lines."""
     line = ""
     for part in parts:
-        longer = line + between + part if line else part
+        longer = line + separator + part if line else part
         if line and display_width(longer) > width:
             yield line
             line = part
@@ -114,7 +114,7 @@ def wrap_parts(parts: Sequence[str], width: int, between: str = "   ") -> Iterat
 
 def time_of_day(unix_seconds: float) -> str:
     """Return the time of day in UTC, such as `12:34:56`."""
-    return human.utc(unix_seconds)[_DATE : -len(" UTC")]
+    return human.utc(unix_seconds)[_DATE_LENGTH : -len(" UTC")]
 
 
 def in_style(line: Line, style: Style) -> Line:
@@ -127,20 +127,20 @@ RenderLines = Callable[[int, int], list[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The lines of a view. `render` returns its headings, and its lines from one position to another."""
+    """The lines of a view. `render(first, last)` returns the headings and the lines with these indices, without `last`."""
 
     count: int
     render: RenderLines
     heading_count: int = 0  # the number of heading lines
     keys: Sequence[str] = ()  # the keys of the lines, if lines can be chosen
-    chosen: int | None = None
+    chosen: int | None = None  # the index of the chosen line
     headings: tuple[str, ...] = ()  # the columns by which the view can be sorted
 
-    def first(self, scroll: int, room: int) -> int:
-        """Return the first line to show, near `scroll`, so that the chosen line is visible and the room is filled."""
+    def first_visible(self, scroll: int, rows: int) -> int:
+        """Return the index of the first line to show, near `scroll`. The chosen line is visible, and no row is wasted."""
         if self.chosen is not None:
-            scroll = max(min(scroll, self.chosen), self.chosen - room + 1)
-        return max(0, min(scroll, self.count - room))
+            scroll = max(min(scroll, self.chosen), self.chosen - rows + 1)
+        return max(0, min(scroll, self.count - rows))
 
 
 def body_of_lines(lines: Sequence[Line]) -> Body:

@@ -15,9 +15,9 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 _T = TypeVar("_T")
 _NARROW = 60
-_LONG_WORD = 4
-_MARK = "▸"
-# A cell and its width.
+_MIN_LENGTH_ANYWHERE = 4
+_CHOICE_MARK = "▸"
+# (cell, display width of its text)
 _Measured = tuple[Cell, int]
 
 
@@ -27,7 +27,7 @@ class Listing(Generic[_T]):
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]
-    text: Callable[[_T], str]
+    search_text: Callable[[_T], str]
     severity_rank: Callable[[_T], int]
     style: Callable[[_T], Style] = lambda _: Style.PLAIN
 
@@ -37,48 +37,46 @@ class Listing(Generic[_T]):
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the filtered and sorted items. The item with the key `chosen` is chosen, by default the first; None: no item."""
+        """Return the matching items, sorted. The item with the key `chosen` is highlighted, else the first. If None, no item is."""
         shown = self._ordered(self._filtered(items, options.filter), options)
         keys = [self.key(item) for item in shown]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        painter = _ListRenderer(self, shown, width, glyphs, index, self._sort_mark(options))
+        painter = _ListRenderer(self, shown, width, glyphs, index, self._marked_headings(options))
         return Body(len(shown), painter.lines, 1, keys, index, self.headings())
 
     def _filtered(self, items: Iterable[_T], filter_text: str) -> list[_T]:
         words = filter_text.lower().split()
-        return [item for item in items if all(_matches(word, f" {self.text(item)}".lower()) for word in words)]
+        return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
-    def _sort_mark(self, options: ViewOptions) -> Mapping[str, str]:
-        """Return the headings of the sorted column and its alternatives, each with an arrow."""
-        chosen = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
-        if chosen is None:
+    def _marked_headings(self, options: ViewOptions) -> Mapping[str, str]:
+        """Map the headings of the sorted column and its alternatives to headings with an arrow."""
+        column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
+        if column is None:
             return {}
-        mark = "▼" if options.is_reversed == chosen.is_text else "▲"
-        alternatives = (
-            column for column in self.columns if column is chosen or (chosen.group and column.group == chosen.group)
-        )
-        return {column.heading: column.heading + mark for column in alternatives}
+        mark = "▼" if options.is_reversed == column.is_text else "▲"
+        group = [other for other in self.columns if other is column or (column.group and other.group == column.group)]
+        return {other.heading: other.heading + mark for other in group}
 
     def _ordered(self, items: list[_T], options: ViewOptions) -> list[_T]:
-        """Return the items sorted by the chosen column, missing values last. Without a column, the worst are first."""
+        """Return the items sorted by the chosen column, missing values last. If none is chosen, the worst items are first."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return sorted(items, key=self.severity_rank, reverse=options.is_reversed)
         ranked = [(column.rank(item), item) for item in items]
         numbers = [pair for pair in ranked if isinstance(pair[0], float | int)]
         texts = [pair for pair in ranked if isinstance(pair[0], tuple)]
-        without = [item for rank, item in ranked if rank is None]
-        numbers.sort(key=_rank, reverse=not options.is_reversed)
-        texts.sort(key=_rank, reverse=options.is_reversed)
-        return [item for _, item in (*numbers, *texts)] + without
+        without_value = [item for rank, item in ranked if rank is None]
+        numbers.sort(key=_sort_key, reverse=not options.is_reversed)
+        texts.sort(key=_sort_key, reverse=options.is_reversed)
+        return [item for _, item in (*numbers, *texts)] + without_value
 
 
 def _matches(word: str, text: str) -> bool:
     """Return whether a word of the text begins with `word`. A long word may be anywhere, such as in an id."""
-    return f" {word}" in text or (len(word) >= _LONG_WORD and word in text)
+    return f" {word}" in text or (len(word) >= _MIN_LENGTH_ANYWHERE and word in text)
 
 
-def _rank(pair: tuple[Rank | None, object]) -> Rank:
+def _sort_key(pair: tuple[Rank | None, object]) -> Rank:
     return 0.0 if pair[0] is None else pair[0]
 
 
@@ -90,15 +88,15 @@ class _ListRenderer(Generic[_T]):
     items: Sequence[_T]
     width: int
     glyphs: Glyphs
-    chosen: int | None
-    sorted_by: Mapping[str, str]
+    chosen_index: int | None
+    marked_headings: Mapping[str, str]
 
     def lines(self, first: int, last: int) -> list[Line]:
-        """Return the headings, and a line for each item from position `first` to `last`."""
+        """Return a line with the headings, and a line for each item with an index from `first` to before `last`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP
         cells_by_column: dict[int, list[_Measured]] = {}
-        absent = self.glyphs.plain(ABSENT)
+        absent = self.glyphs.displayable(ABSENT)
 
         def full_width(index: int) -> int:
             column = self.listing.columns[index]
@@ -119,21 +117,21 @@ class _ListRenderer(Generic[_T]):
             for index, width in widths.items()
         ]
         lines = [
-            _line(" ", gap, [(column, width, self._measured(self._heading(column))) for column, width, _ in parts])
+            _joined(" ", gap, [(column, width, self._measured(self._heading(column))) for column, width, _ in parts])
         ]
-        for number, item in enumerate(shown):
-            mark = self.glyphs.plain(_MARK) if first + number == self.chosen else " "
-            line = _line(mark, gap, [(column, width, cells[number]) for column, width, cells in parts])
+        for row, item in enumerate(shown):
+            mark = self.glyphs.displayable(_CHOICE_MARK) if first + row == self.chosen_index else " "
+            line = _joined(mark, gap, [(column, width, cells[row]) for column, width, cells in parts])
             style = self.listing.style(item)
             lines.append(line if style is Style.PLAIN else in_style(line, style))
         return lines
 
     def _heading(self, column: Column[_T]) -> Cell:
-        heading = self.sorted_by.get(column.heading)
+        heading = self.marked_headings.get(column.heading)
         return Cell(column.heading, Style.BOLD) if heading is None else Cell(heading, Style.ACCENT)
 
     def _measured(self, cell: Cell) -> _Measured:
-        text = self.glyphs.plain(clean(cell.text))
+        text = self.glyphs.displayable(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
     def _drawings(self, index: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
@@ -141,28 +139,28 @@ class _ListRenderer(Generic[_T]):
         return [] if draw is None else [self._measured(draw(item, width)) for item in shown]
 
 
-def _line(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+def _joined(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
     """Return the cells as a line. Adjacent cells with the same style become one piece."""
     pieces: list[Piece] = []
-    text, style, between = mark, Style.PLAIN, ""
+    text, style, separator = mark, Style.PLAIN, ""
     for column, width, measured in parts:
         cell, _ = measured
-        shown = _padded(measured, width, is_left=column.is_text or bool(column.max_width))
+        shown = _padded(measured, width, is_left_aligned=column.is_text or bool(column.max_width))
         if cell.style is not style:
-            pieces.append(Piece(text + between, style))
-            text, style, between = "", cell.style, ""
-        text += between + shown
-        between = gap
+            pieces.append(Piece(text + separator, style))
+            text, style, separator = "", cell.style, ""
+        text += separator + shown
+        separator = gap
     return (*pieces, Piece(text, style))
 
 
-def _padded(measured: _Measured, width: int, *, is_left: bool) -> str:
+def _padded(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
     cell, cell_width = measured
     if cell_width > width:
         short = cut_text(cell.text, width)
         return short + " " * (width - display_width(short))
     blanks = " " * (width - cell_width)
-    return cell.text + blanks if is_left else blanks + cell.text
+    return cell.text + blanks if is_left_aligned else blanks + cell.text
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:

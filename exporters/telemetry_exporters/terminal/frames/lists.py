@@ -39,8 +39,9 @@ from telemetry_exporters.text import cut, display_width, pad_right
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
 
-_HOTTEST, _POWER, _MEMORY, _UTILIZATION = range(4)
-_ORDER = (Severity.BAD, Severity.WARNING)
+# The indices of these figures in `Figures.values`.
+_TEMPERATURE, _POWER, _MEMORY, _UTILIZATION = range(4)
+_SEVERITIES = (Severity.BAD, Severity.WARNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class NodeRow:
         return self.scene.slot is None and (bool(self.scene.node.trouble) or self.scene.is_old)
 
 
-def _condition(scene: Scene) -> Finding:
+def _node_condition(scene: Scene) -> Finding:
     node = scene.node
     if scene.slot is not None:
         return NOT_KEPT
@@ -73,7 +74,7 @@ def _condition(scene: Scene) -> Finding:
 
 def _worst_finding(content: NodeContent) -> Finding:
     """Return the worst condition on the node, with the number of cards that have conditions of this severity."""
-    for severity in _ORDER:
+    for severity in _SEVERITIES:
         conditions = [row.condition for row in content.rows if row.condition.severity is severity]
         if conditions:
             count = f", {len(conditions)} of {len(content.rows)} cards" if len(content.rows) > 1 else ""
@@ -88,13 +89,13 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines a figure of a node's cards, for example to their highest temperature."""
+    """Return a function that combines the cards' values of a figure, for example to the highest temperature."""
 
-    def read(row: NodeRow) -> float | None:
+    def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
         return combine(values) if values else None
 
-    return read
+    return combined_value
 
 
 def _card_count_cell(row: NodeRow) -> Cell:
@@ -104,7 +105,7 @@ def _card_count_cell(row: NodeRow) -> Cell:
     return Cell(str(up) if up == total else f"{up} / {total}")
 
 
-def _models(row: NodeRow) -> str:
+def _model_counts(row: NodeRow) -> str:
     return "" if row.scene.content is None or row.scene.slot is not None else inventory(row.scene.content.snapshot)
 
 
@@ -112,7 +113,7 @@ _NODE_LISTING: Listing[NodeRow] = Listing(
     (
         name_column("NODE", lambda row: row.scene.node.name, 0),
         Column("CARDS", _card_count_cell, lambda row: float(row.figures.whole_count), 6, usual_width=3),
-        number_column("TEMP", _combined(_HOTTEST, max), human.celsius, 2, 6, has_history=True),
+        number_column("TEMP", _combined(_TEMPERATURE, max), human.celsius, 2, 6, has_history=True),
         number_column("POWER", _combined(_POWER, sum), human.watts, 4, 7, has_history=True),
         number_column("MEMORY", _combined(_MEMORY, sum), human.byte_size, 5, 8, has_history=True),
         number_column(
@@ -124,27 +125,27 @@ _NODE_LISTING: Listing[NodeRow] = Listing(
             has_history=True,
         ),
         condition_column(lambda row: row.condition, 1),
-        text_column("MODELS", _models, 8, 12),
+        text_column("MODELS", _model_counts, 8, 12),
     ),
     lambda row: row.scene.node.name,
-    lambda row: f"{row.scene.node.name} {row.condition.word} {_models(row)}",
+    lambda row: f"{row.scene.node.name} {row.condition.word} {_model_counts(row)}",
     lambda row: -1 if row.is_silent else SEVERITY_RANKS[row.condition.severity],
     lambda row: Style.BAD if row.is_silent else Style.PLAIN,
 )
 
 
 def node_list(state: State, size: Size) -> Body:
-    """Return the list of nodes."""
+    """Return the list of all nodes, or a message if none is known yet."""
     if not state.nodes:
         return message_body("No node is known yet.", size.columns)
     scenes = (scene_at(node, state.past_time) for node in state.nodes)
-    rows = (NodeRow(scene, _condition(scene), scene.figures) for scene in scenes)
+    rows = (NodeRow(scene, _node_condition(scene), scene.figures) for scene in scenes)
     return _NODE_LISTING.body(rows, state.options, state.node, size.columns, state.glyphs)
 
 
 _MAX_NAME_LENGTH = 24
 # The minimum height of the pane: a blank line, the title, the headings and one process.
-_LOWEST_PANE = 4
+_MIN_PANE_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line of the process. If it is unknown, return the program, unless this is the reported name."""
+    """Return the command line, or if it is unknown, the program, unless the process is named like its program."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line
@@ -179,7 +180,7 @@ def _run_seconds(row: ProcessRow) -> float | None:
     return None if started is None or not human.is_valid_time(started) else max(0.0, float(round(row.now - started)))
 
 
-_COLUMNS: tuple[Column[ProcessRow], ...] = (
+_PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     Column("PID", lambda row: Cell(str(row.process.pid)), lambda row: float(row.process.pid), 0, usual_width=7),
     text_column("USER", lambda row: cut(row.process.user, _MAX_NAME_LENGTH), OPTIONAL, 6),
     text_column("OWNER", lambda row: human.process_owner(row.process), OPTIONAL + 1, 18),
@@ -201,9 +202,9 @@ def _search_text(row: ProcessRow) -> str:
     return " ".join(filter(None, (str(process.pid), *words, _command(row), row.card, row.device.model, row.device.id)))
 
 
-def _listing(scene: Scene) -> Listing[ProcessRow]:
+def _process_listing(scene: Scene) -> Listing[ProcessRow]:
     return Listing(
-        _COLUMNS,
+        _PROCESS_COLUMNS,
         lambda row: f"{row.device.id} {row.process.pid}",
         _search_text,
         lambda _: 0,
@@ -212,7 +213,7 @@ def _listing(scene: Scene) -> Listing[ProcessRow]:
 
 
 def process_list(state: State, size: Size) -> Body:
-    """Return the processes of the chosen node."""
+    """Return the processes of the chosen node, or a message that explains why there are none."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
@@ -220,20 +221,20 @@ def process_list(state: State, size: Size) -> Body:
         return message_body("The processes of the past are not kept. n: back to now", size.columns)
     if not any(row.device.processes for row in scene.rows):
         return message_body("No processes reported.", size.columns)
-    return _listing(scene).body(_process_rows(scene), state.options, None, size.columns, state.glyphs)
+    return _process_listing(scene).body(_process_rows(scene), state.options, None, size.columns, state.glyphs)
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """Return the largest processes that match the filter, for the space below the cards, or nothing without space."""
+    """Return the largest processes that match the filter, as lines that fit below the cards."""
     scene = chosen_scene(state)
-    if scene is None or scene.content is None or size.rows < _LOWEST_PANE:
+    if scene is None or scene.content is None or size.rows < _MIN_PANE_ROWS:
         return []
-    body = _listing(scene).body(
+    body = _process_listing(scene).body(
         _process_rows(scene), ViewOptions(state.options.filter), None, size.columns, state.glyphs
     )
     if not body.count:
         return []
-    shown = min(body.count, size.rows - _LOWEST_PANE + 1)
+    shown = min(body.count, size.rows - _MIN_PANE_ROWS + 1)
     count = str(shown) if shown == body.count else f"{shown} of {body.count}"
     title = f"processes: {count}   4: all   P: hide"
     return [(), (Piece(title, Style.DIM),), *body.render(0, shown)]
@@ -253,7 +254,7 @@ _INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
-    """Return the sources of the chosen node, failing ones first."""
+    """Return the sources of the chosen node, with failing ones first, or a message that explains why there are none."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
@@ -262,19 +263,19 @@ def source_list(state: State, size: Size) -> Body:
     snapshot = scene.content.snapshot
     if not snapshot.sources:
         return message_body("No sources are known.", size.columns)
-    widest = max(display_width(source.source) for source in snapshot.sources)
+    name_width = max(display_width(source.source) for source in snapshot.sources)
     ordered = sorted(snapshot.sources, key=lambda source: SEVERITY_RANKS[source_condition(source).severity])
     lines = [
         line
         for source in ordered
-        for line in _source_lines(source, min(widest, size.columns // 3), snapshot.monotonic_time, size.columns)
+        for line in _source_lines(source, min(name_width, size.columns // 3), snapshot.monotonic_time, size.columns)
     ]
     return body_of_lines(lines)
 
 
-def _source_lines(source: SourceStatus, widest: int, now: float, width: int) -> Iterator[Line]:
+def _source_lines(source: SourceStatus, name_width: int, now: float, width: int) -> Iterator[Line]:
     condition = source_condition(source)
-    name = Piece(pad_right(source.source, widest) + "  ", Style.BOLD)
+    name = Piece(pad_right(source.source, name_width) + "  ", Style.BOLD)
     version = (Piece(f"  {source.version}"),) if source.version else ()
     yield (name, Piece(condition.word, SEVERITY_STYLES[condition.severity]), *version)
     texts = [(text, Style.BAD) for text in (source.detail, condition.remedy and f"→ {condition.remedy}") if text]

@@ -1,4 +1,4 @@
-"""The state of `telemetry top`, and the scene that it shows of a node, now or at a time in the last half hour."""
+"""The state of `telemetry top`, and scenes, which show a node now or at a time in the last half hour."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole screen. `cursor` is the position of the cursor (row, column), `selected` the line in reverse video."""
+    """A whole screen. `cursor` is (row, column) of the text cursor; `chosen_row` is the line in reverse video."""
 
     lines: tuple[Line, ...]
     cursor: tuple[int, int] | None = None
-    selected: int | None = None
+    chosen_row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at the shown time: the `slot` in the past (None: now), and the `window` before it. Old readings have expired."""
+    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. Old readings have expired."""
 
     node: NodeState
     content: NodeContent | None
@@ -201,14 +201,14 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """Return the summary of the node. Its values are blank if the node's readings have expired."""
+        """Return the figures of the node, which are empty if the node's readings have expired."""
         if self.content is None or self.is_old:
             return node_figures(())
         return self.content.figures if self.slot is None else self.node.cache.get(node_figures, self.rows)
 
 
 def scene_at(node: NodeState, past_time: float | None) -> Scene:
-    """Return the node at that time; None means now."""
+    """Return the node at that time, or now if `past_time` is None."""
     content = None if node.snapshot is None else node.cache.get(_node_content, node.snapshot)
     past = node.past or _NO_PAST
     slot = None if past_time is None else math.floor((past_time - past.start) / past.slot_seconds + 1e-3)
@@ -246,8 +246,8 @@ def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) 
     """Return the device with only its values in that slot. The history stores no owners or processes."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
-        for metric, kept in series.items()
-        if not math.isnan(value := value_at(kept, slot))
+        for metric, history in series.items()
+        if not math.isnan(value := value_at(history, slot))
     )
     return replace(device, readings=readings, processes=(), allocations=(), up=bool(readings) or None)
 
