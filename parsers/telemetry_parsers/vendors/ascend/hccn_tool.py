@@ -1,4 +1,4 @@
-"""Huawei's hccn_tool: the state, flaps and counters of each chip's port."""
+"""Parses Huawei's hccn_tool: the state, flaps and counters of each chip's port."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _DEVICE_KEY = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split the output of a run by device. A new part begins where a line names another device, such as `[devid 1]`."""
+    """Split the output of a run by device. A new answer begins at a line that names another device: `[devid 1]`."""
     answers: list[list[Line]] = [[]]
     device = units.whole(run.value_of("-i"))
     for line in run.lines:
@@ -122,7 +122,7 @@ def answers_in(run: Run) -> list[Run]:
 def _read_answer(text: ToolText, draft: Draft) -> bool:
     """Add the readings of one device to the draft. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
-    port = Port(_number_text(command.value_of("-u")), _number_text(command.value_of("-p")))
+    port = Port(_text_if_number(command.value_of("-u")), _text_if_number(command.value_of("-p")))
     answer = _AnswerReader(draft, units.whole(command.value_of("-i") or text.output.target), port)
     _read_tables(answer, text.lines)
     for line in text.lines:
@@ -132,7 +132,7 @@ def _read_answer(text: ToolText, draft: Draft) -> bool:
     return answer.is_understood
 
 
-def _number_text(text: str) -> str:
+def _text_if_number(text: str) -> str:
     return text if units.whole(text) is not None else ""
 
 
@@ -269,7 +269,7 @@ def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
 
 
 def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
-    """Yield the complete rows of a table. Report a table without a closing rule as truncated."""
+    """Yield (cells by heading, line) for each complete row. Report a table without a closing rule as truncated."""
     table = read_table(lines, shape)
     for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
@@ -292,7 +292,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem for a command without an answer, or None if a printed error explains the missing answer."""
+    """Return a problem if a command has no answer, or None if it has one or if a printed error explains this."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
@@ -319,7 +319,7 @@ _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
 
 
 def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
-    """Return a poll that calls the tool for every chip. The tool's measuring modes take seconds and are not used."""
+    """Return a poll that calls the tool for every chip. It avoids the tool's measuring modes, which take seconds."""
     request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 

@@ -1,4 +1,4 @@
-"""Ascend's rank table (`hccl.json`, versions 1.0, 1.2 and 2.0): the rank of a job on each chip of each server."""
+"""Reads Ascend's rank table (`hccl.json`, versions 1.0, 1.2, 2.0): the chip and server of each rank of a job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from telemetry_parsers.text.lines import quote
 COMPLETED = "completed"
 _MAX_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
-_MAX_NAMED = 5
+_MAX_NAMED_SERVERS = 5
 # The maximum length of a host name (RFC 1035). Host names are the longest strings in a table.
 _MAX_TEXT_LENGTH = 255
 _MAX_DEPTH = 32
 # A string without a closing quote extends to the end of the text. So every quote matches, and the time is linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
-_DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
+_DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
@@ -60,7 +60,7 @@ class RankTable:
 
 def read_rank_table(text: str) -> RankTable:
     """Parse a rank table. Raise RankTableError with the invalid line or field."""
-    document = _JsonObject(_json(text), "")
+    document = _JsonObject(_parse_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
         return RankTable(version, status)
@@ -90,8 +90,8 @@ def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") ->
         return tuple(rank for rank in table.ranks if rank.server in matching_servers)
     matches = "several of the servers are" if matching_servers else "none of the servers is"
     expected = f"rank_table_server {quote(server_name)}" if server_name else "this node"
-    ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED])
-    omitted = f" and {len(servers) - _MAX_NAMED} more" if len(servers) > _MAX_NAMED else ""
+    ids = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MAX_NAMED_SERVERS])
+    omitted = f" and {len(servers) - _MAX_NAMED_SERVERS} more" if len(servers) > _MAX_NAMED_SERVERS else ""
     raise RankTableError(f"{matches} {expected}: {ids}{omitted}; set rank_table_server to this node's id in the table")
 
 
@@ -156,40 +156,40 @@ class _JsonObject:
         """Return the string of a required key."""
         value = self.text_or_none(key)
         if value is None:
-            raise RankTableError(f"{self._at(key)}: is missing")
+            raise RankTableError(f"{self._path_of(key)}: is missing")
         return value
 
     def text_or_none(self, key: str) -> str | None:
         """Return the key's string, or None if the key is missing."""
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
-            raise RankTableError(f"{self._at(key)}: must be a JSON string")
+            raise RankTableError(f"{self._path_of(key)}: must be a JSON string")
         if value is not None and len(value) > _MAX_TEXT_LENGTH:
-            raise RankTableError(f"{self._at(key)}: is longer than {_MAX_TEXT_LENGTH} characters")
+            raise RankTableError(f"{self._path_of(key)}: is longer than {_MAX_TEXT_LENGTH} characters")
         return value
 
     def number(self, key: str) -> int:
         """Return a whole number. Version 1 writes numbers in quotes."""
         value = self._values.get(key)
         if value is None:
-            raise RankTableError(f"{self._at(key)}: is missing")
+            raise RankTableError(f"{self._path_of(key)}: is missing")
         if isinstance(value, bool) or _NUMBER.match(str(value)) is None:
-            raise RankTableError(f"{self._at(key)}: must be a whole number, not {quote(json.dumps(value))}")
+            raise RankTableError(f"{self._path_of(key)}: must be a whole number, not {quote(json.dumps(value))}")
         return int(value)
 
     def objects(self, key: str) -> Iterator[_JsonObject]:
         """Yield the objects of a required list."""
         value = self._values.get(key)
         if not isinstance(value, list) or len(value) > _MAX_RANKS:
-            raise RankTableError(f"{self._at(key)}: must be a list of at most {_MAX_RANKS} items")
+            raise RankTableError(f"{self._path_of(key)}: must be a list of at most {_MAX_RANKS} items")
         for position, item in enumerate(value):
-            yield _JsonObject(item, f"{self._at(key)}[{position}]")
+            yield _JsonObject(item, f"{self._path_of(key)}[{position}]")
 
-    def _at(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path else key
 
 
-def _json(text: str) -> Plain:
+def _parse_json(text: str) -> Plain:
     _check_depth(text)
     try:
         return json.loads(text)
@@ -203,7 +203,7 @@ def _json(text: str) -> Plain:
 def _check_depth(text: str) -> None:
     """Reject deep nesting. Python has its own limit, but that depends on its version and on the free stack."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
-    if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _MAX_DEPTH:
+    if max(accumulate(map(_DEPTH_CHANGES.__getitem__, brackets)), default=0) > _MAX_DEPTH:
         raise RankTableError(f"is nested more than {_MAX_DEPTH} levels deep")
 
 

@@ -43,27 +43,27 @@ def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) ->
 
 @dataclass(frozen=True, slots=True)
 class OutputContext:
-    """Facts from outside the answer: the requested chip, and whether other answers show a product without HBM."""
+    """Facts from outside the answer: the requested chip, and whether other answers show that the product has no HBM."""
 
     requested: Slot
-    without_hbm: bool
+    has_no_hbm: bool
 
 
 def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> None:
-    """Add the readings of an output to the draft."""
-    totals = list(_totals_in(lines))
+    """Add the readings in an answer to the draft."""
+    printed_totals = list(_totals_in(lines))
     for card in cards_in(lines, context.requested.card, draft.problems):
         problem_count = len(draft.problems)
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
-        if card.is_named and is_empty and not totals and len(draft.problems) == problem_count:
+        if card.is_named and is_empty and not printed_totals and len(draft.problems) == problem_count:
             draft.add_problem(card.where, f"NPU {card.number} or one of its chips has no values")
-    _check_totals(draft, totals)
+    _check_totals(draft, printed_totals)
 
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card. `chips` have a name in it. Values without a name belong to `default_slot`."""
+    """An answer about one card. `chips` are the chips that it names. Values without a name belong to `default_slot`."""
 
     draft: Draft
     card: Card
@@ -71,7 +71,7 @@ class _CardAnswer:
     chips: tuple[Slot, ...]
     has_named_parts: bool
     keys: frozenset[str]
-    without_hbm: bool
+    has_no_hbm: bool
 
     def all_chips(self) -> tuple[Slot, ...]:
         """Return the slots of all chips of the card. A value of the whole card is stored for each of them."""
@@ -92,7 +92,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
     default_slot = Slot(card.number, requested.chip if card.number == requested.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
     chips = tuple(Slot(card.number, chip) for chip in chip_numbers)
-    answer = _CardAnswer(draft, card, default_slot, chips, bool(parts), all_keys, context.without_hbm)
+    answer = _CardAnswer(draft, card, default_slot, chips, bool(parts), all_keys, context.has_no_hbm)
     for section in sections:
         _read_section(answer, section)
     _add_chip_faults(answer, sections)
@@ -106,7 +106,7 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
 
 def _read_section(answer: _CardAnswer, section: Section) -> None:
     draft, part = answer.draft, section.part
-    reason = _why_not_read(answer, section)
+    reason = _reason_to_skip(answer, section)
     if reason:
         draft.add_problem(section.where, reason)
     elif part is not None and part.is_other_part:
@@ -123,8 +123,8 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
         draft.add_unknown(*section.entries)
 
 
-def _why_not_read(answer: _CardAnswer, section: Section) -> str:
-    """Return why a section is not read; empty if it is read."""
+def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
+    """Return why a section is not read, or an empty string if it is read."""
     if section.repeated_line is not None and answer.default_slot == Slot() and section.part is None:
         return "answers about several chips without their names are not read; save the command lines, too"
     if section.repeated_line is not None:
@@ -153,11 +153,11 @@ def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
 def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Sequence[keys.EndKey]) -> None:
     """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
-    _store_description(draft, device, section.entries)
+    _store_identity(draft, device, section.entries)
     _add_events(draft, device, section.entries)
     if section.has_content:
         is_complete = _check_end(draft, section, end_keys)
-        read_block(draft, device, section.entries, Evidence(is_complete, answer.without_hbm))
+        read_block(draft, device, section.entries, Evidence(is_complete, answer.has_no_hbm))
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
     if section.is_idle and not section.rows:
         draft.set_value(device, metric("processes"), 0.0)
@@ -199,7 +199,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
             answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
-def _store_description(draft: Draft, device: int, block: Block) -> None:
+def _store_identity(draft: Draft, device: int, block: Block) -> None:
     def text(*names: str) -> str | None:
         return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
@@ -228,10 +228,10 @@ def _totals_in(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
             yield line, count
 
 
-def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
-    """Report a truncated list if its total differs from the number of its cards."""
+def _check_totals(draft: Draft, printed_totals: Sequence[tuple[Line, int]]) -> None:
+    """Report the list as truncated if a printed total differs from the number of its cards."""
     listed_cards = {slot.card for slot in slots_in(draft)}
-    for line, count in totals:
+    for line, count in printed_totals:
         if count != len(listed_cards):
             draft.is_cut = True
             draft.add_problem(line.where, wrong_count(count, len(listed_cards)))

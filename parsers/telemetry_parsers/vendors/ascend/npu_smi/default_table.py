@@ -1,4 +1,4 @@
-"""The default table of npu-smi in all its layouts, and the process table below it."""
+"""Reads the default table of npu-smi in all its layouts, and the process table below it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi.keys import HEALTH_TARGET, PHYSICAL_SPACE, split_key
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Slot, chip_at, slots_in
 
-_NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
-_NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
-_PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
+_ABSENT = r"[A-Za-z]{1,12}|N/A|-{1,3}"
+_NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_ABSENT})\Z")
+_PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_ABSENT})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
 # Memory (used, total) is printed as `3412 / 65536`. A number of five digits has no blank before the slash.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
@@ -68,28 +68,28 @@ def is_table(line: Line) -> bool:
     return line.ended and (_shape_of(line) is not None or _is_process_title(line))
 
 
-def read(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the chips and processes of the last run in the text to the draft."""
-    lines, runs = _last_run(lines)
-    title = next((position for position, line in enumerate(lines) if _is_process_title(line)), len(lines))
-    shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
+def read_chips(lines: Sequence[Line], draft: Draft) -> None:
+    """Add the chips and processes of the last run of the tool to the draft."""
+    lines, run_count = _last_run(lines)
+    end = next((index for index, line in enumerate(lines) if _is_process_title(line)), len(lines))
+    shape = next((layout for line in lines[:end] if (layout := _shape_of(line)) is not None), _SHAPES[1])
     # Each pair of values becomes one word, and a pair of placeholders becomes one placeholder.
-    joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:title]]
+    joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:end]]
     table = read_table(joined_lines, shape)
     draft.add_unknown(*table.unknown)
-    if runs > 1:
-        draft.add_problem("text", several_runs(runs))
-    driver = _read_versions(lines[:title], draft)
-    ids = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:title]))
-    index_kinds = {_add_chip(draft, record, driver, ids) for record in table.records} - {None}
+    if run_count > 1:
+        draft.add_problem("text", several_runs(run_count))
+    driver = _read_versions(lines[:end], draft)
+    id_names = frozenset(name for name in ("chip", "phy-id") if any(_has_heading(line, name) for line in lines[:end]))
+    index_kinds = {_add_chip(draft, record, driver, id_names) for record in table.records} - {None}
     unread_lines = (line for line in table.unread if not _is_expected(line))
     draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread_lines)
-    draft.is_open = title == len(lines)
+    draft.is_open = end == len(lines)
     if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
-    if title < len(lines):
-        _read_processes(draft, lines[title:])
+    if end < len(lines):
+        _read_processes(draft, lines[end:])
     draft.index_space = _index_space(draft, index_kinds)
 
 
@@ -101,8 +101,8 @@ def _may_end(lines: Sequence[Line], version: str | None) -> bool:
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
-    """Return the lines of the last run, which begins with a version line, and the number of runs."""
-    starts = [position for position, line in enumerate(lines) if _is_banner(line)]
+    """Return (lines of the last run, run count). A run begins with a version line."""
+    starts = [index for index, line in enumerate(lines) if _is_banner(line)]
     return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
 
 
@@ -137,11 +137,11 @@ def _has_heading(line: Line, name: str) -> bool:
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
-def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[str]) -> str | None:
-    """Add a chip to the draft. Return the source of its index (`phy-id` or `card`), or None if it has no index."""
+def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
+    """Add a chip to the draft. Return the source of its index, `phy-id` or `card`, or None if it is not added."""
     cells = record.values
     card = _number_in(cells, "npu", "npu id")
-    if card is None or "health" not in cells or "phy-id" in ids - cells.keys():
+    if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
         draft.add_problem(record.line.where, not_a_row(record.line.text))
         return None
     slot = Slot(card, _number_in(cells, "chip"))
@@ -153,7 +153,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
     template = Device(
         draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
     )
-    if "chip" in ids - cells.keys() and not record.misfits:
+    if "chip" in id_names - cells.keys() and not record.misfits:
         draft.add_problem(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.set_index(device, physical_id)
     draft.describe(device, template, {"device_id": _text(cells, "device")})
@@ -164,7 +164,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, ids: frozenset[s
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings in the cells of a chip. Readings without a cell are absent, except those of engines."""
+    """Store the readings in a chip's cells. A reading without a cell is absent, except those of engines."""
     draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -180,7 +180,7 @@ def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> Non
 
 
 def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that the chip has none of that kind."""
+    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that the chip has no such memory."""
     memory_cells = [
         cells[heading]
         for kind in ("hbm", "memory")
@@ -189,11 +189,11 @@ def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     ]
     cell = next((cell for cell in memory_cells if cell.text.replace(" ", "") != "0/0"), None)
     halves = cell.text.split("/") if cell and units.placeholder(cell.text) is None else []
-    for position, target in enumerate(_MEMORY):
+    for index, target in enumerate(_MEMORY):
         if cell is None:
             draft.set_value(device, target, Absent.NOT_REPORTED)
         elif len(halves) == 2:
-            draft.store(device, (target,), halves[position], cell.line.where, split_key(cell.heading)[1])
+            draft.store(device, (target,), halves[index], cell.line.where, split_key(cell.heading)[1])
         else:
             value = units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD
             draft.set_value(device, target, value, cell.text, cell.line.where)
@@ -208,14 +208,14 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
-    """Return PHYSICAL_SPACE if all indices are physical ids, which NPU ids of cards with one chip are, too; else ""."""
+    """Return PHYSICAL_SPACE if all indices are physical ids, else "". NPU ids of single-chip cards are physical ids."""
     cards = [slot.card for slot in slots_in(draft)]
     has_single_chips = len(set(cards)) == len(cards)
     return PHYSICAL_SPACE if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
 
 
 def _is_expected(line: Line) -> bool:
-    """Return whether a line outside the records is the banner or a part of a rule."""
+    """Return whether a line outside the records is the banner or part of a rule."""
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
@@ -228,7 +228,7 @@ _CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # not a number if the process runs on the host
     "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
 }
-_OLD, _NEW = (
+_OLD_SHAPE, _NEW_SHAPE = (
     TableShape(frozenset({*_CELL_PATTERNS, "process name"}), _CELL_PATTERNS, opening) for opening in ("npu", "npu id")
 )
 _NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
@@ -236,7 +236,7 @@ _NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The number of processes of each chip. The sets of cards show whether the numbers are complete."""
+    """The process count of each chip. The sets of cards show which counts are complete."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table
@@ -252,40 +252,40 @@ def _is_process_title(line: Line) -> bool:
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Add the processes and their number for each device to the draft. The first line is the heading."""
+    """Add the processes and each chip's process count to the draft. The first line is the heading."""
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
-    table = read_table(lines, _NEW if is_new else _OLD)
-    totals = _ProcessCounts()
+    table = read_table(lines, _NEW_SHAPE if is_new else _OLD_SHAPE)
+    tally = _ProcessCounts()
     draft.add_unknown(*table.unknown)
     for line in table.unread:
-        _read_other_line(draft, line, totals)
+        _read_other_line(draft, line, tally)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _read_row(draft, record, totals, slots, is_closed=record.line.number < last_rule)
+        _read_row(draft, record, tally, slots, is_closed=record.line.number < last_rule)
     is_empty = not slots and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
         draft.add_problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
-    for card, line in totals.unlisted_cards.items():
+    for card, line in tally.unlisted_cards.items():
         draft.add_problem(line.where, f"processes of NPU {card}, which is missing from the device table")
     if not slots:
-        for card in sorted((totals.idle_cards | totals.closed_cards) - {slot.card for slot in slots_in(draft)}):
+        for card in sorted((tally.idle_cards | tally.closed_cards) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
     for slot in slots_in(draft):
-        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(totals, slot))
+        draft.set_value(chip_at(draft, slot), metric("processes"), _complete_count(tally, slot))
 
 
-def _read_other_line(draft: Draft, line: Line, totals: _ProcessCounts) -> None:
+def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
     """Read a line that is not a row: the message that a card has no processes, or unknown text."""
     no_process_match = _NO_PROCESSES.match(line.text.strip().strip("|").strip()) if line.ended else None
     if no_process_match is not None:
-        totals.idle_cards.add(int(no_process_match[1]))
+        tally.idle_cards.add(int(no_process_match[1]))
     elif line.ended and not is_rule(line.text):
-        totals.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else totals.absence
+        tally.absence = Absent.NOT_UNDERSTOOD if "|" in line.text else tally.absence
         draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
-def _read_row(draft: Draft, record: Record, totals: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
+def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
     """Read a row of the table. A truncated row is ignored."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
@@ -293,25 +293,25 @@ def _read_row(draft: Draft, record: Record, totals: _ProcessCounts, slots: froze
     if not record.line.ended:
         return
     if card is None or pid is None or record.misfits:
-        totals.absence = Absent.NOT_UNDERSTOOD
+        tally.absence = Absent.NOT_UNDERSTOOD
         draft.add_problem(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
     slot = Slot(card, units.whole(cells.get("chip", "")))
     if slots and slot not in slots:
-        totals.unlisted_cards.setdefault(card, record.line)
+        tally.unlisted_cards.setdefault(card, record.line)
         return
-    (totals.closed_cards if is_closed else totals.cut_cards).add(card)
-    totals.counts[slot] += 1
+    (tally.closed_cards if is_closed else tally.cut_cards).add(card)
+    tally.counts[slot] += 1
     memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
     draft.processes.append(Process(chip_at(draft, slot), pid, cells.get("process name", ""), used))
 
 
-def _complete_count(totals: _ProcessCounts, slot: Slot) -> Value:
-    if slot.card in totals.idle_cards and not totals.counts[slot]:
+def _complete_count(tally: _ProcessCounts, slot: Slot) -> Value:
+    if slot.card in tally.idle_cards and not tally.counts[slot]:
         return 0.0
-    if totals.absence is not None:
-        return totals.absence
-    if slot.card not in totals.closed_cards or slot.card in totals.cut_cards or totals.counts[slot] >= _MAX_LISTED:
+    if tally.absence is not None:
+        return tally.absence
+    if slot.card not in tally.closed_cards or slot.card in tally.cut_cards or tally.counts[slot] >= _MAX_LISTED:
         return Absent.NOT_REPORTED
-    return float(totals.counts[slot])
+    return float(tally.counts[slot])

@@ -1,4 +1,4 @@
-"""Maps the keys of npu-smi's `key : value` output to metrics, and lists keys without a metric and words for values."""
+"""Maps the keys of npu-smi's `key : value` output to metrics. Lists keys without a metric and words for values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACEHOLDERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return a key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
+    """Split a key such as `Temperature (C)` into its name in lower case with single blanks, and its unit."""
     normalized = " ".join(key.lower().split())
     match = _UNIT.search(normalized)
     return (normalized, "") if match is None else (normalized[: match.start()].strip(), match[1].strip())
@@ -29,7 +29,7 @@ def split_key(key: str) -> tuple[str, str]:
 _MEMORIES = ("hbm", "ddr")
 # The printed names of HBM and of DDR. For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# For a 310, `-t memory` prints keys without a kind of memory. `-t flash` prints a flash chip's size under the same key.
+# For a 310, `-t memory` prints these keys, which name no kind of memory. `-t flash` prints a flash chip's size so, too.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these keys.
@@ -39,7 +39,7 @@ KEYS_WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# Names and headings of products without HBM, and with HBM. Another answer in the same log may contain them.
+# Product names and headings that show whether a product has HBM. They may be in another answer of the same log.
 NO_HBM_PATTERN = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 HBM_PATTERN = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
 # Cards with HBM print these keys, possibly without a line about HBM: a virtual card may omit the usage of its HBM.
@@ -88,7 +88,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card. Only on cards with one chip, the tool may print them below the chip as its values.
+# Values of the whole card. On a card with one chip, the tool may print them below the chip, as values of the chip.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Values of the whole card that are printed below the name of its controller.
 PART_FIELDS: Mapping[str, Target] = {
@@ -118,7 +118,7 @@ ECC_FIELDS: Mapping[str, Target] = {
 }
 # The first of these keys that is printed is used: the state of HBM or, for a device without HBM, of DDR.
 ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
-# The JPEG encoder and decoder share a label. The higher utilization of both is used.
+# The JPEG encoder and decoder share a label. The higher of their utilizations is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Counts of memory pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)

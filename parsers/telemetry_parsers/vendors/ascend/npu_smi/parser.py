@@ -53,7 +53,7 @@ _VERSION = re.compile(
 )
 _UNSUPPORTED = ("does not support", "dose not support")
 # The metrics that each poll adds to those of the default table. Polls do not repeat metrics of the table: values of
-# different times would alternate, and some values mean something else (usable memory, AI cores for the whole chip).
+# different times would alternate, and some mean something else (usable memory, AI cores instead of the whole chip).
 _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -68,14 +68,14 @@ _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "mapping": frozenset(),
 }
 
-_IN_THE_TABLE = ("temperature_celsius", "core")
-_LOG_HEAD_CHARACTERS = 16_384
+_TABLE_TEMPERATURE = ("temperature_celsius", "core")
+_MAX_SEARCHED_CHARACTERS = 16_384
 
 
 def _is_added(poll: str, item: Reading) -> bool:
-    """Return whether a poll adds this reading to those of the table."""
+    """Return whether a poll adds this reading to those of the default table."""
     added_metrics = _METRICS_BY_POLL.get(poll)
-    return added_metrics is None or (item.metric in added_metrics and (item.metric, item.label) != _IN_THE_TABLE)
+    return added_metrics is None or (item.metric in added_metrics and (item.metric, item.label) != _TABLE_TEMPERATURE)
 
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
@@ -86,9 +86,9 @@ def _read_blocks(text: ToolText, draft: Draft) -> bool:
         return False
     # Only answers about memory need this search for product names. It is limited to the start of the text to save time.
     upper_text = text.joined.upper()
-    log_start = text.output.text[:_LOG_HEAD_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
-    without_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
-    blocks.read_answer(text.lines, blocks.OutputContext(_requested_slot(text), without_hbm), draft)
+    log_start = text.output.text[:_MAX_SEARCHED_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
+    has_no_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None
+    blocks.read_answer(text.lines, blocks.OutputContext(_requested_slot(text), has_no_hbm), draft)
     return True
 
 
@@ -106,7 +106,7 @@ def _read_version(text: ToolText, draft: Draft) -> bool:
 
 
 def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return an empty report if a card does not support a query, or None. Every card receives each query."""
+    """Return an empty report for a query that this card does not support, or None. Every card receives each query."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED) else None
 
@@ -121,7 +121,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
     shapes=(
-        of_lines(default_table.is_table, default_table.read, empty=must_be_complete, tables=default_table.TABLES),
+        of_lines(default_table.is_table, default_table.read_chips, empty=must_be_complete, tables=default_table.TABLES),
         of_lines(readings.mapping_headings, readings.read_mapping, empty=accept_empty),
         of_lines(saved.watch_headings, saved.read_watch, empty=accept_empty),
         of_lines(saved.topology_row, saved.read_topology, empty=accept_empty),

@@ -1,4 +1,4 @@
-"""Reads the readings of a block, and the mapping of slots to chips (`npu-smi info -m`)."""
+"""Reads the values of a block, and the mapping of slots to chips (`npu-smi info -m`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chip_at(draft: Draft, slot: Slot) -> int:
 
 
 def slots_in(draft: Draft) -> list[Slot]:
-    """Return the slots of the chips, in the order of their positions."""
+    """Return the slots of the draft's chips, in the order of their positions."""
     return [slot for slot in draft.device_keys() if isinstance(slot, Slot)]
 
 
@@ -52,7 +52,7 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         names = mapping_headings(line)
         if names or not headings:
-            headings = names or _report_outside(draft, line) or headings
+            headings = names or _report_text_above(draft, line) or headings
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
@@ -64,20 +64,20 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     draft.index_space = PHYSICAL_SPACE if index_spaces - {None} == {PHYSICAL_SPACE} else ""
 
 
-def _report_outside(draft: Draft, line: Line) -> tuple[str, ...]:
+def _report_text_above(draft: Draft, line: Line) -> tuple[str, ...]:
     if line.text.strip() and line.ended:
         draft.add_problem(line.where, not_understood(line.text))
     return ()
 
 
 def mapping_headings(line: Line) -> tuple[str, ...]:
-    """Return the headings in the heading line of `npu-smi info -m`; empty for any other line."""
+    """Return the headings in the heading line of `npu-smi info -m`, or () for any other line."""
     names = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
     return names if names[:1] == ("npu id",) and "chip id" in names else ()
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """Return the cells of a row (numbers or dashes, and a name that may contain blanks), or None for another line."""
+    """Return the cells of a row (numbers or dashes, then a name that may have blanks), or None for any other line."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *numbers, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
@@ -145,17 +145,17 @@ class Evidence:
     """Whether a block is complete, and whether the product is known to have no HBM."""
 
     is_complete: bool
-    without_hbm: bool
+    has_no_hbm: bool
 
 
 def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> None:
     """Add the readings of a block to the draft, and report its unknown keys."""
     is_ambiguous = _is_hbm_capacity_missing(block)
-    kind = None if is_ambiguous else _memory_kind(block, evidence)
-    if kind is None and evidence.is_complete and _has_memory(block):
+    memory_kind = None if is_ambiguous else _memory_kind(block, evidence)
+    if memory_kind is None and evidence.is_complete and _has_memory(block):
         text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
         draft.add_problem(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
-    for key, target in _targets_of(block, kind):
+    for key, target in _targets_of(block, memory_kind):
         _store(draft, device, block[key], target)
     for key in keys.HEALTH_KEYS:
         if key in block:
@@ -181,15 +181,16 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
             draft.add_unknown(key)
 
 
-def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each key from which a metric is read, and the metric."""
+def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
+    """Yield each (key, target) of the block's readings. Only readings of this kind of memory are included."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
-    yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
+    memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
+    yield from ((key, target) for key, (kind, target) in memory.items() if kind == memory_kind)
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that there is no memory."""
+    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that it has none."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")
@@ -198,7 +199,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_kind(block: Block, evidence: Evidence) -> int | None:
-    """Return HBM if it is printed, DDR if the device cannot have HBM, or None if memory or its kind is unknown."""
+    """Return HBM if printed, DDR if the device cannot have HBM, or None if there is no memory or its kind is unknown."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -206,7 +207,7 @@ def _memory_kind(block: Block, evidence: Evidence) -> int | None:
         return _HBM
     if _DDR not in kinds or _is_zero(block, "ddr capacity"):
         return None
-    has_no_hbm = _HBM in kinds or evidence.without_hbm or not keys.KEYS_WITHOUT_HBM.isdisjoint(block)
+    has_no_hbm = _HBM in kinds or evidence.has_no_hbm or not keys.KEYS_WITHOUT_HBM.isdisjoint(block)
     may_have_hbm = not evidence.is_complete or not keys.KEYS_WITH_HBM.isdisjoint(block)
     return _DDR if has_no_hbm or not may_have_hbm else None
 
@@ -246,7 +247,7 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
 
 
 def _store_pending_pages(draft: Draft, device: int, block: Block) -> None:
-    """Store 1 if pages will be retired at the next start. Store 0 only if the counts of both kinds of errors are 0."""
+    """Store 1 if pages will be retired at the next start, or 0 if the counts for both kinds of errors are 0."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):

@@ -1,4 +1,4 @@
-"""Output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers without command lines."""
+"""Reads output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers without command lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WATCH_TARGETS: Mapping[str, tuple[Target, ...]] = {
 _CHIP_UTILIZATION = "npu util(%)"  # read last, because the utilization of the AI cores has priority
 _WATCH_HEADINGS = frozenset({_CARD_HEADING, _CHIP_HEADING, *_WATCH_TARGETS})
 _DEVICE_NAME = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
-_RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
+_LINK_TYPE = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
 _MAX_COLUMNS = 200
 
 
@@ -60,7 +60,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def watch_headings(line: Line) -> tuple[str, ...]:
-    """Return the headings in the heading line of `npu-smi info watch`; empty for any other line."""
+    """Return the headings in the heading line of `npu-smi info watch`, or () for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
     # Headings end with a bracket and may be separated by a single blank, so the line is split at the brackets.
@@ -77,38 +77,38 @@ def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the device and the nearest processors in each row of the matrix. Report columns without a row."""
+    """Add each device of the matrix and its nearest processors to the draft. Report columns without a row."""
     columns: set[str] = set()
-    nodes: set[str] = set()
+    rows: set[str] = set()
     for line in lines:
         row = topology_row(line)
         words = line.text.split(maxsplit=_MAX_COLUMNS)
         if row is not None:
             slot, processors = row
-            nodes.add(words[0])
+            rows.add(words[0])
             device = chip_at(draft, slot)
             draft.set_index(device, slot.physical_id)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
-        elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
+        elif len(words) > 1 and all(map(_LINK_TYPE.match, words[:2])) and words[1] != "=":
             draft.add_problem(line.where, not_a_row(line.text, "the matrix"))
         columns.update(filter(_DEVICE_NAME.match, words) if row is None else ())
-    if columns - nodes:
-        draft.add_problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
+    if columns - rows:
+        draft.add_problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - rows)))}")
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
-    """Return the device and the processors in a row of `npu-smi info -t topo`, or None for any other line."""
+    """Return the device and its nearest processors in a row of `npu-smi info -t topo`, or None for any other line."""
     words = line.text.split(maxsplit=_MAX_COLUMNS)
-    node = _DEVICE_NAME.match(words[0]) if line.ended and len(words) > 1 else None
-    if node is None or not _RELATION.match(words[1]):
+    name_match = _DEVICE_NAME.match(words[0]) if line.ended and len(words) > 1 else None
+    if name_match is None or not _LINK_TYPE.match(words[1]):
         return None
-    last_word, number = words[-1], int(node[2])
-    slot = Slot(number) if node[1].upper() == "NPU" else Slot(physical_id=number)
-    return slot, None if _RELATION.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
+    last_word, number = words[-1], int(name_match[2])
+    slot = Slot(number) if name_match[1].upper() == "NPU" else Slot(physical_id=number)
+    return slot, None if _LINK_TYPE.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# Maps each shape to a test of a line. A line that passes no test has the shape of the line before it.
-_SHAPE_TESTS: Mapping[str, Callable[[Line], object]] = {
+# Maps each shape to a predicate on lines. A line that matches none has the shape of the line before it.
+_SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,
     "watch": watch_headings,
@@ -118,11 +118,11 @@ _SHAPE_TESTS: Mapping[str, Callable[[Line], object]] = {
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Return the answers in a run. A new answer begins where the shape changes."""
+    """Split the output of a run into answers. A new answer begins where the shape changes."""
     answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
-        shapes = (name for name, has_shape in _SHAPE_TESTS.items() if line.text.strip() and has_shape(line))
+        shapes = (name for name, has_shape in _SHAPE_PREDICATES.items() if line.text.strip() and has_shape(line))
         next_shape = next(shapes, shape)
         if shape and next_shape != shape:
             answers.append([])

@@ -1,4 +1,4 @@
-"""The sections of a `key : value` output. Each begins or ends with a line that names a chip or another part."""
+"""Splits `key : value` output into sections. Each begins or ends with a line that names a chip or another part."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PartLine:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process of `-t proc-mem`."""
+    """A process line of `-t proc-mem`."""
 
     pid: int
     name: str
@@ -80,7 +80,7 @@ class Section:
     has_failed: bool = False
 
     def add(self, item: _LineContent) -> None:
-        """Add one line."""
+        """Add the content of a line. If a key repeats that is not measured, its texts are joined."""
         if isinstance(item, PartLine):
             self.part = item
         elif isinstance(item, ProcessRow):
@@ -109,14 +109,14 @@ class Section:
 
     @property
     def where(self) -> str:
-        """Return the position of the first line."""
+        """Return where the section begins, such as `line 3`."""
         lines = [*(entry.line for entry in self.entries.values()), *(row.line for row in self.rows)]
         lines += [self.part.line] if self.part else []
         return min(lines, key=lambda line: line.number).where if lines else "text"
 
     @property
     def last_key(self) -> str:
-        """Return the key of the last line; empty if that line names the part or is a process."""
+        """Return the key of the last line, or an empty string if that line names the part or is a process."""
         last_entry = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
         other_lines = [*(row.line.number for row in self.rows), self.part.line.number if self.part else 0]
         return last_entry[0] if last_entry is not None and last_entry[1].line.number > max(other_lines) else ""
@@ -133,7 +133,7 @@ class Card:
     paragraphs: list[list[_LineContent]] = field(default_factory=lambda: [[]])
 
     def is_continued(self) -> bool:
-        """Return whether the value of the last line continues below under a blank key."""
+        """Return whether the last value continues on the next lines, which have a blank key."""
         last_item = next((paragraph[-1] for paragraph in reversed(self.paragraphs) if paragraph), None)
         return isinstance(last_item, _KeyValue) and last_item.key == keys.MULTILINE_KEY
 
@@ -144,7 +144,7 @@ class Card:
 
 
 def cards_in(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. `number` is the card in the command line, which the answer need not repeat."""
+    """Return the cards in these lines. `number` is the card in the command line, which the output need not repeat."""
     cards = [Card(number)]
     for line in lines:
         text = line.text.strip()
@@ -195,7 +195,7 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
 
 
 def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
-    """Store the card's number of chips. A second such line belongs to another card, whose NPU ID is missing."""
+    """Store the card's chip count. A second count belongs to another card, whose NPU ID is missing."""
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.whole(value)
@@ -219,24 +219,24 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Return the paragraphs, or a single one if a copy added a blank line after each line."""
+    """Return the filled paragraphs, joined into one if a copy has added a blank line after each line."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
 
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
-    """Yield the sections of a paragraph. Either all of them begin with the name of a part, or all end with it."""
+    """Yield the sections of a paragraph. The lines that name a part are all above its values, or all below them."""
     items = _with_one_name(paragraph)
-    names = [position for position, item in enumerate(items) if isinstance(item, PartLine)]
-    has_above = bool(names) and _has_content(items[: names[0]])
-    has_below = bool(names) and _has_content(items[names[-1] :])
-    if (has_above and has_below) or (len(names) > 1 and not has_above and not has_below and _has_content(items)):
+    name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
+    has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
+    has_below = bool(name_indices) and _has_content(items[name_indices[-1] :])
+    if (has_above and has_below) or (len(name_indices) > 1 and not has_above and not has_below and _has_content(items)):
         text = "values between the names of chips or parts are not read: they may belong to either"
-        problems.append(Problem(items[names[0]].line.where, text))
+        problems.append(Problem(items[name_indices[0]].line.where, text))
         return
-    are_names_last = has_above or (not has_below and bool(names) and names[-1] == len(items) - 1)
-    starts = [0, *(position + 1 for position in names[:-1])] if are_names_last else [0, *names[1:]]
+    are_names_last = has_above or (not has_below and bool(name_indices) and name_indices[-1] == len(items) - 1)
+    starts = [0, *(index + 1 for index in name_indices[:-1])] if are_names_last else [0, *name_indices[1:]]
     for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
         section = Section()
         for item in items[start:end]:
@@ -245,7 +245,7 @@ def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) 
 
 
 def _with_one_name(paragraph: Sequence[_LineContent]) -> list[_LineContent]:
-    """Return the paragraph without the number of a part if the part's name follows, as in `-t board`."""
+    """Omit the number of a part whose name follows, as in `-t board`."""
     items: list[_LineContent] = []
     for item in paragraph:
         if items and isinstance(item, PartLine) and isinstance(items[-1], PartLine) and item.is_other_part:
