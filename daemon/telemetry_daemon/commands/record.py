@@ -106,7 +106,7 @@ def _open_recorder(output: Path | None) -> Recorder:
 
 
 def _raise_if_nothing_recorded(gate: FirstResultGate) -> None:
-    if gate.has_begun:
+    if gate.is_open:
         return
     if gate.failures:
         lines = (f"nothing was recorded: {source}: {text}" for source, text in gate.failures.items())
@@ -163,7 +163,7 @@ def _record_daemon(
     if not count:
         text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
-    if gate.has_begun:
+    if gate.is_open:
         _report_gaps(daemon, arguments, earlier_count)
 
 
@@ -173,8 +173,8 @@ def _report_gaps(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_
     elif arguments.before:
         reason = "the daemon's flight recorder is off (flight_recorder.enabled is false, or cards are simulated)"
         streams.say(f"no earlier captures: {reason}")
-    if daemon.lost:
-        streams.say(f"{daemon.lost} captures are missing, because this command was too slow")
+    if daemon.lost_count:
+        streams.say(f"{daemon.lost_count} captures are missing, because this command was too slow")
     if (remaining_seconds := min(daemon.until - time.monotonic(), arguments.duration)) > MAX_WAIT_SECONDS:
         streams.say(f"the daemon stopped {human.seconds(round(remaining_seconds))} before the end of the recording")
 
@@ -221,7 +221,7 @@ class _Progress:
     def end_first_round(self, gate: FirstResultGate) -> bool:
         """Start the recording time, because each source was polled once. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
-        return gate.has_begun or bool(gate.failures)
+        return gate.is_open or bool(gate.failures)
 
     def show(self) -> None:
         """Print the progress, at most twice a second."""

@@ -20,7 +20,7 @@ from telemetry_parsers.readings import ReadingKey, Readings, Shape
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
 # Events that are not faults: a card has recovered, or an operator removed it.
 _HARMLESS = frozenset({"returned", "removed"})
-# Causes of alarms: name, metric, and pattern of the label. An increase of such a value raises an alarm.
+# The causes of alarms: (name, metric, pattern of the label). An alarm is raised if such a value increases.
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -44,19 +44,19 @@ class Severity(IntEnum):
 QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. The file is rewritten once to include this time.
 REWRITE_SECONDS = 60.0
-# The maximum numbers of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
+# The maximum number of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
 # Many minor alarms, or many alarms of one source or card, thus leave room for a file about a lost card.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
-MAX_OF_A_SOURCE: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
-MAX_OF_A_CARD: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
-MAX_OF_A_SEVERITY_OF_A_CARD = 2
+MAX_SOURCE_FILES: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
+MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
+MAX_CARD_FILES_OF_SAME_SEVERITY = 2
 # More files about the same fault would add no information.
-MAX_OF_A_FAULT_A_DAY = 6
+MAX_FAULT_FILES_A_DAY = 6
 # The first loss of a card in a day gets a file despite the hourly limits if the card was up this long. The number of
 # such files per source is limited, because a faulty source may report devices that do not exist.
-SETTLED_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
+MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
-_MAX_IN_A_BURST = 4096
+_MAX_CRITICAL_SUBJECTS = 4096
 # The largest number of stored values for one device.
 _MAX_VALUES = 8 * bounds.MAX_WORDS
 
@@ -81,16 +81,15 @@ class AlarmDetector:
         self._devices: dict[str, MergedDevice] = {}
         # The time at which each device came up, newest last.
         self._up_since: dict[str, float] = {}
-        # Maps a device to the source of its readings.
-        self._sources: dict[str, str] = {}
+        self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
-        # For each device: its values that can raise alarms, as of the last update. Most updates change none of them.
+        # For each device: (shape, values that can raise alarms) at the last update. Most updates change none of them.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
         """Raise an alarm for a device's event, unless it is harmless, or the loss of a device that was not up."""
-        alarm = Alarm(event.code, event.id, _severity(event.code), self._sources.get(event.id, ""))
+        alarm = Alarm(event.code, event.id, _severity(event.code), self._source_by_device.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
         elif event.code not in _HARMLESS and event.code != LOST:
@@ -103,7 +102,7 @@ class AlarmDetector:
                 self._update_device(device)
         self._devices = {device.id: device for device in devices}
         for device_id in self._fault_values.keys() - self._devices.keys():
-            del self._fault_values[device_id], self._values[device_id], self._sources[device_id]
+            del self._fault_values[device_id], self._values[device_id], self._source_by_device[device_id]
         for key, health in health_by_poll.items():
             previous, self._states[key] = self._states.get(key), health.state
             if health.state == STUCK and previous != STUCK:
@@ -121,16 +120,16 @@ class AlarmDetector:
         shape, previous = self._values.get(device.id, (None, None))
         is_unchanged = shape is readings.shape and previous == values
         self._values[device.id] = readings.shape, values
-        source = self._sources[device.id] = readings.origins[0].source
+        source = self._source_by_device[device.id] = readings.origins[0].source
         known_values = self._fault_values.setdefault(device.id, {})
-        for cause, numbers in chain(() if is_unchanged else _fault_values(readings), _overheating(device, readings)):
-            increase = sum(number - known_values.get(key, number) for key, number in numbers.items())
-            known_values |= numbers
+        for cause, faults in chain(() if is_unchanged else _fault_values(readings), _overheating(device, readings)):
+            increase = sum(value - known_values.get(key, value) for key, value in faults.items())
+            known_values |= faults
             if increase > 0.0:
                 self._on_alarm(Alarm(cause, device.id, source=source))
         if len(known_values) > _MAX_VALUES:  # a faulty source may report new labels forever
-            current = (*readings.shape.keys, (OVER_CRITICAL, ""))
-            self._fault_values[device.id] = {key: known_values[key] for key in current if key in known_values}
+            current_keys = (*readings.shape.keys, (OVER_CRITICAL, ""))
+            self._fault_values[device.id] = {key: known_values[key] for key in current_keys if key in known_values}
 
     def _mark_as_up(self, device_id: str) -> None:
         if device_id not in self._up_since:
@@ -141,14 +140,14 @@ class AlarmDetector:
 
 def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
     for cause, keys in _fault_positions(readings.shape):
-        values = ((key, readings.values[position]) for key, position in keys)
+        values = ((key, readings.values[index]) for key, index in keys)
         yield cause, {key: value for key, value in values if not isinstance(value, Absent)}
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is too hot, but nothing if it reports throttling itself, or no temperature."""
+    """Yield whether the device is too hot. Yield nothing if it reports throttling itself or has no temperature."""
     positions = _temperature_positions(readings.shape)
-    if any(not isinstance(readings.values[position], Absent) for _, position in positions["throttled"]):
+    if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return
     view = DeviceView(device, readings, positions, 0.0)
     if view.numbers(_TEMPERATURE):
@@ -158,7 +157,7 @@ def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str
 @lru_cache(maxsize=_MAX_SHAPES)
 def _temperature_positions(shape: Shape) -> Positions:
     return {
-        metric: tuple((label, position) for (name, label), position in shape.indices.items() if name == metric)
+        metric: tuple((label, index) for (name, label), index in shape.indices.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
     }
 
@@ -174,9 +173,9 @@ def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, i
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a function that selects the values that can raise alarms from the values of a device with this shape."""
-    positions = [position for _, keys in _fault_positions(shape) for _, position in keys]
-    return itemgetter(*positions) if positions else lambda _: ()
+    """Return a function that takes the values of a device with this shape, and returns those that can raise alarms."""
+    indices = [index for _, keys in _fault_positions(shape) for _, index in keys]
+    return itemgetter(*indices) if indices else lambda _: ()
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
@@ -202,7 +201,7 @@ class FlightFilePolicy:
         self._monotonic = monotonic
         # The files of the last day, including those from before the start of the daemon.
         self._files = list(map(CountedFile, file_times))
-        self._first = self._last = -float("inf")
+        self._burst_start = self._last_alarm_time = -float("inf")
         self._severity = Severity.MINOR
         # In the current burst: the subject of the first alarm, and the subjects of all critical alarms.
         self._first_subject = ""
@@ -211,19 +210,19 @@ class FlightFilePolicy:
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
         """Return a new file if this alarm starts a burst, else None. The new file counts instead of `replaced`."""
         now = self._monotonic()
-        is_in_burst = now - self._last < QUIET_SECONDS and now - self._first < MAX_SECONDS
-        if is_in_burst and not self._needs_new_file(alarm, now, is_due=replaced is not None):
-            self._last = now
+        is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_SECONDS
+        if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):
+            self._last_alarm_time = now
             self._add_to_burst(alarm)
             return None
-        others = [file for file in self._files if now - file.start < _DAY_SECONDS and file is not replaced]
-        is_first_loss = _is_first_loss(alarm, others)
-        if not (is_first_loss or _is_within_limits(alarm, now, others)):
+        files = [file for file in self._files if now - file.start < _DAY_SECONDS and file is not replaced]
+        is_first_loss = _is_first_loss(alarm, files)
+        if not (is_first_loss or _is_within_limits(alarm, now, files)):
             return None
         if not is_in_burst:
             self._critical_subjects.clear()
             self._severity = alarm.severity
-        self._first = self._last = now
+        self._burst_start = self._last_alarm_time = now
         self._first_subject = alarm.subject
         self._add_to_burst(alarm)
         if replaced is not None:
@@ -243,39 +242,40 @@ class FlightFilePolicy:
         if file in self._files:
             self._files.remove(file)
 
-    def _needs_new_file(self, alarm: Alarm, now: float, *, is_due: bool) -> bool:
-        """Return whether an alarm within a burst needs its own file, because it is more severe, or critical with a new subject."""
-        is_within_minute = now - self._first < REWRITE_SECONDS
+    def _needs_new_file(self, alarm: Alarm, now: float, *, has_pending: bool) -> bool:
+        """Return whether an alarm within a burst needs its own file: it is more severe, or critical with a new subject."""
+        is_within_minute = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
         # If a card is lost within a minute of its first fault, both belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._severity is Severity.SERIOUS
-        return alarm.severity > self._severity and not (is_same_card and is_within_minute and not is_due)
+        return alarm.severity > self._severity and not (is_same_card and is_within_minute and not has_pending)
 
     def _add_to_burst(self, alarm: Alarm) -> None:
         self._severity = max(self._severity, alarm.severity)
-        if alarm.severity is Severity.CRITICAL and len(self._critical_subjects) < _MAX_IN_A_BURST:
+        if alarm.severity is Severity.CRITICAL and len(self._critical_subjects) < _MAX_CRITICAL_SUBJECTS:
             self._critical_subjects.add(_critical_subject(alarm))
 
 
-def _is_within_limits(alarm: Alarm, now: float, day: Sequence[CountedFile]) -> bool:
-    hour = [file for file in day if now - file.start < _HOUR_SECONDS and not file.is_exempt]
-    card_files = [file for file in hour if file.alarm.subject == alarm.subject]
-    same_fault_files = [file for file in day if (file.alarm.cause, file.alarm.subject) == (alarm.cause, alarm.subject)]
+def _is_within_limits(alarm: Alarm, now: float, day_files: Sequence[CountedFile]) -> bool:
+    hour_files = [file for file in day_files if now - file.start < _HOUR_SECONDS and not file.is_exempt]
+    card_files = [file for file in hour_files if file.alarm.subject == alarm.subject]
+    fault = (alarm.cause, alarm.subject)
+    fault_files = [file for file in day_files if (file.alarm.cause, file.alarm.subject) == fault]
     return (
-        len(hour) < MAX_FILES_AN_HOUR[alarm.severity]
-        and sum(file.alarm.source == alarm.source for file in hour) < MAX_OF_A_SOURCE[alarm.severity]
-        and len(card_files) < MAX_OF_A_CARD[alarm.severity]
-        and sum(file.alarm.severity is alarm.severity for file in card_files) < MAX_OF_A_SEVERITY_OF_A_CARD
-        and len(same_fault_files) < MAX_OF_A_FAULT_A_DAY
+        len(hour_files) < MAX_FILES_AN_HOUR[alarm.severity]
+        and sum(file.alarm.source == alarm.source for file in hour_files) < MAX_SOURCE_FILES[alarm.severity]
+        and len(card_files) < MAX_CARD_FILES[alarm.severity]
+        and sum(file.alarm.severity is alarm.severity for file in card_files) < MAX_CARD_FILES_OF_SAME_SEVERITY
+        and len(fault_files) < MAX_FAULT_FILES_A_DAY
     )
 
 
-def _is_first_loss(alarm: Alarm, day: Sequence[CountedFile]) -> bool:
-    if (alarm.cause, alarm.severity) != (LOST, Severity.CRITICAL) or alarm.up_seconds < SETTLED_SECONDS:
+def _is_first_loss(alarm: Alarm, day_files: Sequence[CountedFile]) -> bool:
+    if (alarm.cause, alarm.severity) != (LOST, Severity.CRITICAL) or alarm.up_seconds < MIN_UP_SECONDS:
         return False
-    losses = [file for file in day if file.is_exempt and file.alarm.source == alarm.source]
-    is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day)
+    losses = [file for file in day_files if file.is_exempt and file.alarm.source == alarm.source]
+    is_first = all((file.alarm.cause, file.alarm.subject) != (LOST, alarm.subject) for file in day_files)
     return is_first and len(losses) < MAX_FIRST_LOSSES_A_DAY
 
 

@@ -22,7 +22,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# The wait for captures after the alarm. It is short, because the node may go down before the file is written.
+# How long to wait for captures after an alarm: not long, because the node may go down before the file is written.
 SETTLE_SECONDS, MAX_SETTLE_SECONDS = 5.0, 20.0
 # Masking all captures takes time, and the disk may be slow.
 _MAX_WRITE_SECONDS = 120.0
@@ -55,7 +55,7 @@ class FlightRecorder:
         self._policy = policy
         self._write = write
         self._clock = clock
-        self._new_timer = timer
+        self._create_timer = timer
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         self._pending: _PendingFile | None = None
@@ -66,7 +66,7 @@ class FlightRecorder:
         self._has_ended = False
 
     def on_alarm(self, alarm: Alarm) -> None:
-        """Schedule a file if this alarm needs one. Do not wait for it."""
+        """Schedule a file if this alarm needs one. Return without waiting for the file."""
         with self._lock:
             if not self._has_ended:
                 self._schedule_file(alarm, self._clock.monotonic())
@@ -82,7 +82,7 @@ class FlightRecorder:
         if self._write_lock.acquire(timeout=seconds):  # also wait for a file that is being written
             self._write_lock.release()
             if pending is not None:
-                self._record(pending, max(0.0, until - self._clock.monotonic()))
+                self._write_file(pending, max(0.0, until - self._clock.monotonic()))
         elif pending is not None:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
@@ -94,14 +94,15 @@ class FlightRecorder:
         if pending is not None:
             due = min(now + SETTLE_SECONDS, pending.start + MAX_SETTLE_SECONDS)
             # The most severe alarm names the file.
-            self._set(replace(pending, due=due) if counted is None else _PendingFile(name, pending.start, due, counted))
+            file = replace(pending, due=due) if counted is None else _PendingFile(name, pending.start, due, counted)
+            self._set_pending(file)
         elif counted is not None:
-            self._set(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
+            self._set_pending(_PendingFile(name, now, now + SETTLE_SECONDS, counted))
         elif self._pending is None and self._written is not None and now < self._written.start + REWRITE_SECONDS:
             due = max(self._written.start + REWRITE_SECONDS, now + SETTLE_SECONDS)
-            self._set(replace(self._written, due=due, is_rewrite=True))
+            self._set_pending(replace(self._written, due=due, is_rewrite=True))
 
-    def _set(self, pending: _PendingFile) -> None:
+    def _set_pending(self, pending: _PendingFile) -> None:
         if pending.due < self._wake_time and not self._schedule_wake(pending.due) and self._timer is None:
             self._pending = None
             if not pending.is_rewrite:
@@ -111,7 +112,7 @@ class FlightRecorder:
 
     def _schedule_wake(self, wake_time: float) -> bool:
         """Replace the timer by a timer that ends at `wake_time`. Return whether this timer could be started."""
-        timer = self._new_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
+        timer = self._create_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:
             timer.start()
@@ -136,9 +137,9 @@ class FlightRecorder:
                 return
             self._pending = None
             self._written = None if pending.is_rewrite else pending
-        self._record(pending, _MAX_WRITE_SECONDS)
+        self._write_file(pending, _MAX_WRITE_SECONDS)
 
-    def _record(self, pending: _PendingFile, seconds: float) -> None:
+    def _write_file(self, pending: _PendingFile, seconds: float) -> None:
         with self._write_lock:  # one file at a time
             error = self._write(pending.name, self._recent_captures.packed(), seconds)
         with self._lock:
@@ -166,11 +167,11 @@ class FlightFileWriter:
             with os.fdopen(os.memfd_create("captures"), "wb") as file:
                 sizes = [file.write(capture) for capture in packed]
                 file.seek(0)
-                return self._run({**request, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
+                return self._run_writer({**request, "seconds": seconds, "descriptor": file.fileno(), "sizes": sizes})
         except OSError as error:
             return f"no memory for the captures: {error.strerror}"
 
-    def _run(self, request: dict[str, Any]) -> str:
+    def _run_writer(self, request: dict[str, Any]) -> str:
         command = short_lived.command_for(_WRITER)
         try:
             process = short_lived.ShortLivedProcess(command, json.dumps(request), (request["descriptor"],))

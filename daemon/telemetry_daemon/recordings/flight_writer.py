@@ -30,13 +30,13 @@ from telemetry_parsers.model import Capture
 # Low priority, so that the daemon's polls are not delayed.
 _NICENESS = 10
 
-# The shares of the time limit that may be spent on masking all captures, and those of one source.
+# The shares of the time limit that masking may take: for all captures, and for the captures of one source.
 _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The request to write a file. `descriptor` is an open file with one gzip member for each capture, of these `sizes`."""
+    """The request to write a file. `descriptor` is an open file with a gzip member of the given size for each capture."""
 
     folder: str
     name: str
@@ -86,12 +86,12 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
     """Yield captures until their processing has used up its share of `seconds`. A slow source's captures are skipped."""
-    used: dict[str, float] = {}
+    used_seconds: dict[str, float] = {}
     for capture in captures:
-        now, source_seconds = time.monotonic(), used.get(capture.source, 0.0)
+        now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)
         if now - start < _TOTAL_SHARE * seconds and source_seconds < _SOURCE_SHARE * seconds:
             yield capture
-            used[capture.source] = source_seconds + time.monotonic() - now
+            used_seconds[capture.source] = source_seconds + time.monotonic() - now
 
 
 def _captures(members: Iterable[bytes]) -> Iterator[Capture]:

@@ -22,7 +22,7 @@ MAX_BYTES = 8 << 20
 # Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
 MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
 # A capture larger than an eighth of the memory limit is not kept, because it would displace too many others.
-_MAX_FRACTION = 8
+_MAX_CAPTURE_FRACTION = 8
 # This level compresses to a tenth of the size. A compressor shared by all captures would halve that size, but would
 # keep 256 KiB of memory in use.
 _LEVEL, _DEFLATED = 1, 8
@@ -77,14 +77,14 @@ class CaptureFeed:
             return function()
 
     def remove_listener(self, listener: Listener) -> None:
-        """Remove a listener."""
+        """Stop passing captures to a listener."""
         with self._lock:
             self._listeners = tuple(other for other in self._listeners if other != listener)
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredCapture:
-    number: int
+    sequence: int
     taken: float
     packed: bytes
     raw_bytes: int
@@ -104,17 +104,17 @@ class RecentCaptures:
         self._max_bytes = max_bytes
         self._max_raw_bytes = max_raw_bytes
         self._lock = threading.Lock()
-        self._added = 0
+        self._added_count = 0
         self._polls: dict[_Poll, deque[_StoredCapture]] = {}
         # The total size of each source's captures, compressed and uncompressed.
-        self._bytes: Counter[str] = Counter()
+        self._packed_bytes: Counter[str] = Counter()
         self._raw_bytes: Counter[str] = Counter()
 
     @property
     def size_bytes(self) -> int:
         """Return the memory that the captures use."""
         with self._lock:
-            return self._bytes.total()
+            return self._packed_bytes.total()
 
     def add(self, line: CaptureLine) -> None:
         """Add a capture, and drop captures that are too old or exceed the memory limit."""
@@ -123,16 +123,16 @@ class RecentCaptures:
         packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
         packed = packer.compress(line.text) + packer.flush()
         with self._lock:
-            self._added += 1
-            stored = _StoredCapture(self._added, line.taken, packed, len(line.text))
-            if stored.size_bytes > self._max_bytes // _MAX_FRACTION:
+            self._added_count += 1
+            stored = _StoredCapture(self._added_count, line.taken, packed, len(line.text))
+            if stored.size_bytes > self._max_bytes // _MAX_CAPTURE_FRACTION:
                 return
             self._polls.setdefault((line.source, line.poll), deque()).append(stored)
-            self._bytes[line.source] += stored.size_bytes
+            self._packed_bytes[line.source] += stored.size_bytes
             self._raw_bytes[line.source] += stored.raw_bytes
             self._drop_before(line.taken - self._seconds)
-            while self._bytes.total() > self._max_bytes:
-                self._make_room(self._bytes)
+            while self._packed_bytes.total() > self._max_bytes:
+                self._make_room(self._packed_bytes)
             while self._raw_bytes.total() > self._max_raw_bytes:
                 self._make_room(self._raw_bytes)
 
@@ -157,16 +157,16 @@ class RecentCaptures:
         source, _ = sizes.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == source]
         polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]
-        oldest = min(polls_with_more or polls, key=lambda poll: self._polls[poll][0].number)
+        oldest = min(polls_with_more or polls, key=lambda poll: self._polls[poll][0].sequence)
         self._drop_oldest(oldest)
         if not self._polls[oldest]:
             del self._polls[oldest]
 
     def _drop_oldest(self, poll: _Poll) -> None:
         dropped = self._polls[poll].popleft()
-        self._bytes[poll[0]] -= dropped.size_bytes
+        self._packed_bytes[poll[0]] -= dropped.size_bytes
         self._raw_bytes[poll[0]] -= dropped.raw_bytes
 
 
 def _in_order(captures: Iterable[_StoredCapture]) -> Iterator[bytes]:
-    return (capture.packed for capture in sorted(captures, key=lambda capture: capture.number))
+    return (capture.packed for capture in sorted(captures, key=lambda capture: capture.sequence))

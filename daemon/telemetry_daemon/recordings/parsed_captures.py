@@ -48,7 +48,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 
 def abbreviated_names(names: Iterable[str]) -> str:
-    """Return the first three source names, safe to print, and the number of the others."""
+    """Return the first three names as printable text, followed by how many names were omitted."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
@@ -78,12 +78,12 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def add_sources(self) -> None:
-        """Add the sources to the store. It adds no devices before every poll that lists devices has reported once."""
-        lists = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
+        """Add the sources to the store. Until each poll that lists devices has reported, the store shows no devices."""
+        inventory_polls = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
         for name, parser in self._parsers.items():
-            facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in lists))
+            facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in inventory_polls))
             self._store.add_source(facts, parser.metrics)
-        self._store.await_inventories(lists)
+        self._store.await_inventories(inventory_polls)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
         """Pass a capture to the store as if its poll ended `late_seconds` ago. Ignore it if no installed parser reads it."""

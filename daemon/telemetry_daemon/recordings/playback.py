@@ -69,7 +69,7 @@ class Playback:
         while not self._clock.is_over:
             self._seek_and_play()
 
-    def begin(self) -> Iterator[PlacedCapture]:
+    def seek_and_rebuild(self) -> Iterator[PlacedCapture]:
         """Seek to the requested position. Return the captures after it. Until it is reached, the store shows the old state."""
         with self._store.frozen_view(), self._clock.stopped():
             remaining = self._rebuild(self._clock.start_seek())
@@ -80,7 +80,7 @@ class Playback:
 
     def _seek_and_play(self) -> None:
         try:
-            self._play(self.begin())
+            self._play(self.seek_and_rebuild())
         except RecordingError as error:  # the file was changed or removed after the survey
             log.error("the recording cannot be played on", extra={"error": error})
             self._clock.set_limit(self._clock.position())  # keeps the shown readings from expiring
@@ -88,12 +88,12 @@ class Playback:
 
     def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
         """Fill the store with the state at the target. Return the captures after it. Stop early if a new seek is requested."""
-        first = max(0.0, target - LOOK_BACK_SECONDS)
-        newest, remaining = self._read_until(first)
+        start = max(0.0, target - LOOK_BACK_SECONDS)
+        newest, remaining = self._read_until(start)
         if self._clock.is_interrupted():
             return remaining
-        self._slot = int(first // SLOT_SECONDS)
-        self._clock.jump_to(first, target)
+        self._slot = int(start // SLOT_SECONDS)
+        self._clock.jump_to(start, target)
         self._store.reset()
         self._feed.add_sources()
         for placed in newest:
@@ -103,15 +103,15 @@ class Playback:
             self._advance_to(target, target)
         return remaining
 
-    def _read_until(self, first: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return each poll's newest capture up to `first`, and all later captures. Stop early if a new seek is requested."""
+    def _read_until(self, position: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
+        """Return each poll's newest capture up to `position`, and all later captures. Stop early if a new seek is requested."""
         newest: dict[PollKey, PlacedCapture] = {}
         # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
         for placed in captures:
             if self._clock.is_interrupted():
                 return [], iter(())
-            if placed.position > first:
+            if placed.position > position:
                 return list(newest.values()), _prepend(placed, captures)
             newest[placed.key] = placed
         return list(newest.values()), iter(())
@@ -164,8 +164,8 @@ class Playback:
         self._history.end_slots(self._store.current)
 
     def _put(self, placed: PlacedCapture) -> None:
-        late = max(0.0, self._clock.position() - placed.position) + placed.age
-        self._feed.put(placed.capture, late)
+        late_seconds = max(0.0, self._clock.position() - placed.position) + placed.age
+        self._feed.put(placed.capture, late_seconds)
 
 
 def _prepend(first: PlacedCapture, others: Iterator[PlacedCapture]) -> Iterator[PlacedCapture]:
@@ -187,14 +187,14 @@ class PlaybackControls:
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start playback in a new thread."""
-        playback = self._playback(store, feed, history)
+        playback = self._create_playback(store, feed, history)
         self._is_started, self._show_change = True, store.refresh
         self._playback_clock.run()
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
     def show(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Fill the store with the state at the requested position. Raise RecordingError if that fails."""
-        self._playback(store, feed, history).begin()
+        self._create_playback(store, feed, history).seek_and_rebuild()
 
     def close(self) -> None:
         """End the playback."""
@@ -221,7 +221,7 @@ class PlaybackControls:
 
     @property
     def position(self) -> float:
-        """Return the position of a pending seek, or else the current one, in seconds from the beginning."""
+        """Return the position of a pending seek, or else the current position, in seconds from the beginning."""
         return min(self._playback_clock.requested_position(), self.survey.length)
 
     @property
@@ -230,7 +230,7 @@ class PlaybackControls:
         return self._playback_clock.speed
 
     def pause(self) -> None:
-        """Pause."""
+        """Pause the replay."""
         self._playback_clock.stop()
         self._show_change()
 
@@ -242,7 +242,7 @@ class PlaybackControls:
         self._show_change()
 
     def toggle(self) -> None:
-        """Pause or resume."""
+        """Pause the replay, or resume it if it is paused or has ended."""
         if self._playback_clock.is_running and self._playback_clock.halted() != _ENDED:
             self.pause()
         else:
@@ -258,7 +258,7 @@ class PlaybackControls:
         self._playback_clock.set_speed(speed)
         self._show_change()
 
-    def _playback(self, store: Store, feed: StoreFeed, history: History) -> Playback:
+    def _create_playback(self, store: Store, feed: StoreFeed, history: History) -> Playback:
         return Playback(
             self._file, self.survey.length, self._playback_clock, store, feed, history, loops=self._options.loops
         )

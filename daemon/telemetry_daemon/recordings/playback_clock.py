@@ -38,7 +38,7 @@ class PlaybackClock:
 
     @property
     def is_running(self) -> bool:
-        """Return whether the clock is running."""
+        """Return whether `run` was called and the clock was not paused since then."""
         return self._is_running
 
     def position(self) -> float:
@@ -56,7 +56,7 @@ class PlaybackClock:
         self._change(is_running=True, speed=self._speed)
 
     def stop(self) -> None:
-        """Pause."""
+        """Pause the clock."""
         self._change(is_running=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
@@ -99,7 +99,7 @@ class PlaybackClock:
             self._limit = limit
 
     def request_seek(self, position: float) -> None:
-        """Request a seek to this position."""
+        """Request a seek to this position, and interrupt all waits."""
         with self._changed:
             self._requested = position
             self._changed.notify_all()
@@ -120,7 +120,7 @@ class PlaybackClock:
         return self.is_over or self._requested is not None
 
     def close(self) -> None:
-        """End the replay."""
+        """End the replay, and interrupt all waits."""
         with self._changed:
             self.is_over = True
             self._changed.notify_all()
@@ -128,19 +128,19 @@ class PlaybackClock:
     def wait(self, position: float) -> None:
         """Wait for this position or for a requested seek."""
         with self._changed:
-            while (left := position - self._position()) > 0 and not self.is_interrupted():
-                self._changed.wait(left / self._speed if self._is_running and left < math.inf else None)
+            while (remaining := position - self._position()) > 0 and not self.is_interrupted():
+                self._changed.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)
 
     def restart_after(self, seconds: float) -> None:
         """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
         with self._changed:
             until = self._clock() + seconds
             while not self.is_interrupted():
-                left = until - self._clock()
-                if self._is_running and left <= 0:
+                remaining = until - self._clock()
+                if self._is_running and remaining <= 0:
                     self.request_seek(0.0)
                     return
-                self._changed.wait(left if self._is_running else None)
+                self._changed.wait(remaining if self._is_running else None)
 
     def halt(self, reason: str) -> None:
         """Stay at this position until a seek is requested."""

@@ -155,7 +155,7 @@ class _LineFile:
     def _append(self, data: bytes) -> None:
         line_start = self._file_end()
         try:
-            self._put(data)
+            self._write_data(data)
         except OSError:
             if line_start is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, line_start)
@@ -166,7 +166,7 @@ class _LineFile:
             raise
         self.size_bytes += len(data)
 
-    def _put(self, data: bytes) -> None:
+    def _write_data(self, data: bytes) -> None:
         if self._claim is not None and self._descriptor < 0:
             self._descriptor = self._claim.write_file(data)
             return
@@ -213,18 +213,18 @@ def _is_recording(first_bytes: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds back captures, the newest of each poll, until an accelerator source has output. Then passes all on. Thread-safe."""
+    """Holds back each poll's newest capture until an accelerator source has output, then passes all on. Thread-safe."""
 
     def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
         self._sink = sink
         self._capture_parser = capture_parser
         self._lock = threading.Lock()
         self._waiting: dict[tuple[str, str], tuple[Capture, Report | None]] = {}
-        self.has_begun = False
+        self.is_open = False
 
     def __call__(self, capture: Capture, report: Report | None) -> None:
         """Pass a capture on or hold it back."""
-        if not self.has_begun:
+        if not self.is_open:
             with self._lock:
                 if not self._may_pass(capture):
                     self._waiting[capture.source, capture.poll] = (capture, report)
@@ -242,8 +242,8 @@ class FirstResultGate:
         return {source: failure.text for source, failure in failures if failure.state in _FAILED_STATES}
 
     def _may_pass(self, capture: Capture) -> bool:
-        self.has_begun = self.has_begun or (self._has_accelerators(capture) and _has_output(capture))
-        return self.has_begun
+        self.is_open = self.is_open or (self._has_accelerators(capture) and _has_output(capture))
+        return self.is_open
 
     def _has_accelerators(self, capture: Capture) -> bool:
         parser = self._capture_parser.parser_of(capture)
@@ -258,12 +258,12 @@ def _has_output(capture: Capture) -> bool:
 class _Status:
     """A status line between captures. `round_ended` is the time at which each poll had run once, or None before."""
 
-    lost: int
+    lost_count: int
     round_ended: float | None
 
 
 class DaemonCaptures:
-    """Receives the daemon's captures until some seconds after each poll has run once. `lost` counts missed captures."""
+    """Receives the daemon's captures until some seconds after each poll has run once."""
 
     def __init__(
         self,
@@ -278,11 +278,11 @@ class DaemonCaptures:
         self._seconds = seconds
         self._minutes_before = minutes_before
         self._is_continued = is_continued
-        self.lost = 0
+        self.lost_count = 0
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past captures, then new ones. After the first round of polls, go on for some seconds if `is_continued()`."""
+        """Yield past and new captures until each poll has run once. If `is_continued()` then, continue for the given seconds."""
         lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
@@ -290,7 +290,7 @@ class DaemonCaptures:
         for line in lines:
             item = _parse_line(line)
             if isinstance(item, _Status):
-                self.lost += item.lost
+                self.lost_count += item.lost_count
                 if item.round_ended is not None and not is_round_complete:
                     is_round_complete = True
                     seconds = self._seconds if self._is_continued() else 0.0

@@ -17,14 +17,14 @@ from telemetry_parsers.model import Capture, Plain
 
 # A line contains the output of several runs of a tool, each of at most 8 MiB, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
-# Decoded JSON may use a hundred times the memory of its text, so a line may have at most this number of these
+# Decoded JSON may use a hundred times the memory of its text, so a line may have at most this many of these
 # characters. Even 8 MiB of CSV output have no more, and the captures of 64 cards have only ten thousand.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
 # The bytes with which a bundle of `telemetry doctor` begins.
 _BUNDLE = b"telemetry-doctor/"
 # Upper limits in seconds: on the wall time (the year 9000), the monotonic time (300 years), and a poll (a day).
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
-# After this number of invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
+# After this many invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
 _MAX_INVALID = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
 _MAX_NAMED = 3
@@ -38,7 +38,7 @@ class RecordingError(ValueError):
 
 @dataclass(slots=True)
 class Damage:
-    """The damage of a recording: the first `invalid` lines with reasons, their total `count`, and why reading ended early."""
+    """The damage of a recording: the first invalid lines with reasons, how many there are, and why reading ended early."""
 
     invalid: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
@@ -46,8 +46,8 @@ class Damage:
 
     def lines(self) -> Iterator[str]:
         """Yield the messages about the damage."""
-        for number, reason in self.invalid:
-            yield f"line {number} was skipped: it is not a recorded capture ({reason})"
+        for line_number, reason in self.invalid:
+            yield f"line {line_number} was skipped: it is not a recorded capture ({reason})"
         if self.count > len(self.invalid):
             yield f"{self.count} lines were skipped in total"
         if self.early_end:
@@ -90,41 +90,40 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     stream.seek(0)
     packed = GzipReader(stream) if is_gzip(head) else None
     lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
-    number = invalid_count = 0
+    line_number = invalid_count = 0
     while line := lines.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        capture = _capture(line)
+        line_number += 1
+        capture = _capture_or_reason(line)
         if isinstance(capture, Capture):
             invalid_count = 0
             yield capture
             continue
         invalid_count += 1
         # If the file does not even begin with a valid line, it is not a truncated recording, but another kind of file.
-        may_be_truncated = (
-            invalid_count < number or CAPTURE_SCHEMA.encode() in line or (packed is not None and packed.damage != "")
-        )
-        damage.early_end = _early_end_text(line, number, capture if may_be_truncated else "", invalid_count)
+        is_gzip_damaged = packed is not None and packed.damage != ""
+        may_be_truncated = invalid_count < line_number or CAPTURE_SCHEMA.encode() in line or is_gzip_damaged
+        damage.early_end = _early_end_text(line, line_number, capture if may_be_truncated else "", invalid_count)
         if damage.early_end:
             return
         if capture:
             damage.count += 1
-            damage.invalid += [(number, capture)] * (len(damage.invalid) < _MAX_NAMED)
+            damage.invalid += [(line_number, capture)] * (len(damage.invalid) < _MAX_NAMED)
     if packed is not None and packed.damage:
-        damage.early_end = f"the recording ends after line {number}: {packed.damage}"
+        damage.early_end = f"the recording ends after line {line_number}: {packed.damage}"
 
 
-def _early_end_text(line: bytes, number: int, reason: str, invalid_count: int) -> str:
+def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: int) -> str:
     """Return the reason to stop reading after this invalid line, or "" to continue."""
     if len(line) > MAX_LINE_BYTES:
-        return f"line {number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
+        return f"line {line_number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
     if invalid_count >= _MAX_INVALID:
-        return f"the {invalid_count:,} lines up to line {number:,} have no capture; reading stopped there"
+        return f"the {invalid_count:,} lines up to line {line_number:,} have no capture; reading stopped there"
     if reason and not line.endswith(b"\n"):
-        return f"the recording is truncated in line {number}; the last complete line is {number - 1}"
+        return f"the recording is truncated in line {line_number}; the last complete line is {line_number - 1}"
     return ""
 
 
-def _capture(line: bytes) -> Capture | str:
+def _capture_or_reason(line: bytes) -> Capture | str:
     if not line.strip():
         return ""
     if line.startswith(_BUNDLE):
@@ -154,6 +153,6 @@ def _later_version_text(plain: Plain) -> str:
 
 def _reason_for_no_captures(damage: Damage) -> str:
     if damage.invalid:
-        number, reason = damage.invalid[0]
-        return f"line {number} is not a recorded capture ({reason})"
+        line_number, reason = damage.invalid[0]
+        return f"line {line_number} is not a recorded capture ({reason})"
     return damage.early_end or "the file has no capture"

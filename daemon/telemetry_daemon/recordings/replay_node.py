@@ -133,7 +133,7 @@ class ReplayNode(Node):
 
     def press(self, key: str) -> bool:
         """Perform the action of a key. Return False if the key has no action."""
-        action = _KEYS.get(key)
+        action = _KEY_ACTIONS.get(key)
         if action is not None:
             action(self.controls)
         return action is not None
@@ -153,7 +153,7 @@ def _change_speed(factor: float) -> Callable[[PlaybackControls], None]:
 
 
 # The keys of `telemetry top`, which its help view lists.
-_KEYS: Mapping[str, Callable[[PlaybackControls], None]] = {
+_KEY_ACTIONS: Mapping[str, Callable[[PlaybackControls], None]] = {
     " ": PlaybackControls.toggle,
     "p": PlaybackControls.toggle,
     ",": _seek_by(-10.0),

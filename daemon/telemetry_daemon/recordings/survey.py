@@ -19,7 +19,7 @@ _STEP_SECONDS = 1.0
 # After this number of segments, further steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
-# After a larger jump, times are from another machine or boot. The replay goes on there without a pause.
+# After a larger jump, the times are from another machine or boot. The replay skips the jump without a pause.
 _MAX_BACK_SECONDS, _MAX_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # Users enter times in whole seconds.
@@ -38,7 +38,7 @@ class ClockSegment:
     seconds: float = 0.0
 
     @property
-    def ahead(self) -> float:
+    def wall_offset(self) -> float:
         """Return the difference between the wall clock and the position."""
         return self.wall_time - self.position
 
@@ -68,7 +68,7 @@ class WallTimes:
     def at(self, position: float) -> float:
         """Return the wall clock at a position."""
         segments = [segment for segment in self._segments if segment.position <= position] or self._segments[:1]
-        return position + (segments[-1].ahead if segments else 0.0)
+        return position + (segments[-1].wall_offset if segments else 0.0)
 
     def segments(self) -> Iterator[ClockSegment]:
         """Yield the parts between steps of the clock, in order."""
@@ -80,7 +80,7 @@ class WallTimes:
 
 
 def _is_same(segment: ClockSegment, other: ClockSegment) -> bool:
-    return abs(segment.ahead - other.ahead) < _STEP_SECONDS
+    return abs(segment.wall_offset - other.wall_offset) < _STEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class RecordingTime:
         if position is not None and -_ROUNDING_SECONDS <= position <= survey.length + _ROUNDING_SECONDS:
             return min(max(0.0, position), survey.length)
         length = human.seconds(round(survey.length, 1))
-        raise CommandError(f"'{self.text}' is outside the recording of {_times(survey)} ({length})")
+        raise CommandError(f"'{self.text}' is outside the recording of {_wall_time_ranges(survey)} ({length})")
 
 
 def parse_time(text: str) -> RecordingTime:
@@ -211,11 +211,11 @@ def _next_wall_time(time: timedelta, segment: ClockSegment) -> float:
     return today + timedelta(days=1).total_seconds() if has_passed else today
 
 
-def _times(survey: Survey) -> str:
+def _wall_time_ranges(survey: Survey) -> str:
     segments = [
         (human.utc(segment.wall_time), human.utc(segment.wall_time + segment.seconds))
         for segment in survey.wall_times.segments()
     ]
     ranges = [f"{start} to {end}" for start, end in segments[:_MAX_NAMED]]
-    others = len(segments) - len(ranges)
-    return ", then ".join([*ranges, f"{others} more"] if others else ranges)
+    omitted_count = len(segments) - len(ranges)
+    return ", then ".join([*ranges, f"{omitted_count} more"] if omitted_count else ranges)
