@@ -22,12 +22,12 @@ from telemetry_parsers.dataclass import dataclass, replace
 # A long timeout, because a booting node may be slow.
 DEADLINE_SECONDS = 30.0
 
-_FAILED = "the configuration could not be checked"
+_NOT_CHECKED = "the configuration could not be checked"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfig:
-    """The validated settings, and the candidates for parsers."""
+    """The result of the child process: the settings, and the parsers that it found."""
 
     settings: Settings
     candidates: Candidates
@@ -42,14 +42,14 @@ class ConfigCheck:
         try:
             self._process = ShortLivedProcess(command or command_for("telemetry_daemon.config.child"), request)
         except NoAnswerError as error:
-            raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
+            raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
-        """Wait up to `deadline` seconds for the result. Raise ConfigError if the configuration is invalid or unchecked."""
+        """Wait up to `deadline` seconds for the result. Raise ConfigError if it is late or the configuration is invalid."""
         try:
             return _checked_config(self._process.complete(deadline))
         except NoAnswerError as error:
-            raise ConfigError(f"{_FAILED}: {error}", status=exits.UNAVAILABLE) from error
+            raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
 
 def load_in_child(
@@ -64,12 +64,12 @@ def _checked_config(completed: ProcessResult) -> CheckedConfig:
         raise ConfigError(*completed.errors.splitlines())
     if completed.status != 0:
         last_line = (completed.errors.strip().splitlines() or ["it printed no error"])[-1]
-        text = f"{_FAILED}: the validation process exited with status {completed.status}: {last_line}"
+        text = f"{_NOT_CHECKED}: the validation process exited with status {completed.status}: {last_line}"
         raise ConfigError(text, status=exits.UNAVAILABLE)
     try:
         return from_plain(CheckedConfig, json.loads(completed.output))
     except ValueError as error:
-        raise ConfigError(f"{_FAILED}: the validation process returned no valid settings: {error!r}") from error
+        raise ConfigError(f"{_NOT_CHECKED}: the validation process returned no valid settings: {error!r}") from error
 
 
 def main() -> int:

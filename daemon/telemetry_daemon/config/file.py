@@ -24,13 +24,13 @@ from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 from telemetry_parsers.dataclass import dataclass, replace
 
-# Variables with the prefix that are not settings.
+# Variables that have the prefix but are not settings.
 _RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
 _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _MAX_DIGITS = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
-# Maps the first words of a TOML parser message to its remedy.
+# The remedies for errors of the TOML parser, by the first words of its message.
 _REMEDIES: Mapping[str, str] = {
     "Cannot overwrite a value": "this setting appears twice; keep one",
     "Cannot declare": "this section appears twice; put its settings under one heading",
@@ -85,12 +85,12 @@ def _read_document(inputs: ConfigInputs) -> Document:
         remedy = "`telemetry config default` prints a default file"
         raise ConfigError(f"{_printable(path)}: no such file; {remedy}") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{_printable(path)}: cannot be read: {_reason(error)}") from error
+        raise ConfigError(f"{_printable(path)}: cannot be read: {_error_reason(error)}") from error
     text = _decode(_printable(path), content)
     return Document(_parse(_printable(path), text), _printable(path), text)
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _error_reason(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
         return f"permission denied for user id {os.geteuid()}; make the file readable for this user"
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
@@ -133,7 +133,7 @@ def _printable(path: str) -> str:
 def _with_overrides(document: Document, inputs: ConfigInputs) -> Document:
     data = document.data
     origins: dict[KeyPath, str] = {}
-    for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
+    for path, origin, value in (*_environment_values(inputs), *_flag_values(inputs)):
         data = _with_value(data, path, value)
         origins[path] = origin
     return replace(document, data=data, file_data=document.data, origins=origins)
@@ -143,7 +143,7 @@ def _unknown_variables(inputs: ConfigInputs) -> list[str]:
     names = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
     lines = []
     for variable in sorted(inputs.variables()):
-        if _is_reserved(variable) or _setting_of(variable) is not None:
+        if _is_reserved(variable) or _find_setting(variable) is not None:
             continue
         suggestions = similar_names(variable.removeprefix(VARIABLE_PREFIX), names)
         remedy = did_you_mean(names[name] for name in suggestions) or "; unset it for this program"
@@ -151,9 +151,9 @@ def _unknown_variables(inputs: ConfigInputs) -> list[str]:
     return lines
 
 
-def _from_environment(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+def _environment_values(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
     for variable, text in sorted(inputs.variables().items()):
-        setting = None if _is_reserved(variable) else _setting_of(variable)
+        setting = None if _is_reserved(variable) else _find_setting(variable)
         if setting is not None:
             row, path = setting
             yield path, f"environment variable {variable}", _parse_value(row, text)
@@ -163,8 +163,8 @@ def _is_reserved(variable: str) -> bool:
     return variable in _RESERVED_VARIABLES or variable.startswith(_RESERVED_PREFIX)
 
 
-def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of a variable, or None. If several settings match, the one with the longest path wins."""
+def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
+    """Return the setting of a variable, or None. If a variable matches several settings, the longest path wins."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -175,15 +175,15 @@ def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
     return None
 
 
-def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+def _flag_values(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
     rows = {row.path: row for row in settings_rows()}
     for setting, value in inputs.overrides.items():
         path = tuple(setting.split("."))
         row = rows.get(placeholder_path(path))
-        yield path, f"flag {FLAGS.get(setting, setting)}", value if row is None else _read_flag(row, value)
+        yield path, f"flag {FLAGS.get(setting, setting)}", value if row is None else _flag_value(row, value)
 
 
-def _read_flag(row: SettingRow, value: object) -> object:
+def _flag_value(row: SettingRow, value: object) -> object:
     """Return the value of a flag. A relative path is resolved against the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
@@ -193,39 +193,39 @@ def _read_flag(row: SettingRow, value: object) -> object:
 def _parse_value(row: SettingRow, text: str) -> object:
     """Parse the text of a variable or flag. Return an invalid text unchanged; the validation will report it."""
     if row.kind == "number":
-        return _number(text)
+        return _parse_number(text)
     if row.kind == "switch":
         return {"true": True, "false": False}.get(text.strip().lower(), text)
     if row.kind == "list":
-        return _list_items(text)
+        return _split_list(text)
     if row.kind == "counts":
         return _parse_counts(text)
     return text
 
 
-def _list_items(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
     """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
-    pairs = [item.partition("=") for item in _list_items(text)]
+    pairs = [item.partition("=") for item in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
-    counts = {name.strip(): _whole_number(count.strip()) for name, _, count in pairs}
+    counts = {name.strip(): _parse_whole_number(count.strip()) for name, _, count in pairs}
     return counts if len(counts) == len(pairs) else text
 
 
-def _number(text: str) -> float | str:
+def _parse_number(text: str) -> float | str:
     return float(text) if _DECIMAL.match(text.strip()) else text
 
 
-def _whole_number(text: str) -> int | str:
+def _parse_whole_number(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else text
 
 
 def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """Return a copy with one value set. A section that is not a table stays as it is; the validation will report it."""
+    """Return a copy with one value set. A section that is not a table stays, because the validation reports it."""
     head, *tail = path
     if not tail:
         return {**data, head: value}

@@ -1,4 +1,4 @@
-"""The inputs of a configuration, and the error for an invalid configuration. Imports no pydantic, because the daemon uses it."""
+"""The inputs of a configuration, and the error for an invalid one. This module does not import pydantic."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` maps the path of each value that the file does not set to a variable or flag."""
+    """The document to validate. `origins` maps the paths of values from a variable or flag to that variable or flag."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -91,7 +91,7 @@ class Document:
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
     """Return a hash of the file and the variables that affect readings, or "" if the file cannot be read."""
     try:
-        content = _content(path, environment)
+        content = _file_content(path, environment)
     except (OSError, ValueError):  # the validation reports the error
         return ""
     variables = sorted(item for item in environment.items() if item[0].startswith(_READING_PREFIXES) and item[1])
@@ -99,12 +99,12 @@ def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the configured folder of the daemon's sockets, or None if only a validation can determine it."""
+    """Return the configured folder for the daemon's sockets, or None if the setting or the file is invalid."""
     return _folder(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the configured folder of job files, or None if the setting is invalid."""
+    """Return the configured folder for job files, or None if the setting or the file is invalid."""
     return _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
@@ -113,7 +113,7 @@ def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str
     if variable := environment.get(VARIABLE_PREFIX + "_".join(setting).upper()):
         return variable if variable.startswith("/") else None
     try:
-        content = _content(path, environment)
+        content = _file_content(path, environment)
         document = parse_toml(content.decode()) if name.encode() in content else {}
         value = document.get(section, {}).get(name, default)
     except (OSError, ValueError, AttributeError):  # the validation reports the error
@@ -121,7 +121,7 @@ def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str
     return value if isinstance(value, str) and value.startswith("/") else None
 
 
-def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
+def _file_content(path: str | None, environment: Mapping[str, str]) -> bytes:
     """Return the content of the requested file, or of the default file, which may be missing."""
     requested = path or environment.get(FILE_VARIABLE)
     try:
@@ -133,7 +133,7 @@ def _content(path: str | None, environment: Mapping[str, str]) -> bytes:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the document in a TOML text, or raise ValueError."""
+    """Parse a TOML document. Raise ValueError if it is invalid."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -17,7 +17,7 @@ from telemetry_parsers.metrics import OWNER_LABELS
 # Routes that other pages already use; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
-# The kinds of tools with supported job folders.
+# The tools whose job folders are supported.
 _JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
 
 _MAX_QUOTED_LENGTH = 60
@@ -25,7 +25,7 @@ _MAX_QUOTED_LENGTH = 60
 _SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\Z")
 _ROUTE = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z|/\Z")
-_LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
+_DIGITS_AND_DOTS = re.compile(r"[0-9.]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class SettingMetadata:
 
 
 def about(text: str, **properties: Any) -> Mapping[str, SettingMetadata]:
-    """Return the metadata of a setting's field."""
+    """Return the `metadata` argument of a setting's dataclass field."""
     return {"about": SettingMetadata(text, **properties)}
 
 
 def quoted(value: object) -> str:
-    """Return the value on one line, as the file would show it. A long text is shortened."""
+    """Return the value as JSON on one line, shortened if it is long."""
     text = json.dumps(value, default=str)
     return text if len(text) <= _MAX_QUOTED_LENGTH else text[: _MAX_QUOTED_LENGTH - 1] + "…"
 
@@ -119,7 +119,7 @@ def check_listen_address(text: str) -> str:
 def check_allowed_host(text: str) -> str:
     """Accept an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
-    if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
+    if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _DIGITS_AND_DOTS.match(name)):
         return text
     raise ValueError(
         f"{quoted(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
@@ -136,7 +136,7 @@ def _is_address(text: str) -> bool:
 
 
 def _check_host(host: str, text: str) -> None:
-    if (":" in host or _LIKE_IPV4.match(host) is not None) and not _is_address(host):
+    if (":" in host or _DIGITS_AND_DOTS.match(host) is not None) and not _is_address(host):
         raise ValueError(f"{quoted(text)} has an invalid IP address")
     if host and ":" not in host and _HOST_NAME.match(host) is None:
         raise ValueError(f"{quoted(text)} has a host that is neither a name nor an IP address")
@@ -152,7 +152,7 @@ def check_job_map(text: str) -> str:
 
 
 def check_model_name(text: str) -> str:
-    """Accept the name of a model, as in the label `model`."""
+    """Accept the name of a card model, as in the label `model`."""
     if not text.strip():
         raise ValueError('must be the name of a model, as in [peaks."MTT S5000"]')
     return check_one_line(text)
@@ -160,13 +160,13 @@ def check_model_name(text: str) -> str:
 
 def check_unique_items(texts: list[str]) -> list[str]:
     """Accept a list without duplicates."""
-    repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
-    if repeated:
-        raise ValueError(f"names {quoted(repeated[0])} twice")
+    duplicates = [text for index, text in enumerate(texts) if text in texts[:index]]
+    if duplicates:
+        raise ValueError(f"names {quoted(duplicates[0])} twice")
     return texts
 
 
-def _validator_of(words: Collection[str]) -> Callable[[str], str]:
+def _make_choice_rule(words: Collection[str]) -> Callable[[str], str]:
     def rule(text: str) -> str:
         if text not in words:
             raise ValueError(f"must be one of {', '.join(words)}, not {quoted(text)}")
@@ -175,7 +175,6 @@ def _validator_of(words: Collection[str]) -> Callable[[str], str]:
     return rule
 
 
-# Three rules: for a label that names an owner, for a data type, and for a supported exporter.
-check_owner_label = _validator_of(OWNER_LABELS["accelerator_allocation_seconds_total"])
-check_data_type = _validator_of(DTYPES)
-check_exporter = _validator_of(EXPORTERS)
+check_owner_label = _make_choice_rule(OWNER_LABELS["accelerator_allocation_seconds_total"])
+check_data_type = _make_choice_rule(DTYPES)
+check_exporter = _make_choice_rule(EXPORTERS)

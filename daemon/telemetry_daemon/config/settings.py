@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
-# Prometheus' list of exporter ports does not have this port. NVIDIA's exporter uses 19400 on managed nodes of Azure.
+# This port is not in Prometheus' list of exporter ports. (NVIDIA's exporter uses 19400 on managed Azure nodes.)
 DEFAULT_PORT = 19820
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 

@@ -14,12 +14,12 @@ from telemetry_daemon.config.settings import FLAGS, Settings
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
 
-Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
+SettingKind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 
 # Placeholders for the names of a source, a poll, a model and another exporter in paths and variables.
 NAME, POLL, MODEL, EXPORTER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, EXPORTER)
-_PLACEHOLDER_OF = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": EXPORTER}
+_PLACEHOLDER_BY_SECTION = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": EXPORTER}
 # Environment variables cannot contain the name of a model or an exporter.
 _NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 
@@ -28,7 +28,7 @@ _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
 # For each section, the text to show for settings without a fixed default.
 NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
-_HEAD = """\
+_FILE_HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
 ## Every setting is listed with its default. To change one, remove the single # before it and edit the value.
@@ -42,7 +42,7 @@ class SettingRow:
     """All properties of a setting. `path` has placeholders for names."""
 
     path: KeyPath
-    kind: Kind
+    kind: SettingKind
     default: object
     description: str
     words: tuple[str, ...] = ()
@@ -62,13 +62,13 @@ class SettingRow:
 
     @property
     def flag(self) -> str:
-        """Return the flag of the setting, or ""."""
+        """Return the setting's command line flag, or "" if it has none."""
         return FLAGS.get(self.dotted, "")
 
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """A section of the file with its settings."""
+    """A section of the configuration file with its settings."""
 
     path: KeyPath
     description: str
@@ -77,7 +77,7 @@ class SectionRow:
 
 def sections() -> tuple[SectionRow, ...]:
     """Return the sections with settings, in the order of the dataclasses."""
-    return tuple(_sections(Settings, ()))
+    return tuple(_section_rows(Settings, ()))
 
 
 def settings_rows() -> tuple[SettingRow, ...]:
@@ -87,33 +87,33 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 def placeholder_path(path: KeyPath) -> KeyPath:
     """Return the path with placeholders instead of names, as in the table."""
-    return tuple(_PLACEHOLDER_OF.get(parent, part) for parent, part in zip(("", *path), path, strict=False))
+    return tuple(_PLACEHOLDER_BY_SECTION.get(parent, part) for parent, part in zip(("", *path), path, strict=False))
 
 
-def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
-    hints, defaults = get_type_hints(kind), kind()
-    inner = {item.name: _nested_section(hints[item.name], item.name) for item in fields(kind)}
+def _section_rows(settings_class: Any, path: KeyPath) -> Iterator[SectionRow]:
+    hints, defaults = get_type_hints(settings_class), settings_class()
+    nested = {item.name: _nested_section(hints[item.name], item.name) for item in fields(settings_class)}
     settings = tuple(
-        _row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
-        for item in fields(kind)
-        if inner[item.name] is None
+        _setting_row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
+        for item in fields(settings_class)
+        if nested[item.name] is None
     )
     if settings:
-        yield SectionRow(path, kind.__doc__, settings)
-    for section in filter(None, inner.values()):
-        yield from _sections(section[0], (*path, *section[1]))
+        yield SectionRow(path, settings_class.__doc__, settings)
+    for section in filter(None, nested.values()):
+        yield from _section_rows(section[0], (*path, *section[1]))
 
 
 def _nested_section(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
     if is_dataclass(hint):
         return hint, (name,)
     if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
-        return get_args(hint)[1], (name, _PLACEHOLDER_OF[name])
+        return get_args(hint)[1], (name, _PLACEHOLDER_BY_SECTION[name])
     return None
 
 
-def _row(path: KeyPath, hint: Any, metadata: SettingMetadata, default: object) -> SettingRow:
-    kind = _kind(hint, metadata)
+def _setting_row(path: KeyPath, hint: Any, metadata: SettingMetadata, default: object) -> SettingRow:
+    kind = _setting_kind(hint, metadata)
     return SettingRow(
         path=path,
         kind=kind,
@@ -126,11 +126,11 @@ def _row(path: KeyPath, hint: Any, metadata: SettingMetadata, default: object) -
     )
 
 
-def _kind(hint: Any, metadata: SettingMetadata) -> Kind:
-    plain: dict[Any, Kind] = {
+def _setting_kind(hint: Any, metadata: SettingMetadata) -> SettingKind:
+    kinds: dict[Any, SettingKind] = {
         bool: "switch", float: "number", float | None: "number", Mapping: "counts", tuple: "list", Literal: "choice",
     }  # fmt: skip
-    return plain.get(get_origin(hint)) or plain.get(hint) or ("path" if metadata.rule in PATH_RULES else "text")
+    return kinds.get(get_origin(hint)) or kinds.get(hint) or ("path" if metadata.rule in PATH_RULES else "text")
 
 
 def toml_key(path: Iterable[str]) -> str:
@@ -140,26 +140,26 @@ def toml_key(path: Iterable[str]) -> str:
 
 def default_toml() -> str:
     """Return a file with the description and the default of each setting, all commented out."""
-    blocks = [_HEAD]
+    blocks = [_FILE_HEAD]
     for section in sections():
         if section.path:
-            heading = (*_comment(section.description), f"## [{toml_key(_example(section.path))}]")
+            heading = (*_comment_lines(section.description), f"## [{toml_key(_example_path(section.path))}]")
             blocks.append("\n".join(heading) + "\n")
         blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
     return "\n".join(blocks)
 
 
-def _example(path: KeyPath) -> KeyPath:
+def _example_path(path: KeyPath) -> KeyPath:
     return tuple(_EXAMPLES.get(part, part) for part in path)
 
 
 def _setting_lines(row: SettingRow) -> Iterator[str]:
-    name = toml_key(_example(row.path))
-    yield from _comment(f"{row.description} {limits_sentence(row)}".strip())
+    name = toml_key(_example_path(row.path))
+    yield from _comment_lines(f"{row.description} {limits_sentence(row)}".strip())
     if row.example is not None:
-        yield from _comment(f"Example: {name} = {toml_value(row.example)}")
+        yield from _comment_lines(f"Example: {name} = {toml_value(row.example)}")
     if row.default is None:
-        yield from _comment(f"Default: {NO_DEFAULT.get(row.path[0], 'none')}.")
+        yield from _comment_lines(f"Default: {NO_DEFAULT.get(row.path[0], 'none')}.")
     else:
         yield f"# {name} = {toml_value(row.default)}"
 
@@ -174,18 +174,18 @@ def limits_sentence(row: SettingRow) -> str:
 
 
 def joined_words(words: tuple[str, ...]) -> str:
-    """Join the allowed words with commas."""
+    """Join the allowed words with commas, and add `or empty` if the setting may be empty."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 
-def _comment(text: str) -> list[str]:
+def _comment_lines(text: str) -> list[str]:
     return ["## " + line for line in textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 
 def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
     """Return a file with the effective settings. Settings in `origins` get a comment with their variable or flag."""
     lines: list[str] = []
-    for heading, values in _tables(settings):
+    for heading, values in _toml_tables(settings):
         lines += [""] if lines else []
         lines += [f"[{toml_key(heading)}]"] if heading else []
         for name, value in values.items():
@@ -194,7 +194,7 @@ def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None)
     return "\n".join(lines) + "\n"
 
 
-def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def _toml_tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """Yield the path and the values of each table in the file. Values of None are omitted, because TOML has no null."""
     document = to_plain(Settings, settings)
     for section in sections():
@@ -208,7 +208,7 @@ def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, 
         yield (), table
         return
     for name in table if path[0] in PLACEHOLDERS else path[:1]:
-        yield from (((name, *inner), values) for inner, values in _tables_at(table[name], path[1:]))
+        yield from (((name, *subpath), values) for subpath, values in _tables_at(table[name], path[1:]))
 
 
 def toml_value(value: object) -> str:

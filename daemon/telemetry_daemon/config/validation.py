@@ -30,7 +30,7 @@ _ASSIGNMENT = re.compile(rf"[ \t]*{_KEY}[ \t]*=")
 _PARTS = re.compile(_PART)
 
 # The messages for pydantic's error types.
-_EXPECTED: Mapping[str, str] = {
+_MESSAGES: Mapping[str, str] = {
     "string_type": "must be a string in quotes",
     "string_unicode": "must be a string of valid UTF-8",
     "bool_type": "must be true or false",
@@ -45,18 +45,18 @@ _EXPECTED: Mapping[str, str] = {
 
 
 def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the settings of a document. If it has errors or there are `problems`, raise ConfigError with all of them."""
+    """Return the document's settings. If there are errors or `problems`, raise ConfigError with all of them."""
     unknown_names = _unknown_names(document, inputs)
     try:
-        plain = _model(Settings).model_validate(document.data).model_dump()
+        values = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
-        named = {_path(item) for item in error.errors(include_url=False)}
-        others = [line for path, line in unknown_names.items() if path not in named]
-        raise ConfigError(*problems, *_error_lines(error, document), *others) from None
+        reported_paths = {_setting_path(item) for item in error.errors(include_url=False)}
+        other_lines = [line for path, line in unknown_names.items() if path not in reported_paths]
+        raise ConfigError(*problems, *_error_lines(error, document), *other_lines) from None
     problems = [*problems, *unknown_names.values(), *_unknown_versions(document)]
     if problems:
         raise ConfigError(*problems)
-    settings = from_plain(Settings, _sorted(plain))
+    settings = from_plain(Settings, _sorted_by_key(values))
     sources = {name: _without_defaults(source) for name, source in settings.sources.items()}
     return replace(settings, sources={name: source for name, source in sources.items() if source != SourceSettings()})
 
@@ -71,40 +71,40 @@ def _without_defaults(source: SourceSettings) -> SourceSettings:
     return replace(source, polls={name: poll for name, poll in source.polls.items() if poll != PollSettings()})
 
 
-def _sorted(plain: Any) -> Any:
-    return {name: _sorted(plain[name]) for name in sorted(plain)} if isinstance(plain, dict) else plain
+def _sorted_by_key(values: Any) -> Any:
+    return {name: _sorted_by_key(values[name]) for name in sorted(values)} if isinstance(values, dict) else values
 
 
 @cache
-def _model(kind: Any) -> type[BaseModel]:
-    hints, defaults = get_type_hints(kind), kind()
+def _model(settings_class: Any) -> type[BaseModel]:
+    hints, defaults = get_type_hints(settings_class), settings_class()
     settings: dict[str, Any] = {}
-    for item in fields(kind):
+    for item in fields(settings_class):
         hint, default = hints[item.name], getattr(defaults, item.name)
         if is_dataclass(default):
             settings[item.name] = (_model(hint), Field(default_factory=_model(hint)))
         else:
             metadata: SettingMetadata = item.metadata["about"]
             plain = list(default) if isinstance(default, tuple) else default
-            settings[item.name] = (_type(hint, metadata, required=bool(default)), plain)
-    return create_model(kind.__name__, __base__=_Section, **settings)
+            settings[item.name] = (_pydantic_type(hint, metadata, required=bool(default)), plain)
+    return create_model(settings_class.__name__, __base__=_Section, **settings)
 
 
-def _type(kind: Any, metadata: SettingMetadata, *, required: bool) -> Any:
+def _pydantic_type(hint: Any, metadata: SettingMetadata, *, required: bool) -> Any:
     """Return the type of a setting for pydantic, with its limits and rules. A `required` list must not be empty."""
     limits = [Field(ge=metadata.low, le=metadata.high)] if metadata.low is not None else []
     rule = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
-    if get_origin(kind) is Mapping:
-        _, value = get_args(kind)
+    if get_origin(hint) is Mapping:
+        _, value = get_args(hint)
         names = [AfterValidator(metadata.name_rule)] if metadata.name_rule is not None else []
         values = _model(value) if isinstance(value, type) and is_dataclass(value) else _annotated(value, limits)
         return dict[_annotated(str, names), values]  # type: ignore[misc]  # dynamic types for pydantic
-    if get_origin(kind) is tuple:
+    if get_origin(hint) is tuple:
         conversion = [BeforeValidator(_as_list)] if metadata.accepts_string else []
         min_length = [Field(min_length=1)] if required else []
         items: Any = list[_annotated(str, rule)]  # type: ignore[misc]  # a dynamic type for pydantic
         return _annotated(items, [*conversion, AfterValidator(rules.check_unique_items), *min_length])
-    return _annotated(kind, [*rule, *limits])
+    return _annotated(hint, [*rule, *limits])
 
 
 def _annotated(kind: Any, conditions: list[Any]) -> Any:
@@ -118,13 +118,13 @@ def _as_list(value: Any) -> Any:
 def _error_lines(error: ValidationError, document: Document) -> list[str]:
     errors = error.errors(include_url=False)
     lines = sorted((_error_line(item, document) for item in errors[:_MAX_LINES]), key=lambda line: line[0])
-    others = len(errors) - len(lines)
-    return [text for _, text in lines] + ([f"and {others} more errors"] if others else [])
+    omitted_count = len(errors) - len(lines)
+    return [text for _, text in lines] + ([f"and {omitted_count} more errors"] if omitted_count else [])
 
 
 def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
-    path = _path(item)
-    return _line(path, document), f"{_location(path, document)}: {toml_key(path)}: {_message(path, item)}"
+    path = _setting_path(item)
+    return _line_number(path, document), f"{_location(path, document)}: {toml_key(path)}: {_message(path, item)}"
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, str]:
@@ -137,7 +137,7 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, st
     for section, message, keys in checks:
         if keys is None:
             continue
-        for name in _names(document.data, section):
+        for name in _names_in_section(document.data, section):
             path = (*section, name)
             if name not in keys:
                 lines[path] = f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}"
@@ -154,14 +154,14 @@ def _unknown_versions(document: Document) -> list[str]:
     return lines
 
 
-def _names(data: Mapping[str, Any], section: KeyPath) -> list[str]:
+def _names_in_section(data: Mapping[str, Any], section: KeyPath) -> list[str]:
     table: Any = data
     for part in section:
         table = table.get(part) if isinstance(table, Mapping) else None
     return list(table) if isinstance(table, Mapping) else []
 
 
-def _path(item: Mapping[str, Any]) -> KeyPath:
+def _setting_path(item: Mapping[str, Any]) -> KeyPath:
     """Return the path of the setting with the error, without list positions and pydantic's markers."""
     return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
 
@@ -176,31 +176,31 @@ def _origin(path: KeyPath, document: Document) -> str | None:
     return None
 
 
-def _line(path: KeyPath, document: Document) -> int:
-    return 0 if _origin(path, document) else _line_of(document.text, path) or 0
+def _line_number(path: KeyPath, document: Document) -> int:
+    return 0 if _origin(path, document) else _find_line(document.text, path) or 0
 
 
 def _location(path: KeyPath, document: Document) -> str:
     """Return where the path was set: by a variable, by a flag, or on a line of the file."""
-    line = _line(path, document)
+    line = _line_number(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
 
 def _message(path: KeyPath, item: Mapping[str, Any]) -> str:
-    kind = item["type"]
-    if kind == "dict_type" and path == _DEVICE_COUNTS:
+    error_type = item["type"]
+    if error_type == "dict_type" and path == _DEVICE_COUNTS:
         return f"{_COUNT_ERROR}, not {quoted(item['input'])}"
-    special: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
+    formatters: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
         "extra_forbidden": _unknown_setting,
         "literal_error": _invalid_word,
         "value_error": _rule_error,
         "greater_than_equal": _out_of_range,
         "less_than_equal": _out_of_range,
     }
-    if kind in special:
-        return special[kind](path, item)
+    if error_type in formatters:
+        return formatters[error_type](path, item)
     text = "the string " if isinstance(item["input"], str) else ""
-    return f"{_EXPECTED.get(kind, item['msg'])}, not {text}{quoted(item['input'])}"
+    return f"{_MESSAGES.get(error_type, item['msg'])}, not {text}{quoted(item['input'])}"
 
 
 def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
@@ -225,38 +225,38 @@ def _invalid_word(path: KeyPath, item: Mapping[str, Any]) -> str:
     return f"must be one of {joined_words(words)}, not {quoted(item['input'])}{hint}"
 
 
-def _rule_error(_path: KeyPath, item: Mapping[str, Any]) -> str:
+def _rule_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
     return str(item["ctx"]["error"])
 
 
-def _out_of_range(_path: KeyPath, item: Mapping[str, Any]) -> str:
+def _out_of_range(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
     limits = item["ctx"]
     limit = f"at least {limits['ge']:g}" if "ge" in limits else f"at most {limits['le']:g}"
     return f"must be {limit}, not {quoted(item['input'])}"
 
 
-def _line_of(text: str, path: Sequence[str]) -> int | None:
-    """Return the line number of the path or, if no line sets it, of its section's heading. None: neither exists."""
+def _find_line(text: str, path: Sequence[str]) -> int | None:
+    """Return the line that sets the path, or else the line of its nearest section heading. None if there is neither."""
     best: tuple[int, int] | None = None
-    for number, key in _keys(text):
+    for line_number, key in _keys_by_line(text):
         is_prefix = list(key) == list(path[: len(key)])
         if is_prefix and (best is None or len(key) > best[0]):
-            best = (len(key), number)
+            best = (len(key), line_number)
     return None if best is None else best[1]
 
 
-def _keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _keys_by_line(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     section: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), start=1):
+    for line_number, line in enumerate(text.split("\n"), start=1):
         header = _HEADER.match(line)
         if header is not None:
-            section = _split(header[1])
-            yield number, section
+            section = _split_key(header[1])
+            yield line_number, section
             continue
         assignment = _ASSIGNMENT.match(line)
         if assignment is not None:
-            yield number, (*section, *_split(assignment[1]))
+            yield line_number, (*section, *_split_key(assignment[1]))
 
 
-def _split(key: str) -> tuple[str, ...]:
+def _split_key(key: str) -> tuple[str, ...]:
     return tuple(part.strip("\"'") for part in _PARTS.findall(key))

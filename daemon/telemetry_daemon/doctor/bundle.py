@@ -25,8 +25,8 @@ from telemetry_parsers.metrics import OWNER_LABELS
 MAX_BYTES = 32 << 20
 # The size limit of one member, so that a large member leaves room for the others.
 MAX_MEMBER_BYTES = 8 << 20
-_FOLDER = "telemetry-doctor"
-_CONTENTS = "CONTENTS"
+_ARCHIVE_FOLDER = "telemetry-doctor"
+_CONTENTS_NAME = "CONTENTS"
 _HEAD_BYTES = 1 << 16
 # The number of bytes reserved for the archive's headers, padding and list of contents.
 _OVERHEAD_BYTES = 1 << 20
@@ -38,16 +38,16 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 # Settings whose values are host names.
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
-_PLAIN_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
+_KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
 # If the owner of a card is a job number, it is not masked, so that job numbers can be compared across members.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # Labels whose values are masked completely, because they are names.
-_NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _PLAIN_LABELS
-_ASSIGNED = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
-_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
+_NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS
+_ASSIGNMENT = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
+_LINE_CONTINUATION = re.compile(r"[ \t]*\\\n[ \t]*")
 _ENVIRONMENT = re.compile(r"^([ \t]*Environment=)(.*)$")
 # Values of a web configuration that contain no secret, name or path.
-_PLAIN_WORD = re.compile(
+_HARMLESS_VALUE = re.compile(
     r"TLS[0-9A-Z_]{2,60}|Curve\w{1,10}|X25519|\w{0,24}ClientCert\w{0,8}|nosniff|deny|sameorigin", re.IGNORECASE
 )
 _KEY = re.compile(r"[A-Za-z_-]{2,40}")
@@ -60,7 +60,7 @@ class BundleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of the bundle. `masked` is the number of places in it that were masked."""
+    """A file in the bundle. `masked` counts the masked places in it."""
 
     name: str
     title: str
@@ -89,13 +89,13 @@ class Bundle:
         masked = (mask or self._mask.masked_text)(text[:limit] + ending).rstrip("\n") + "\n"
         self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.replacement_count - count))
 
-    def add_document(self, name: str, title: str, plain: Mapping[str, Any]) -> None:
-        """Add a JSON document."""
-        if not plain:
+    def add_document(self, name: str, title: str, value: Mapping[str, Any]) -> None:
+        """Mask a JSON document, and add it."""
+        if not value:
             self.add_missing(name, "there is none, or it is empty")
             return
         count = self._mask.replacement_count
-        content = dumps(self._mask.masked_plain(dict(plain)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+        content = dumps(self._mask.masked_plain(dict(value)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
         self.add(Member(name, title, content, self._mask.replacement_count - count))
 
     def add(self, member: Member) -> None:
@@ -110,7 +110,7 @@ class Bundle:
         """Note in the list of contents that a member is missing, and why."""
         self._missing.append((name, reason))
 
-    def contents(self, head: str) -> str:
+    def contents(self, heading: str) -> str:
         """Return the list of contents: size, number of masked places and title of each member, and the missing members."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
@@ -118,22 +118,22 @@ class Bundle:
             for member in self._members
         ]
         missing = [f"  {name:<{width}}  missing: {reason}" for name, reason in self._missing]
-        return "\n".join(map(clean, (*head.splitlines(), "", *rows, *missing, ""))) + "\n"
+        return "\n".join(map(clean, (*heading.splitlines(), "", *rows, *missing, ""))) + "\n"
 
-    def packed(self, head: str, time: float) -> bytes:
-        """Return the archive."""
-        contents = Member(_CONTENTS, "", self.contents(head).encode())
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+    def packed(self, heading: str, time: float) -> bytes:
+        """Return the bundle as a compressed tar archive, which starts with the list of contents."""
+        contents = Member(_CONTENTS_NAME, "", self.contents(heading).encode())
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
             for member in (contents, *self._members):
-                info = tarfile.TarInfo(f"{_FOLDER}/{member.name}")
+                info = tarfile.TarInfo(f"{_ARCHIVE_FOLDER}/{member.name}")
                 info.size, info.mode, info.mtime = len(member.content), 0o600, int(time)
                 archive.addfile(info, io.BytesIO(member.content))
-        return packed.getvalue()
+        return content.getvalue()
 
 
 def check_path(path: Path) -> None:
-    """Raise BundleError if the folder is not writable or another kind of file has this name."""
+    """Raise BundleError if the folder is not writable, or if the path exists and is not a bundle."""
     if path == Path("-"):
         raise BundleError("a bundle cannot be written to a terminal; name a file, such as bug.tar.gz")
     head = b""
@@ -146,7 +146,7 @@ def check_path(path: Path) -> None:
                 head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise BundleError(_error_text(path, error)) from error
-    if head and not _unpacked(head).startswith(f"{_FOLDER}/{_CONTENTS}\0".encode()):
+    if head and not _decompressed(head).startswith(f"{_ARCHIVE_FOLDER}/{_CONTENTS_NAME}\0".encode()):
         raise BundleError(f"cannot write to {path}: another file exists there; choose a new name")
     if not os.access(path.absolute().parent, os.W_OK):
         raise BundleError(f"cannot write to {path}: its folder is missing or not writable; use a writable folder")
@@ -164,7 +164,7 @@ def _error_text(path: Path, error: OSError) -> str:
     return f"cannot write to {path}: {error.strerror or error}; use a new file in a writable folder on a disk with free space"
 
 
-def _unpacked(head: bytes) -> bytes:
+def _decompressed(head: bytes) -> bytes:
     """Decompress the beginning of a file. Return b"" if the file is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
@@ -181,8 +181,8 @@ def masked_settings(text: str, mask: Mask) -> str:
 
 def masked_unit(text: str, mask: Mask) -> str:
     """Return the output of `systemctl cat` without the values of environment variables."""
-    joined = _CONTINUED.sub(" ", text)
-    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _names_of(match[2]), line) for line in joined.split("\n"))
+    joined = _LINE_CONTINUATION.sub(" ", text)
+    lines = (_ENVIRONMENT.sub(lambda match: match[1] + _without_values(match[2]), line) for line in joined.split("\n"))
     return mask.masked_text("\n".join(lines))
 
 
@@ -193,13 +193,13 @@ def masked_page(text: str, mask: Mask) -> str:
     def masked(name: str, value: str) -> str:
         return mask.masked_name(value) if name in _NAME_LABELS else mask.masked_text(value, name)
 
-    def sample(line: str) -> str:
+    def masked_line(line: str) -> str:
         if line.startswith("#"):
             return line
         job = _OWNER if _JOB in line else ""
         return _LABEL.sub(lambda match: f'{match[1]}="{masked("" if match[1] == job else match[1], match[2])}"', line)
 
-    return "\n".join(map(sample, text.split("\n")))
+    return "\n".join(map(masked_line, text.split("\n")))
 
 
 def redacted_web(content: bytes) -> str:
@@ -207,10 +207,10 @@ def redacted_web(content: bytes) -> str:
     import yaml
 
     try:
-        plain = yaml.safe_load(content)
+        configuration = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, RecursionError):  # the text may contain secrets anywhere
         return "the file is not YAML\n"
-    return "".join(f"{line}\n" for line in _web_lines(plain, ""))
+    return "".join(f"{line}\n" for line in _web_lines(configuration, ""))
 
 
 def _masked_setting(line: str, mask: Mask) -> str:
@@ -220,16 +220,16 @@ def _masked_setting(line: str, mask: Mask) -> str:
     return mask.masked_text(line)
 
 
-def _names_of(assignments: str) -> str:
-    names = (next(filter(None, match.groups()), "") for match in _ASSIGNED.finditer(assignments))
+def _without_values(assignments: str) -> str:
+    names = (next(filter(None, match.groups()), "") for match in _ASSIGNMENT.finditer(assignments))
     return " ".join(f"{name}=removed" for name in names)
 
 
-def _web_lines(plain: object, indent: str) -> Iterator[str]:
-    if not isinstance(plain, dict):
-        yield f"{indent}{_redacted_value(plain)}"
+def _web_lines(configuration: object, indent: str) -> Iterator[str]:
+    if not isinstance(configuration, dict):
+        yield f"{indent}{_redacted_value(configuration)}"
         return
-    for key, value in plain.items():
+    for key, value in configuration.items():
         name = key if isinstance(key, str) and _KEY.fullmatch(key) else "removed"
         if key == _USERS:
             yield f"{indent}{name}: {len(value) if isinstance(value, dict) else 0} removed"
@@ -245,4 +245,4 @@ def _redacted_value(value: object) -> str:
         return str(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_redacted_value, value))}]"
-    return value if isinstance(value, str) and _PLAIN_WORD.fullmatch(value) else "removed"
+    return value if isinstance(value, str) and _HARMLESS_VALUE.fullmatch(value) else "removed"

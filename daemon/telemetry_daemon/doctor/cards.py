@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# Maps a driver to the remedy, for cards without a driver and for display drivers, which provide no readings.
+# The remedies for cards without a driver ("") and with a display driver, which provides no readings.
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the driver nvidia, disable nouveau in /etc/modprobe.d, and reboot",
@@ -30,7 +30,7 @@ _DRIVER_REMEDIES = {
         "supports the card; older cards are only for displays"
     ),
 }
-_REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of allowed devices"}
+_DENIAL_REASONS = {errno.EACCES: "owner, group or mode", errno.EPERM: "the list of allowed devices"}
 _TOO_FEW_REMEDY = "see dmesg, and check whether this process is limited to certain cards (such as CUDA_VISIBLE_DEVICES)"
 _NOT_ON_BUS_REMEDY = "a card fell off the bus, or the tool is wrong: see dmesg, then reload the driver or reboot"
 _DISAGREEMENT_REMEDY = "see dmesg for a failing card, and check whether a source is configured to show only some cards"
@@ -56,7 +56,7 @@ class VendorSources:
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Return the vendor's sources. A source in `complete_sources` lists all cards of the container and counts as complete."""
+    """Group a vendor's sources by state. Those in `complete_sources` list all cards of this container."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -80,8 +80,8 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
     )
 
 
-def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each fault of each device in the snapshots once. `recorded` maps a fault to its newest recording."""
+def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield each fault of each device in the snapshots once. `recordings` maps a fault to its newest recording."""
     reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
@@ -90,7 +90,7 @@ def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) ->
             faults = [condition for condition in verdict[device.id] if condition.severity is Severity.BAD]
             for condition in faults:
                 if (device.id, condition.meaning) not in reported:
-                    path = recorded.get(condition.word)
+                    path = recordings.get(condition.word)
                     replay = f"; telemetry top --replay {path} shows the readings before the fault" if path else ""
                     yield Finding(
                         device_name(device),
@@ -101,7 +101,7 @@ def device_faults(snapshots: Sequence[Snapshot], recorded: Mapping[str, str]) ->
 
 
 def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield a finding for each vendor with too few cards. Lost cards are counted, and vendors with paused sources skipped."""
+    """Yield a finding for each vendor with too few cards. Lost cards count as present. Paused sources are skipped."""
     for vendor, expected_count in sorted(expected.items()):
         count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
         lost = max(
@@ -133,21 +133,21 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
                 if not driver:
                     what = f"{count} without a kernel driver"
                 yield Finding(PCI_BUS, f"{what}: {first_names(addresses)}", remedy)
-        bound = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
+        bound_count = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
         # If only display drivers are bound to cards, the device nodes belong to these drivers and need no vendor's tool.
-        if not sources.is_read_well and (bound or (nodes and not has_display_driver)):
-            yield from _missing_tools(machine, sources, bound)
+        if not sources.is_read_well and (bound_count or (nodes and not has_display_driver)):
+            yield from _missing_tools(machine, sources, bound_count)
             if not nodes:
                 yield _missing_nodes(machine, sources.vendor)
             yield from _denied_nodes(machine, sources.vendor, nodes)
 
 
-def _missing_tools(machine: Machine, sources: VendorSources, cards: int) -> Iterator[Finding]:
+def _missing_tools(machine: Machine, sources: VendorSources, card_count: int) -> Iterator[Finding]:
     if sources.read_by or sources.paused or sources.failed or not sources.missing:
         return
-    hardware = counted(cards, f"{sources.vendor} card") if cards else f"{sources.vendor} device nodes"
+    hardware = counted(card_count, f"{sources.vendor} card") if card_count else f"{sources.vendor} device nodes"
     what = f"{hardware} without readings: {', '.join(sources.missing)} not found"
     remedy = (
         "install the vendor's tools (telemetry doctor --all shows the search paths), or set "
@@ -181,7 +181,7 @@ def _denied_nodes(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) ->
             nodes_by_cause.setdefault((node.refusal, group), []).append(node)
     for error, group in sorted(nodes_by_cause):
         denied = nodes_by_cause[error, group]
-        reason = _REASONS.get(error, errno.errorcode.get(error, ""))
+        reason = _DENIAL_REASONS.get(error, errno.errorcode.get(error, ""))
         what = f"{machine.user} cannot open {first_names([node.path for node in denied])} ({vendor})"
         yield Finding(_NODES, f"{what}: {reason}" if reason else what, _remedy_for_denial(machine, error, denied[0]))
 
@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield one listing per vendor of the cards that a source listed. Devices in the same slot are one card."""
+    """Yield a listing for each vendor whose cards a source lists. Devices in the same slot count as one card."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return incomplete listings that show all of the container's cards: as many as are expected or have device nodes."""
+    """Return the incomplete listings with all cards of the container, judged by the expected or device node count."""
     if not machine.container:
         return ()
 
@@ -239,7 +239,7 @@ def container_listings(machine: Machine, listed: Sequence[Listing], expected: Ma
 
 
 def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
-    """Yield notes about cards of virtual machines and about the container. They are not problems."""
+    """Yield notes about cards assigned to virtual machines and about the container. They are not problems."""
     assigned = [card for card in machine.cards if card.is_passed_through]
     if assigned:
         drivers = ", ".join(sorted({card.driver for card in assigned}))
@@ -263,21 +263,21 @@ def contradictions(
             yield Finding(listing.source, what, _NOT_ON_BUS_REMEDY)
     for first, second in combinations(listed, 2):
         if first.vendor == second.vendor and not (first.is_incomplete or second.is_incomplete):
-            yield from _disagreement(first, second)
+            yield from _disagreement_findings(first, second)
     max_listed: dict[str, int] = {}
     for listing in listed:
         max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
-    counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in max_listed}
-    merged = _card_counts(devices)
-    for vendor, cards in sorted(counts.items()):
-        if merged[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
-            what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged[vendor]} reported"
+    bus_counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in max_listed}
+    merged_counts = _card_counts(devices)
+    for vendor, cards in sorted(bus_counts.items()):
+        if merged_counts[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
+            what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
             yield Finding(PCI_BUS, what, _TOO_FEW_REMEDY)
-    yield from _duplicates(counts, merged, max_listed)
+    yield from _duplicates(bus_counts, merged_counts, max_listed)
 
 
 def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
-    """Yield vendors with cards that another node's daemon reports twice. Missing cards are among its sources' problems."""
+    """Yield vendors with cards that another node's daemon reports twice. Its sources' problems list missing cards."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:
@@ -301,7 +301,7 @@ def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
     return Counter(vendor for vendor, _ in cards)
 
 
-def _disagreement(first: Listing, second: Listing) -> Iterator[Finding]:
+def _disagreement_findings(first: Listing, second: Listing) -> Iterator[Finding]:
     if not (first.slots and second.slots):
         if first.cards != second.cards:
             what = f"{first.source} lists {counted(first.cards, 'card')}, {second.source} {second.cards}"

@@ -30,15 +30,15 @@ PROPERTIES = (
     *("SupplementaryGroups", "AmbientCapabilities", "MemoryMax", "TasksMax", "LimitNOFILE", "CPUQuotaPerSecUSec"),
 )
 SNAPSHOT, HISTORY = "/api/v1/snapshot", "/api/v1/history"
-_SECONDS = 5.0
-_NOT_FOUND = 404
-_SERVER_ERROR = 500
+_TIMEOUT_SECONDS = 5.0
+_HTTP_NOT_FOUND = 404
+_HTTP_SERVER_ERROR = 500
 _VERSION = re.compile(r'^telemetry_build_info\{[^}\n]*\bversion="([^"\\\n]{1,64})"', re.MULTILINE)
 _UNSERVED_EXPORTER = re.compile(r'^telemetry_compat_up\{exporter="([A-Za-z0-9_-]{1,64})"\} 0(?:\.0)?$', re.MULTILINE)
 _VENDOR_COUNT = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 
 _DAEMON = "daemon"
-_NOT_READ = UNSUCCESSFUL | {"missing"}
+_UNREAD_STATES = UNSUCCESSFUL | {"missing"}
 _SERVICE_REMEDY = (
     "the service has no login profile, but other groups and a sandbox: set variables such as LD_LIBRARY_PATH and groups in a "
     'drop-in (systemctl edit telemetry); docs/troubleshooting.md, "doctor reads it and the service does not"'
@@ -62,7 +62,7 @@ _OTHER_READINGS_REMEDY = (
 )
 _PORT_REMEDY = "stop the exporter that uses the port (`ss -ltnp` shows it), or set another listen_address; the daemon retries every 10 s"
 _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry config check` checks the configuration"
-# Maps the daemon's exit status to the remedy; see docs/troubleshooting.md.
+# The remedy for each exit status of the daemon; see docs/troubleshooting.md.
 _EXIT_REMEDIES: Mapping[str, str] = {
     "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (
@@ -104,14 +104,14 @@ class Unit:
 
     @property
     def groups(self) -> frozenset[int]:
-        """Return the IDs of the daemon's groups, as far as they exist on this machine."""
-        numbers: set[int] = set()
+        """Return the IDs of the daemon's groups that exist on this machine."""
+        group_ids: set[int] = set()
         for name in self.properties.get("SupplementaryGroups", "").split():
             with suppress(KeyError):  # systemd creates this group when the unit starts
-                numbers.add(int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid)
+                group_ids.add(int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid)
         with suppress(KeyError):  # systemd creates this user when the unit starts
-            numbers |= set(os.getgrouplist(self.user, pwd.getpwnam(self.user).pw_gid))
-        return frozenset(numbers)
+            group_ids |= set(os.getgrouplist(self.user, pwd.getpwnam(self.user).pw_gid))
+        return frozenset(group_ids)
 
 
 def read_unit() -> Unit | None:
@@ -127,10 +127,10 @@ def run_program(program: str, *arguments: str) -> str:
     if tool is None or tool.distrust_reason:
         return ""
     try:
-        ended = short_lived.run_command((tool.path, *arguments), "", _SECONDS)
+        result = short_lived.run_command((tool.path, *arguments), "", _TIMEOUT_SECONDS)
     except short_lived.NoAnswerError:  # the program was too slow, or its output was incomplete
         return ""
-    return ended.output if ended.status == 0 else ""
+    return result.output if result.status == 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +155,12 @@ class DaemonView:
 def request_view(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
     """Return the report of the daemon at the address. Raise NodeError if it does not answer."""
     page = ""
-    with closing(Client(address, credentials, _SECONDS)) as client:
-        answer = client.get(SNAPSHOT)
+    with closing(Client(address, credentials, _TIMEOUT_SECONDS)) as client:
+        response = client.get(SNAPSHOT)
         with suppress(NodeError):  # the version is unknown if the page has another path
             page = client.get(page_path).body.decode("utf-8", "replace")
     try:
-        document = parse_document(answer.body)
+        document = parse_document(response.body)
         snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
@@ -173,7 +173,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
         snapshot,
         version="".join(_VERSION.findall(page)[:1]),
         on_bus=card_counts("telemetry_pci_devices"),
-        settings_hash=answer.headers.get(SETTINGS_HASH_HEADER.lower(), ""),
+        settings_hash=response.headers.get(SETTINGS_HASH_HEADER.lower(), ""),
         document=document,
         page=page,
         expected=card_counts("telemetry_devices_expected"),
@@ -182,7 +182,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
 
 @dataclass(frozen=True, slots=True)
 class LocalDaemon:
-    """This node's daemon: its report, or why it does not answer. `is_broken`: it runs, but does not answer properly."""
+    """This node's daemon: its report, or why it does not answer. A broken daemon runs, but sends no valid response."""
 
     view: DaemonView | None = None
     why_not: str = ""
@@ -211,14 +211,14 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
     except NodeError as error:
         if _is_broken(error, address):
             return replace(daemon, why_not=str(error), is_broken=True)
-        is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _NOT_FOUND)
+        is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _HTTP_NOT_FOUND)
         return replace(daemon, why_not=str(error), is_denied=_is_denied(error)) if is_running else daemon
 
 
 def _is_denied(error: NodeError) -> bool:
     """Return whether the daemon refused the request, but might accept one from another user or with a password."""
     if error.status:
-        return error.status < _SERVER_ERROR
+        return error.status < _HTTP_SERVER_ERROR
     return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)
 
 
@@ -228,12 +228,12 @@ def _is_broken(error: NodeError, address: Address) -> bool:
         return False
     cause = error.__cause__
     if isinstance(cause, InvalidResponseError):
-        return not error.status or error.status >= _SERVER_ERROR
+        return not error.status or error.status >= _HTTP_SERVER_ERROR
     return isinstance(cause, TimeoutError) or not isinstance(cause, OSError)
 
 
 def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about a daemon that does not answer or differs from the readings of this command."""
+    """Yield findings about a daemon that does not answer, or whose readings differ from those of this command."""
     return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(own, daemon))
 
 
@@ -281,15 +281,15 @@ def _no_answer_findings(daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
         yield f"the daemon runs, but does not answer: {daemon.why_not}", _NO_ANSWER_REMEDY
     if unit is None or daemon.is_denied or daemon.is_broken:
         return
-    get = unit.properties.get
-    status, result = get("ExecMainStatus", ""), get("Result", "")
-    is_restarted = get("SubState", "").startswith("auto-restart") and result != "success"
+    get_property = unit.properties.get
+    status, result = get_property("ExecMainStatus", ""), get_property("Result", "")
+    is_restarted = get_property("SubState", "").startswith("auto-restart") and result != "success"
     if unit.active == "active":
         yield f"{UNIT} is active, but {daemon.why_not}", _OTHER_CONFIG_REMEDY
     elif unit.active == "failed":
         yield f"{UNIT} has failed ({result}, status {status})", _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
     elif is_restarted and status != _RESTART_REQUEST:
-        what = f"{UNIT} restarts repeatedly ({result}, status {status}, {get('NRestarts', '')} times)"
+        what = f"{UNIT} restarts repeatedly ({result}, status {status}, {get_property('NRestarts', '')} times)"
         yield what, _EXIT_REMEDIES.get(status, _FAILED_REMEDY)
     elif unit.is_enabled and unit.active == "inactive":
         yield f"{UNIT} is enabled, but not running", _START_REMEDY
@@ -304,20 +304,20 @@ def _source_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
         other = by_name.get(status.source)
         if other is None or BUSY in status.detail or BUSY in other.detail:
             continue
-        if status.state == "ok" and other.state in _NOT_READ:
+        if status.state == "ok" and other.state in _UNREAD_STATES:
             detail = f": {other.detail}" if other.detail else ""
             yield f"{status.source} is ok in this command, but {state(other)} in the daemon{detail}", _SERVICE_REMEDY
-        if other.state == "ok" and status.state in _NOT_READ:
+        if other.state == "ok" and status.state in _UNREAD_STATES:
             yield f"{status.source} is ok in the daemon, but {state(status)} in this command", _USER_REMEDY
 
 
 def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str, str]]:
-    own_counts, counts, read = present_devices(own), present_devices(reported), _sources_read(reported)
-    for vendor in sorted({*own_counts, *counts}):
+    own_counts, daemon_counts, read_sources = present_devices(own), present_devices(reported), _sources_read(reported)
+    for vendor in sorted({*own_counts, *daemon_counts}):
         sources = {reading.source for device in own.devices if device.vendor == vendor for reading in device.readings}
-        if own_counts[vendor] != counts[vendor] and (sources & read or not own_counts[vendor]):
-            what = f"the daemon has {counted(counts[vendor], f'{vendor} device')}, this command {own_counts[vendor]}"
-            yield what, _SERVICE_REMEDY if own_counts[vendor] > counts[vendor] else _MORE_CARDS_REMEDY
+        if own_counts[vendor] != daemon_counts[vendor] and (sources & read_sources or not own_counts[vendor]):
+            what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, this command {own_counts[vendor]}"
+            yield what, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
     by_id = {device.id: device for device in reported.devices}
     denied: set[str] = set()
     for device in own.devices:

@@ -201,56 +201,56 @@ class DoctorJson:
 
 
 def document(examined: Examination) -> dict[str, Any]:
-    """Return the document as plain data. All keys are present; unknown values are None."""
+    """Return the JSON document as a dictionary. All keys are present; unknown values are None."""
     other, machine, limits = examined.other, examined.machine, examined.limits
-    is_here = other is None
-    whole = DoctorJson(
+    is_this_node = other is None
+    full_document = DoctorJson(
         schema="telemetry.doctor/1",
         time=utc_time(examined.snapshot.wall_time),
         hostname=examined.snapshot.hostname or None,
         node=None if other is None else other.name,
-        versions=_versions(other),
+        versions=_versions_json(other),
         pci=machine.on_bus if other is None else other.on_bus,
         # The user and the limits of another node are unknown.
-        user=machine.user if is_here else None,
+        user=machine.user if is_this_node else None,
         groups=tuple(machine.groups),
         container=machine.container or None,
         cards=tuple(
             CardJson(card.bus_id, card.vendor, card.driver or None, card.is_passed_through) for card in machine.cards
         ),
-        device_nodes=tuple(map(_node, machine.nodes)),
-        limits=LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files) if is_here else None,
+        device_nodes=tuple(map(_node_json, machine.nodes)),
+        limits=LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files) if is_this_node else None,
         folders=tuple(
             FolderJson(folder.setting, folder.path, folder.trouble or None, folder.free_bytes)
             for folder in examined.folders
         ),
-        daemon=_daemon(examined.daemon) if is_here and not examined.is_partial else None,
+        daemon=_daemon_json(examined.daemon) if is_this_node and not examined.is_partial else None,
         flights=tuple(
             FlightJson(flight.name, utc_time(flight.wall_time), flight.cause, flight.size_bytes)
             for flight in examined.flights
         ),
-        sources=tuple(map(_source, examined.examined_sources)),
+        sources=tuple(map(_source_json, examined.examined_sources)),
         notes=tuple(examined.notes),
         findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
-    return {key: _deep_clean(value) for key, value in to_plain(DoctorJson, whole).items()}
+    return {key: _cleaned(value) for key, value in to_plain(DoctorJson, full_document).items()}
 
 
-def _versions(other: DaemonView | None) -> VersionsJson:
+def _versions_json(other: DaemonView | None) -> VersionsJson:
     if other is not None:
         return VersionsJson(other.version or None, None, None)
     return VersionsJson(__version__, platform.python_version(), platform.release())
 
 
-def _deep_clean(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        return {clean(key): _deep_clean(value) for key, value in plain.items()}
-    if isinstance(plain, list):
-        return [_deep_clean(item) for item in plain]
-    return clean(plain) if isinstance(plain, str) else plain
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {clean(key): _cleaned(value) for key, value in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    return clean(value) if isinstance(value, str) else value
 
 
-def _node(node: DeviceNode) -> DeviceNodeJson:
+def _node_json(node: DeviceNode) -> DeviceNodeJson:
     return DeviceNodeJson(
         path=node.path,
         vendors=tuple(node.vendors),
@@ -261,9 +261,9 @@ def _node(node: DeviceNode) -> DeviceNodeJson:
     )
 
 
-def _daemon(daemon: LocalDaemon) -> DaemonJson:
+def _daemon_json(daemon: LocalDaemon) -> DaemonJson:
     view, unit = daemon.view, daemon.unit
-    seen = None if view is None else view.snapshot
+    snapshot = None if view is None else view.snapshot
     return DaemonJson(
         answers=view is not None,
         why_not=daemon.why_not or None,
@@ -272,14 +272,14 @@ def _daemon(daemon: LocalDaemon) -> DaemonJson:
         unit=None if unit is None else UnitJson(unit.active, unit.is_enabled, unit.user),
         sources=tuple(
             DaemonSourceJson(source.source, source.state, source.reason, source.detail or None)
-            for source in (seen.sources if seen is not None else ())
+            for source in (snapshot.sources if snapshot is not None else ())
         ),
-        devices=Counter(device.vendor for device in (seen.devices if seen is not None else ()) if device.up),
+        devices=Counter(device.vendor for device in (snapshot.devices if snapshot is not None else ()) if device.up),
         notes=tuple(notes(daemon)),
     )
 
 
-def _source(source: ExaminedSource) -> SourceJson:
+def _source_json(source: ExaminedSource) -> SourceJson:
     status = source.status
     return SourceJson(
         source=status.source,

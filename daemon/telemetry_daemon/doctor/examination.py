@@ -21,15 +21,15 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A row of the output: (heading or "", text). The heading is, for example, the name of a source.
+# A row of the output: (heading or "", text). A heading is, for example, `daemon` or `to do`.
 _Row = tuple[str, str]
-_EMPTY: _Row = ("", "")
-_OUTPUTS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
+_EMPTY_ROW: _Row = ("", "")
+_OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """A node's facts and findings. `other` is the daemon's report if it is another node. `expected` counts cards by vendor."""
+    """The facts and findings about a node. `other` is another node's report. `expected` counts cards by vendor."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -49,7 +49,7 @@ class Examination:
 
 
 def examine(facts: Examination) -> Examination:
-    """Return the facts with the findings and notes."""
+    """Return the facts with the findings and notes that follow from them."""
     listings = cards.container_listings(facts.machine, facts.listings, facts.expected)
     findings = _findings(facts, {listing.source for listing in listings})
     return replace(facts, findings=tuple(findings), notes=tuple(cards.notes(facts.machine, listings)))
@@ -72,7 +72,7 @@ def examine_remote(view: DaemonView) -> Examination:
 
 
 def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings. A source in `complete_sources` lists all cards of the container."""
+    """Yield the findings. The sources in `complete_sources` list all cards of this container."""
     yield from facts.earlier_findings
     if facts.is_partial:
         yield from sources.findings(facts.examined_sources)
@@ -99,40 +99,40 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
 
 def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
     """Yield the lines of the text output. `sanitize` makes strings printable. `show_all` adds details of missing sources."""
-    for word, text in _rows(facts, show_all=show_all):
-        start = f"{word:<10} " if word else ""
-        # Prevents a line break around `×`.
-        whole = sanitize(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
-        indent = " " * len(start)
-        wrapped = textwrap.wrap(whole, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
-        yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if word else [""]))
+    for heading, text in _rows(facts, show_all=show_all):
+        prefix = f"{heading:<10} " if heading else ""
+        # Lines are not broken around `×`.
+        joined = sanitize(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
+        indent = " " * len(prefix)
+        wrapped = textwrap.wrap(joined, _WIDTH, initial_indent=prefix, subsequent_indent=indent, break_on_hyphens=False)
+        yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if heading else [""]))
 
 
 def _rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
-    yield from (("", text) for text in _head(facts))
+    yield from (("", text) for text in _summary_lines(facts))
     statuses = [source.status for source in facts.examined_sources]
     absent = [status.source for status in statuses if status.state == "missing" and not show_all]
     for source in facts.examined_sources:
         if source.status.source not in absent:
-            yield _EMPTY
+            yield _EMPTY_ROW
             yield from _source_rows(source)
     if absent:
-        yield from (_EMPTY, ("not found", ", ".join(absent)))
+        yield from (_EMPTY_ROW, ("not found", ", ".join(absent)))
         yield "          ", "(telemetry doctor --all shows the search paths)"
     if not facts.is_partial and facts.other is None:
-        yield _EMPTY
+        yield _EMPTY_ROW
         yield from (("daemon", note) for note in daemon.notes(facts.daemon))
         for flight in facts.flights:
             cause, time = flight.cause.replace("_", " "), human.utc(flight.wall_time)
             yield "recorded", f"{cause}, {time}: telemetry top --replay {flight.path}"
     heading = f"{counted(len(facts.findings), 'finding')}:" if facts.findings else "no findings"
-    yield from (_EMPTY, ("", heading))
+    yield from (_EMPTY_ROW, ("", heading))
     for finding in facts.findings:
         yield "  wrong", f"{finding.where}: {finding.what}"
         yield "  to do", finding.remedy
 
 
-def _head(facts: Examination) -> Iterator[str]:
+def _summary_lines(facts: Examination) -> Iterator[str]:
     machine, other = facts.machine, facts.other
     on_bus = machine.on_bus if other is None else other.on_bus
     counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
@@ -155,7 +155,7 @@ def _head(facts: Examination) -> Iterator[str]:
 
 def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     status = source.status
-    yield "", _heading(source)
+    yield "", _source_heading(source)
     if status.state not in ("missing", "disabled"):
         for tool in sources.installed_tools(source):
             suffix = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
@@ -174,13 +174,13 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
         yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
 
 
-def _heading(source: ExaminedSource) -> str:
+def _source_heading(source: ExaminedSource) -> str:
     status = source.status
-    devices = sum(any(reading.source == status.source for reading in device.readings) for device in source.devices)
+    device_count = sum(any(reading.source == status.source for reading in device.readings) for device in source.devices)
     parts = (
         f"{status.source}: {status.state}{f' ({status.reason})' if status.reason else ''}",
         f"version {status.version}" if status.version else "",
-        counted(devices, "device") if devices else "",
+        counted(device_count, "device") if device_count else "",
         "" if source.is_built_in else f"of {source.origin}",
     )
     return ", ".join(filter(None, parts))
@@ -189,7 +189,7 @@ def _heading(source: ExaminedSource) -> str:
 def _poll_text(health: Health, capture: Capture | None) -> str:
     parts = [f"{health.poll} {health.state}{f' ({health.reason})' if health.reason else ''}", f"{health.seconds:.3f} s"]
     if capture is not None:
-        word, number = _OUTPUTS[type(capture.request)], len(capture.outputs)
-        parts += [counted(number, word)] if word and number else []
+        noun, output_count = _OUTPUT_NOUNS[type(capture.request)], len(capture.outputs)
+        parts += [counted(output_count, noun)] if noun and output_count else []
         parts += [f"{capture.cpu_seconds:.3f} s of CPU"] if capture.cpu_seconds else []
     return ", ".join(parts)

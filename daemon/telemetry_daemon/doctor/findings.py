@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem (`what`) of a component (`where`), and its remedy."""
+    """A problem and its remedy. `where` names the component, and `what` describes the problem."""
 
     where: str
     what: str
@@ -15,5 +15,5 @@ class Finding:
 
 
 def counted(count: int, word: str) -> str:
-    """Return the number with its noun: `1 card`, `2 cards`."""
+    """Return a count with its noun, such as `1 card` or `2 cards`."""
     return f"{count} {word}{'' if count == 1 else 's'}"

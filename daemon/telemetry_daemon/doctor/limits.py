@@ -24,10 +24,10 @@ _NO_LIMIT = 1 << 60
 # Values of hidepid=: the first set hides processes from users outside the group in gid=, the second from all users.
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
-_HIDDEN = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
-_HIDDEN_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), or run the service as root or in the mount's gid="
-_UNITS: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
+_HIDEPID_PROBLEM = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
+_HIDEPID_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), or run the service as root or in the mount's gid="
+_SECONDS_BY_UNIT: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class _Requirement:
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
-# This number is enough for the maximum number of connections and the files of the readers.
+# Enough for the maximum number of connections and the readers' files.
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
 def container_findings(limits: Limits, container: str) -> Iterator[Finding]:
-    """Yield the container's limits that are too small. Yield none outside a container, where the daemon has its own limits."""
+    """Yield findings about container limits that are too small. Outside a container, the daemon has its own limits."""
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
         for requirement in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
@@ -90,7 +90,7 @@ def container_findings(limits: Limits, container: str) -> Iterator[Finding]:
 
 
 def unit_findings(unit: Unit | None) -> Iterator[Finding]:
-    """Yield limits of the unit that are too small."""
+    """Yield a finding for each limit of the systemd unit that is too small."""
     if unit is not None:
         for requirement in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
             option = f"{requirement.unit_option}= in a drop-in (systemctl edit telemetry)"
@@ -100,11 +100,11 @@ def unit_findings(unit: Unit | None) -> Iterator[Finding]:
 def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding]:
     """Yield a finding if owners are shown and /proc hides processes."""
     if limits.hides_processes and owners_are_shown:
-        yield Finding("/proc", _HIDDEN, _HIDDEN_REMEDY)
+        yield Finding("/proc", _HIDEPID_PROBLEM, _HIDEPID_REMEDY)
 
 
 def folder_findings(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
-    """Yield folders that the daemon cannot write to. Skip other users' folders, unless this process runs in a container."""
+    """Yield findings about folders that the daemon cannot write to. Outside containers, skip other users' folders."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
         if what and (container or not folder.owner):
@@ -133,53 +133,53 @@ def read_limits(root: Path, daemon: Unit | None = None) -> Limits:
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
-        memory_bytes=_minimum(_values_in(root, "memory", "memory.max", "memory.limit_in_bytes")),
-        tasks=_minimum((*_values_in(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
-        cpus=min(_cpu_shares(root), default=None),
-        open_files=_minimum([hard_files]),
+        memory_bytes=_lowest_limit(_cgroup_values(root, "memory", "memory.max", "memory.limit_in_bytes")),
+        tasks=_lowest_limit((*_cgroup_values(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
+        cpus=min(_cpu_limits(root), default=None),
+        open_files=_lowest_limit([hard_files]),
         hides_processes=_hides_processes(root, daemon),
     )
 
 
-def _minimum(numbers: Collection[int]) -> int | None:
+def _lowest_limit(numbers: Collection[int]) -> int | None:
     return min((number for number in numbers if 0 <= number < _NO_LIMIT), default=None)
 
 
-def _values_in(root: Path, controller: str, *names: str) -> list[int]:
-    texts = [text_at(str(folder / name)) for folder in _control_groups(root, controller) for name in names]
+def _cgroup_values(root: Path, controller: str, *names: str) -> list[int]:
+    texts = [text_at(str(folder / name)) for folder in _cgroup_folders(root, controller) for name in names]
     return [int(text) for text in texts if text.isdecimal()]
 
 
-def _cpu_shares(root: Path) -> Iterator[float]:
-    for folder in _control_groups(root, "cpu"):
+def _cpu_limits(root: Path) -> Iterator[float]:
+    for folder in _cgroup_folders(root, "cpu"):
         version_1 = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
         quota, _, period = (text_at(f"{folder}/cpu.max") or version_1).partition(" ")
         if quota.isdecimal() and period.isdecimal() and int(period):
             yield int(quota) / int(period)
 
 
-def _control_groups(root: Path, controller: str) -> Iterator[Path]:
+def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
     for line in text_at(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if not controllers or controller in controllers.split(","):
-            top = root / "sys/fs/cgroup" / controllers
-            folder = top / path.lstrip("/")
+            mount_point = root / "sys/fs/cgroup" / controllers
+            folder = mount_point / path.lstrip("/")
             # In a container the path may be the host's path, although the mounted tree starts at the container's own cgroup.
-            for part in (folder, *folder.parents):
-                yield part
-                if part == top:
+            for candidate in (folder, *folder.parents):
+                yield candidate
+                if candidate == mount_point:
                     break
 
 
 def _unit_limits(unit: Unit) -> Limits:
-    def count(name: str) -> int | None:
+    def limit(name: str) -> int | None:
         text = unit.properties.get(name, "")
-        return _minimum([int(text)] if text.isdecimal() else [])
+        return _lowest_limit([int(text)] if text.isdecimal() else [])
 
     # systemd prints durations as `1min 2s 50ms`.
-    spans = _SPAN.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))
-    cpus = sum(float(number) * _UNITS[word] for number, word in spans) if spans else None
-    return Limits(count("MemoryMax"), count("TasksMax"), cpus, count("LimitNOFILE"))
+    parts = _DURATION_PART.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))
+    cpus = sum(float(number) * _SECONDS_BY_UNIT[unit_name] for number, unit_name in parts) if parts else None
+    return Limits(limit("MemoryMax"), limit("TasksMax"), cpus, limit("LimitNOFILE"))
 
 
 def _hides_processes(root: Path, daemon: Unit | None) -> bool:
@@ -188,13 +188,13 @@ def _hides_processes(root: Path, daemon: Unit | None) -> bool:
     groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
     fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
-        _is_hiding(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
+        _hides_from_groups(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
         for parts in fields
         if len(parts) > 3 and parts[1] == "/proc"
     )
 
 
-def _is_hiding(options: Mapping[str, str], groups: Collection[int]) -> bool:
+def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> bool:
     is_in_group = options.get("gid", "").isdecimal() and int(options["gid"]) in groups
     value = options.get("hidepid")
     return value in _HIDDEN_FROM_ALL or (value in _HIDDEN_EXCEPT_GROUP and not is_in_group)
@@ -204,10 +204,10 @@ def read_folders(settings: Settings) -> tuple[Folder, ...]:
     """Return the daemon's folders. A missing folder that can be created is left out."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
-    return tuple(folder for setting, path in paths.items() if (folder := _folder(setting, Path(path))) is not None)
+    return tuple(folder for setting, path in paths.items() if (folder := _folder_at(setting, Path(path))) is not None)
 
 
-def _folder(setting: str, path: Path) -> Folder | None:
+def _folder_at(setting: str, path: Path) -> Folder | None:
     try:
         status, disk = path.stat(), os.statvfs(path)
     except FileNotFoundError:
@@ -242,6 +242,6 @@ def _missing_folder(setting: str, path: Path) -> Folder | None:
     return Folder(setting, str(path), trouble, _other_owner(parent.stat().st_uid))
 
 
-def _other_owner(user: int) -> str:
+def _other_owner(user_id: int) -> str:
     """Return the name of the user with this ID, or "" if this process runs as that user or as root."""
-    return "" if os.geteuid() in (0, user) else user_name(user)
+    return "" if os.geteuid() in (0, user_id) else user_name(user_id)

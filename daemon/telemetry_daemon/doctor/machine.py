@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import VENDORS
 _RENDER_NODES = "/dev/dri/"
 # The first group ID of ordinary users on Linux distributions.
 FIRST_USER_GROUP = 1000
-_MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
+_CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Machine:
 
     @property
     def on_bus(self) -> dict[str, int]:
-        """Return the number of cards by vendor, including those of virtual machines."""
+        """Return the card count of each vendor, including cards that are assigned to virtual machines."""
         return pci.count_by_vendor(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:
@@ -69,7 +69,7 @@ def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
 
 
 def current_user() -> str:
-    """Return the name of the current user."""
+    """Return the current user's name, or `user UID` if the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in containers
@@ -78,19 +78,19 @@ def current_user() -> str:
 
 def group_names(first_id: int = 0) -> tuple[str, ...]:
     """Return the names of this process's groups whose ID is at least `first_id`."""
-    numbers = {os.getegid(), *os.getgroups()}
-    return tuple(sorted({_group_name(number) for number in numbers if number >= first_id}))
+    group_ids = {os.getegid(), *os.getgroups()}
+    return tuple(sorted({_group_name(group_id) for group_id in group_ids if group_id >= first_id}))
 
 
 def _container(root: Path, environment: Mapping[str, str]) -> str:
     if environment.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
-    container = next((kind for mark, kind in _MARKS if (root / mark).exists()), "")
+    container = next((kind for marker, kind in _CONTAINER_MARKERS if (root / marker).exists()), "")
     return container or environment.get("container", "")
 
 
 def node_patterns(vendor: str) -> tuple[str, ...]:
-    """Return the patterns of a vendor's device nodes."""
+    """Return the path patterns of a vendor's device nodes."""
     return tuple(path for item in VENDORS if item.word == vendor for nodes in item.nodes for path in nodes.paths)
 
 
@@ -99,8 +99,8 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
     for vendor in VENDORS:
         for pattern in node_patterns(vendor.word):
             for path in root.glob(pattern.lstrip("/")):
-                card = root / "sys/class/drm" / path.name / "device"
-                if not pattern.startswith(_RENDER_NODES) or vendor_at.get(card.resolve().name.lower()) == vendor.word:
+                link = root / "sys/class/drm" / path.name / "device"
+                if not pattern.startswith(_RENDER_NODES) or vendor_at.get(link.resolve().name.lower()) == vendor.word:
                     vendors_by_path[path] = (*vendors_by_path.get(path, ()), vendor.word)
     for node, vendors in sorted(vendors_by_path.items()):
         with suppress(OSError):  # the file was removed after the listing
@@ -110,11 +110,11 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
             yield DeviceNode(name, vendors, denial_errno(str(node)), owner, group, mode)
 
 
-def _group_name(number: int) -> str:
+def _group_name(group_id: int) -> str:
     try:
-        return grp.getgrgid(number).gr_name
+        return grp.getgrgid(group_id).gr_name
     except KeyError:  # a group of the host that the container does not define
-        return str(number)
+        return str(group_id)
 
 
 def user_name(uid: int) -> str:

@@ -85,33 +85,33 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
     _add_unit_and_journal(bundle, mask)
     _add_daemon_output(bundle, mask, material)
     bundle.add(recording)
-    _add_flights(bundle, material.examined.flights)
+    _add_flight_files(bundle, material.examined.flights)
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
     """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
-    count = mask.replacement_count
+    previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
-    past: list[bytes] = []
+    earlier_lines: list[bytes] = []
     try:
-        past = _past_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
+        earlier_lines = _earlier_lines(mask, material, _MAX_RECORDING_BYTES - sum(map(len, lines)))
     except ControlError as error:
         bundle.add_missing("the daemon's last minutes", str(error))
-    earlier_text = f", and {len(past)} earlier captures of the daemon" if past else ""
-    packed = gzip.compress(b"".join([*past, *lines]), mtime=0)
+    earlier_text = f", and {len(earlier_lines)} earlier captures of the daemon" if earlier_lines else ""
+    compressed = gzip.compress(b"".join([*earlier_lines, *lines]), mtime=0)
     description = f"the current output of tools, files and libraries{earlier_text}"
-    return Member("recording.jsonl.gz", description, packed, mask.replacement_count - count)
+    return Member("recording.jsonl.gz", description, compressed, mask.replacement_count - previous_count)
 
 
-def _past_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
-    """Return the daemon's newest captures, oldest first, as many as the limits on size and time allow. Raise ControlError."""
+def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
+    """Return the daemon's newest captures, oldest first, within the limits on size and time. Raise ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # a broken daemon does not answer on its control socket
         raise ControlError(daemon.why_not)
     lines: list[bytes] = []
     captures = list(recorder.recent_captures(material.configuration.settings.state.runtime_directory))
-    end = time.monotonic() + _MAX_MASKING_SECONDS
-    while captures and time.monotonic() < end:
+    end_time = time.monotonic() + _MAX_MASKING_SECONDS
+    while captures and time.monotonic() < end_time:
         capture = captures.pop()
         lines.append(capture_line(mask.masked_capture(capture, _report_of(capture, material.polled))))
         max_bytes -= len(lines[-1])
@@ -148,13 +148,13 @@ def _add_configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) 
         "which settings come from variables or flags, and which variables are set",
         f"{origins}\nset in this environment: {', '.join(variables) or 'none'}",
     )
-    file_text = _read_text(configuration.file)
+    file_text = _config_text(configuration.file)
     bundle.add_text("configuration-file.toml", "the configuration file without comments", file_text, masked)
     web_text = _web_text(configuration.settings.web.config_file)
     bundle.add_text("web.txt", "the web configuration without users, hashes and paths", web_text)
 
 
-def _read_text(path: str | None) -> str:
+def _config_text(path: str | None) -> str:
     try:
         return read_file(path, _MAX_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
     except (OSError, ValueError):  # a finding reports this
@@ -175,9 +175,9 @@ def _machine_lines(examined: Examination) -> Iterator[str]:
         assignment = ", assigned to a virtual machine" if card.is_passed_through else ""
         yield f"card {card.bus_id} {card.vendor} class {card.class_code:06x} driver {card.driver or 'none'}{assignment}"
     for node in machine.nodes:
-        kind = stat.filemode(stat.S_IFCHR | node.mode)
+        mode = stat.filemode(stat.S_IFCHR | node.mode)
         refusal = f" refused: {os.strerror(node.refusal)}" if node.refusal else ""
-        yield f"node {kind} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refusal}"
+        yield f"node {mode} {node.owner} {node.group} {node.path} of {' or '.join(node.vendors)}{refusal}"
     yield f"limits: memory {limits.memory_bytes}, tasks {limits.tasks}, CPUs {limits.cpus}, open files {limits.open_files}"
     for folder in examined.folders:
         yield f"folder {folder.setting} {folder.path}: free {folder.free_bytes} bytes; {folder.trouble or 'ok'}"
@@ -233,7 +233,7 @@ def _add_daemon_output(bundle: Bundle, mask: Mask, material: BundleMaterial) -> 
     )
 
 
-def _add_flights(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
+def _add_flight_files(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
     for flight in flights[:_MAX_FLIGHTS]:
         name, path = f"flights/{flight.name}", Path(flight.path)
         try:

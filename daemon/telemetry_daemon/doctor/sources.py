@@ -33,7 +33,7 @@ from telemetry_parsers.states import BUSY, NOT_STARTED, UNSUCCESSFUL
 
 _TIMEOUT_SECONDS = 60.0
 _BUILT_IN_ORIGIN = "device-telemetry "
-# Maps a reason or a state to the remedy.
+# The remedy for each reason or state of a source.
 _REMEDIES = {
     "disabled": "set sources.{source}.mode to enable the source",
     "suspended": "none needed: suspended cards are not polled (unless sources.{source}.wake_suspended is set)",
@@ -110,13 +110,13 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all sources, or those in `only`, once. If one of them reports owners, poll all, because it needs the cards."""
+    """Poll all sources once, or those in `only`. If one of those reports owners, poll all, as it needs the cards."""
     received: list[tuple[Capture, Report | None]] = []
 
-    def keep(capture: Capture, report: Report | None) -> None:
+    def keep_capture(capture: Capture, report: Report | None) -> None:
         received.append((capture, report))  # called from each source's thread
 
-    node = RealNode(loaded, Clock(), keep, root / "sys/bus/pci/devices")
+    node = RealNode(loaded, Clock(), keep_capture, root / "sys/bus/pci/devices")
     includes_owners = any(item.parser.name in only and reports_owners(item.parser) for item in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if includes_owners else ()
     polled = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
@@ -155,7 +155,7 @@ def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture,
 def findings(
     sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete_sources: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield failed sources and problems of working ones. A source in `complete_sources` lists all cards of the container."""
+    """Yield findings about failed sources and reported problems. Sources in `complete_sources` list all cards."""
     for source in sources:
         status = source.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in ok_in_daemon):
@@ -182,7 +182,7 @@ def remedy(source: ExaminedSource) -> str:
 
 
 def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
-    """Return the source's tools that are installed."""
+    """Return the tools of the source that are installed on this machine."""
     requests = [poll.request for poll in source.parser.polls] if source.parser is not None else []
     folders_by_tool = {
         line[0]: request.folders

@@ -35,7 +35,7 @@ class UnsafeError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """A folder, link or file on the way to a path."""
+    """A folder, link or file that is passed while a path is resolved."""
 
     path: Path
     status: os.stat_result
@@ -67,14 +67,14 @@ class PathStep:
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
-    """Return an O_PATH descriptor of the file at the path. Call `visit`, which may raise an error, with each step from / on."""
+    """Open the path, and return an O_PATH descriptor. Call `visit` for each step from /; it may raise an error."""
     current, links = Path("/"), 0
-    names_left = list(reversed(path.absolute().parts[1:]))
+    remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
         folder = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS))
         visit(PathStep(current, os.fstat(folder)))
-        while names_left:
-            name = names_left.pop()
+        while remaining_names:
+            name = remaining_names.pop()
             opened = _close_on_exit(open_descriptors, _open_step(name, folder))
             step = PathStep(current.parent if name == ".." else current / name, os.fstat(opened))
             visit(step)
@@ -87,7 +87,7 @@ def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
             target = Path(os.readlink("", dir_fd=opened))
             if target.is_absolute():
                 folder, current = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS)), Path("/")
-            names_left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+            remaining_names.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
         return os.dup(folder)
 
 
@@ -130,13 +130,13 @@ class _OwnPathCheck(_SharedPathCheck):
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
-        self._as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
+        self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
         """Check the next step. Raises UnsafeError."""
         super().visit(step)
         if not step.is_link:
-            if self._as_root:
+            if self._runs_as_root:
                 self._check_as_root(step)
             self.last = step
 
@@ -201,7 +201,7 @@ def remove(folder: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
-    """Open a folder to list it or change its owner. Links are not followed."""
+    """Open a folder to list it or to change its owner. Links are not followed."""
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         yield folder
@@ -274,9 +274,9 @@ def append(descriptor: int, content: bytes) -> None:
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
     """Return which other user or group could replace the file, with a remedy, or None. Raises OSError if the file is missing."""
-    real = path.resolve(strict=True)
+    real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
-    strict_paths = (real, real.parent)
+    strict_paths = (real_path, real_path.parent)
     steps: list[PathStep] = []
     os.close(open_path(path, steps.append))
     return next((text for step in steps if (text := _risk_at(step, users, groups, strict_paths)) is not None), None)

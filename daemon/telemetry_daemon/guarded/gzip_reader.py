@@ -30,12 +30,12 @@ class GzipReader(io.RawIOBase):
         super().__init__()
         self.damage = ""
         self._compressed = compressed
-        self._inflate = zlib.decompressobj(GZIP)
+        self._decompressor = zlib.decompressobj(GZIP)
         self._pending = b""
-        self._output_bytes = self._read_bytes = 0
-        # The offsets at which the stream begins, and at which the current member begins in the input and in the output.
-        self._begin = compressed.tell()
-        self._member_read = self._member_output = 0
+        self._output_bytes = self._input_bytes = 0
+        # Offsets: where the stream starts, and where the current member starts in the input and in the output.
+        self._stream_start = compressed.tell()
+        self._member_start = self._member_output_start = 0
         self._recovered, self._later_damage = b"", ""
         self._is_at_end = False
 
@@ -44,12 +44,12 @@ class GzipReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read the next bytes into the buffer, and return their number, which is 0 at the end."""
+        """Read the next bytes into the buffer, and return the byte count, which is 0 at the end."""
         while not self._is_at_end:
             piece = self._read_piece(len(buffer))
             if piece:
                 self._output_bytes += len(piece)
-                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MAX_RATIO * self._read_bytes:
+                if self._output_bytes > ALLOWED_BYTES and self._output_bytes > MAX_RATIO * self._input_bytes:
                     self._stop(f"it unpacks to more than {MAX_RATIO} times its size")
                     return 0
                 buffer[: len(piece)] = piece
@@ -64,16 +64,16 @@ class GzipReader(io.RawIOBase):
             self._stop(self._later_damage)
             return b""
         try:
-            if self._inflate.eof:
-                self._begin_member()
+            if self._decompressor.eof:
+                self._start_member()
                 return b""
             if not self._pending:
                 self._pending = self._read_compressed()
                 if not self._pending:
                     self._stop("it is cut off: the end of the packed data is missing")
                     return b""
-            data: bytes = self._inflate.decompress(self._pending, min(max_bytes, _PIECE_BYTES))
-            self._pending = self._inflate.unconsumed_tail
+            data: bytes = self._decompressor.decompress(self._pending, min(max_bytes, _PIECE_BYTES))
+            self._pending = self._decompressor.unconsumed_tail
         except zlib.error as error:  # type: ignore[misc]  # isal has no types
             self._recovered, self._later_damage = self._data_before_damage(), f"its packed data are damaged ({error})"
             return b""
@@ -81,13 +81,13 @@ class GzipReader(io.RawIOBase):
 
     def _read_compressed(self) -> bytes:
         compressed = self._compressed.read(_COMPRESSED_CHUNK_BYTES)
-        self._read_bytes += len(compressed)
+        self._input_bytes += len(compressed)
         return compressed
 
     def _data_before_damage(self) -> bytes:
         """Return the data between the last output and a damaged byte. The fast decoder drops these data."""
-        self._compressed.seek(self._begin + self._member_read)
-        skip, data = self._output_bytes - self._member_output, bytearray()
+        self._compressed.seek(self._stream_start + self._member_start)
+        skip, data = self._output_bytes - self._member_output_start, bytearray()
         try:
             for piece in _decompress_slowly(self._compressed, skip):
                 data += piece[skip:]
@@ -98,15 +98,15 @@ class GzipReader(io.RawIOBase):
             pass
         return bytes(data)
 
-    def _begin_member(self) -> None:
+    def _start_member(self) -> None:
         """Start the next member, or end at the padding after the last member."""
-        compressed = self._inflate.unused_data or self._read_compressed()
+        compressed = self._decompressor.unused_data or self._read_compressed()
         compressed = compressed.lstrip(b"\0")
         if not compressed:
             self._is_at_end = True
         elif compressed.startswith(_MAGIC[: len(compressed)]):
-            self._inflate, self._pending = zlib.decompressobj(GZIP), compressed
-            self._member_read, self._member_output = self._read_bytes - len(compressed), self._output_bytes
+            self._decompressor, self._pending = zlib.decompressobj(GZIP), compressed
+            self._member_start, self._member_output_start = self._input_bytes - len(compressed), self._output_bytes
         else:
             self._stop("data that is not gzip follows")
 
@@ -116,17 +116,17 @@ class GzipReader(io.RawIOBase):
 
 def _decompress_slowly(compressed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
     """Yield the data of a member: the first `fast_bytes` in large pieces, the rest byte by byte. Raises zlib.error at damage."""
-    inflate = standard_zlib.decompressobj(GZIP)
-    while not inflate.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
+    decompressor = standard_zlib.decompressobj(GZIP)
+    while not decompressor.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
         while pending and fast_bytes:
-            piece = inflate.decompress(pending, min(fast_bytes, _PIECE_BYTES))
+            piece = decompressor.decompress(pending, min(fast_bytes, _PIECE_BYTES))
             fast_bytes -= len(piece)
-            pending = inflate.unconsumed_tail
+            pending = decompressor.unconsumed_tail
             yield piece
-        for position in range(len(pending)):
-            yield inflate.decompress(pending[position : position + 1])
+        for offset in range(len(pending)):
+            yield decompressor.decompress(pending[offset : offset + 1])
 
 
 def is_gzip(head: bytes) -> bool:
-    """Return whether these first bytes of a file are those of gzip data."""
+    """Return whether a file that starts with these bytes contains gzip data."""
     return head.startswith(_MAGIC)

@@ -29,7 +29,7 @@ _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Atomically replace a file or link by a file with this content and mode. Raises OSError."""
+    """Atomically replace a file or link with a new file of this content and mode. Raises OSError."""
     with _folder_of(path) as folder, folders.replacement(folder, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
@@ -89,7 +89,7 @@ class FileNameLock:
                 raise
 
     def first_bytes(self, max_bytes: int) -> bytes:
-        """Return the first bytes of the file."""
+        """Return up to `max_bytes` from the start of the file."""
         return os.pread(self._descriptor, max_bytes, 0)
 
     def write_file(self, content: bytes) -> int:
@@ -168,14 +168,14 @@ def new_socket() -> Iterator[socket.socket]:
 
 def connect(path: Path, timeout_seconds: float) -> socket.socket:
     """Return a connection to the Unix socket at the path. Links are refused. Raises OSError."""
-    with _folder_of(path) as folder, contextlib.ExitStack() as on_error:
-        opened = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        on_error.callback(os.close, opened)
-        if not stat.S_ISSOCK(os.fstat(opened).st_mode):
+    with _folder_of(path) as folder, contextlib.ExitStack() as on_exit:
+        socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        on_exit.callback(os.close, socket_descriptor)
+        if not stat.S_ISSOCK(os.fstat(socket_descriptor).st_mode):
             raise UnsafeError(f"{path} is not a socket; remove it, and restart the daemon")
         with new_socket() as connection:
             connection.settimeout(timeout_seconds)
-            connection.connect(f"/proc/self/fd/{opened}")
+            connection.connect(f"/proc/self/fd/{socket_descriptor}")
         return connection
 
 

@@ -1,4 +1,4 @@
-"""Open folders: private folders of the daemon, and inboxes, in which other users leave files for the daemon."""
+"""Handles for open folders: private folders of the daemon, and inboxes in which other users leave files for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER_MODE = 0o755
 
 @final
 class OwnFolder:
-    """An open folder of the service. Files that root creates get the folder's owner. Methods raise OSError, UnsafeError."""
+    """An open folder of the service. Files that root creates get the folder's owner. Methods may raise OSError."""
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
         self._descriptor = descriptor
@@ -67,7 +67,7 @@ class OwnFolder:
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, older: str) -> None:
-        """Append complete lines to a file. If it would exceed the limit, it is first renamed to `older`."""
+        """Append complete lines to a file. If the file would exceed `max_bytes`, first rename it to `older`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
@@ -86,14 +86,14 @@ class OwnFolder:
             os.fchmod(descriptor, 0o640)
 
     def set_group(self, group: int) -> None:
-        """Change the group of the folder, which can read files of `replace_for_group`."""
+        """Change the folder's group, whose members can read the files that `replace_for_group` writes."""
         with folders.open_for_listing(self._descriptor) as folder:
             os.fchown(folder, -1, group)
         self._owner = (self._owner[0], group)
 
     @property
     def group(self) -> int:
-        """Return the folder's group."""
+        """Return the ID of the folder's group."""
         return self._owner[1]
 
     def names(self) -> list[str]:
@@ -102,11 +102,11 @@ class OwnFolder:
             return [entry.name for entry in entries]
 
     def modification_times(self) -> dict[str, float]:
-        """Return the time of the last modification of each file, by name."""
+        """Map the name of each file to the time of its last modification."""
         return {name: status.st_mtime for name, status in self._statuses().items()}
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of each regular file, by name."""
+        """Map the name of each regular file to its size."""
         return {name: status.st_size for name, status in self._statuses().items() if stat.S_ISREG(status.st_mode)}
 
     def _statuses(self) -> dict[str, os.stat_result]:
@@ -115,7 +115,7 @@ class OwnFolder:
         return {name: status for name, status in statuses.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
-        """Return a descriptor of a file to lock, which is created if missing. The caller closes the descriptor."""
+        """Open a file to lock, and create it if it is missing. The caller closes the returned descriptor."""
         try:
             descriptor = folders.create(self._descriptor, name, os.O_RDWR)
         except FileExistsError:  # the usual case, because lock files are not removed
@@ -124,7 +124,7 @@ class OwnFolder:
         return descriptor
 
     def existing_lock_file(self, name: str) -> int:
-        """Return a descriptor of an existing file to lock. A file with several hard links is refused."""
+        """Open an existing file to lock, and return its descriptor. A file with several hard links is refused."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
@@ -159,7 +159,7 @@ class OwnFolder:
 
 
 def bind_own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Return a socket in a folder of the service. A socket without a listener is replaced. Raises OSError."""
+    """Bind a Unix socket in a folder of the service. A socket without a listener is replaced. Raises OSError."""
     if has_listener(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.create_at(path.parent) as folder:
@@ -214,7 +214,7 @@ class Inbox:
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor
-        self._owner = owner  # None: files of all users are accepted
+        self._owner = owner  # if None, files of all users are accepted
 
     @classmethod
     def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
@@ -234,7 +234,7 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Return up to `max_count` files whose names `is_wanted` accepts, sorted by name."""
+        """Return the versions of up to `max_count` files whose names `is_wanted` accepts, sorted by name."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
@@ -243,7 +243,7 @@ class Inbox:
             return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), max_count))
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
-        """Return the files with these names that exist, in the same order."""
+        """Return the versions of the named files that exist, in the given order."""
         files = ((name, self._version_of(name)) for name in names)
         return {name: entry for name, entry in files if entry is not None}
 
@@ -261,12 +261,12 @@ class Inbox:
         return FileVersion(status.st_ino, status.st_size, max(status.st_mtime_ns, status.st_ctime_ns), status.st_uid)
 
 
-def _open_inbox(path: Path, problem_of: Callable[[PathStep], str]) -> tuple[int, PathStep]:
+def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[int, PathStep]:
     """Return a descriptor of the folder, and its owner and mode. Raises OSError, or UnsafeError if there is a problem."""
     path_descriptor = open_folder(path)
     try:
         step = PathStep(path, os.fstat(path_descriptor))
-        problem = problem_of(step)
+        problem = find_problem(step)
         if problem:
             raise UnsafeError(problem)
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=path_descriptor), step

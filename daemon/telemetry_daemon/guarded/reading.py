@@ -11,7 +11,7 @@ from typing import BinaryIO
 _CHUNK_BYTES = 16 << 10
 # Opening must not block on a pipe or a lease, and a terminal must not become the controlling terminal.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_KIND_TEXTS = {
+_TEXT_BY_TYPE = {
     stat.S_IFDIR: "it is a folder; name the file in it",
     stat.S_IFLNK: "it is a link, which is not followed here",
     stat.S_IFIFO: "it is a pipe, not a regular file",
@@ -25,8 +25,8 @@ class NotAFileError(OSError):
     """The path is not a regular file. `strerror` names its type."""
 
     def __init__(self, mode: int, path: str) -> None:
-        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        super().__init__(number, _KIND_TEXTS.get(stat.S_IFMT(mode), "it is not a regular file"), path)
+        error_number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        super().__init__(error_number, _TEXT_BY_TYPE.get(stat.S_IFMT(mode), "it is not a regular file"), path)
 
 
 class TooLargeError(OSError):
@@ -37,7 +37,7 @@ class TooLargeError(OSError):
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file. Raises OSError above the limit. Does not open devices, which might wake up."""
+    """Return the content of a regular file. Raise OSError if it is too large. Devices are not opened or woken."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
@@ -57,7 +57,7 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 
 
 def open_file(path: str, folder: int | None = None) -> int:
-    """Return a descriptor to read a regular file. Links are not followed if `folder` is given. Raises OSError."""
+    """Open a regular file to read, and return its descriptor. With `folder`, links are not followed. Raise OSError."""
     follow_links = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):
         raise NotAFileError(mode, path)
@@ -104,8 +104,6 @@ def _read_all(read: Callable[[int], bytes], limit_bytes: int, name: str) -> byte
     return bytes(content)
 
 
-def _size_text(count: int) -> str:
+def _size_text(size: int) -> str:
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-    return next(
-        (f"{count // unit} {name}" for unit, name in units if count >= unit and not count % unit), f"{count} bytes"
-    )
+    return next((f"{size // unit} {name}" for unit, name in units if size >= unit and not size % unit), f"{size} bytes")

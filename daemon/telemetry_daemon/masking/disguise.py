@@ -11,9 +11,9 @@ _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
 # Some tools print leading zeros and others do not, so they are not part of the value.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# Maps the number of digits of an octet to (smallest octet, largest octet).
-_OCTETS = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
-_DIGITS = "123456789"
+# Maps the digit count of an octet to (smallest octet, largest octet).
+_OCTET_RANGES = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
+_NONZERO_DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _HEX_LETTERS = "abcdef"
 # Only letters of Crockford's base 32, because Slurm's IDs use it.
@@ -23,7 +23,7 @@ _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
 # After this number of attempts, a short value may get the same stand-in as another value.
 _MAX_ATTEMPTS = 64
 
-_StandIn = Callable[[str, int], str]
+_Replacement = Callable[[str, int], str]
 
 
 class StandIns:
@@ -44,25 +44,25 @@ class StandIns:
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
-        core = "".join(sign.lower() if sign.isascii() else sign for sign in body if sign.isalnum())
-        number = _HEX.match(core)
-        zeros = 0 if number is None else number.start("digits")
-        stand_in = self._by_character(core[zeros:], _replace_character if number is None else _replace_hex_digit)
+        core = "".join(char.lower() if char.isascii() else char for char in body if char.isalnum())
+        hex_match = _HEX.match(core)
+        zeros = 0 if hex_match is None else hex_match.start("digits")
+        stand_in = self._replace_each(core[zeros:], _replace_character if hex_match is None else _replace_hex_digit)
         replacements = iter("0" * zeros + stand_in)
         return prefix + "".join(_with_case_of(old, next(replacements)) if old.isalnum() else old for old in body)
 
     def for_whole_number(self, value: str) -> str:
         """Return the stand-in for a decimal identity that other sources print in hexadecimal."""
-        return str(int(self._by_character(f"{int(value):x}", _replace_hex_digit), 16))
+        return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
         """Return the stand-in for an IP address, which is an address of the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
-            return self._by_character(value.lower(), _replace_hex_digit)
+            return self._replace_each(value.lower(), _replace_hex_digit)
         return self._stand_in(value.lower(), _disguised_address)
 
-    def _by_character(self, value: str, stand_in: _StandIn) -> str:
-        return self._stand_in(value, lambda value, stream: "".join(map(stand_in, value, stream)))
+    def _replace_each(self, value: str, replace: _Replacement) -> str:
+        return self._stand_in(value, lambda value, stream: "".join(map(replace, value, stream)))
 
     def _stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
         if value not in self._stand_ins:
@@ -72,16 +72,16 @@ class StandIns:
 
     def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
         """Return a stand-in that differs from all earlier values and stand-ins, if one is found."""
-        used = []
+        taken = []
         for attempt in range(_MAX_ATTEMPTS):
-            stand_in = derive(value, self._stream(value, attempt))
+            stand_in = derive(value, self._hash_bytes(value, attempt))
             if stand_in != value:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in
-                used.append(stand_in)
-        return next(iter(used), value)  # all stand-ins are taken, or the value has only zeros, which identify nothing
+                taken.append(stand_in)
+        return next(iter(taken), value)  # all stand-ins are taken, or the value has only zeros, which identify nothing
 
-    def _stream(self, value: str, attempt: int) -> bytes:
+    def _hash_bytes(self, value: str, attempt: int) -> bytes:
         seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long
         blocks = (
             hashlib.blake2b(f"{attempt} {block} {seed}".encode(), key=self._key).digest()
@@ -96,31 +96,31 @@ def without_zeros(address: str) -> str:
 
 
 def _replace_hex_digit(character: str, hash_byte: int) -> str:
-    if character in _DIGITS:
-        return _DIGITS[hash_byte % len(_DIGITS)]
+    if character in _NONZERO_DIGITS:
+        return _NONZERO_DIGITS[hash_byte % len(_NONZERO_DIGITS)]
     return _HEX_LETTERS[hash_byte % len(_HEX_LETTERS)] if character in _HEX_LETTERS else character
 
 
 def _replace_character(character: str, hash_byte: int) -> str:
-    if character in _DIGITS:
-        return _DIGITS[hash_byte % len(_DIGITS)]
+    if character in _NONZERO_DIGITS:
+        return _NONZERO_DIGITS[hash_byte % len(_NONZERO_DIGITS)]
     if not character.isascii() and character.isdecimal():  # digits of another script
-        return chr(ord(character) - int(character) + 1 + hash_byte % len(_DIGITS))
+        return chr(ord(character) - int(character) + 1 + hash_byte % len(_NONZERO_DIGITS))
     if not character.isalpha():
         return character
     return _LETTERS[hash_byte % len(_LETTERS)] if character.isascii() else chr(_IDEOGRAPHS[hash_byte])
 
 
-def _disguised_address(value: str, stream: bytes) -> str:
+def _disguised_address(value: str, hash_bytes: bytes) -> str:
     """Return an address in which each octet and each hexadecimal digit is replaced by another of equal length."""
     head, colon, quad = value.rpartition(":")
-    choices = iter(stream)
+    choices = iter(hash_bytes)
 
-    def octet(match: re.Match[str]) -> str:
-        least, greatest = _OCTETS[len(match[0])]
+    def replaced_octet(match: re.Match[str]) -> str:
+        least, greatest = _OCTET_RANGES[len(match[0])]
         return str(least + next(choices) % (greatest - least + 1))
 
-    return "".join(map(_replace_hex_digit, head, reversed(stream))) + colon + _OCTET.sub(octet, quad)
+    return "".join(map(_replace_hex_digit, head, reversed(hash_bytes))) + colon + _OCTET.sub(replaced_octet, quad)
 
 
 def _with_case_of(old: str, new: str) -> str:

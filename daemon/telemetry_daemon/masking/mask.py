@@ -17,19 +17,19 @@ from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, 
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
-# Shorter identities are masked only after their key. For example, `7` is not replaced in a whole text.
+# Shorter identities are masked only after their key. For example, `7` is not replaced in running text.
 _MIN_ID_LENGTH = 6
-_BYTES = "base64"
+_BASE64 = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
-_WORD_OF_A_MODEL = re.compile(r"[0-9A-Za-z]+")
-_QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
+_MODEL_WORD = re.compile(r"[0-9A-Za-z]+")
+_DOTTED_QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
 _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
 _MAX_FILE_BYTES = 64 << 20
 # The user IDs of people on Linux distributions: local users, and users in directories such as LDAP. Other IDs belong to
 # services and `nobody`.
-_PEOPLE_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
+_USER_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
@@ -58,42 +58,42 @@ class Mask:
         return self._replacement_count
 
     def learn(self, report: Report) -> None:
-        """Add the identities in a report, so that they are masked in all later output."""
+        """Add the identities in a report, so that they are masked in everything that follows."""
         with self._lock:
-            self._known = self._learn(report)
+            self._known = self._with_identities(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the text without identities. `key` is the key of the text if it is not part of the text."""
+        """Return the text with its identities replaced. `key` is the key or name that announces the text, if any."""
         with self._lock:
-            return self._text(text, treatment_of_key(key) if key else None)
+            return self._mask_text(text, treatment_of_key(key) if key else None)
 
     def masked_name(self, text: str) -> str:
         """Return a name in which all words except harmless words are replaced."""
         with self._lock:
-            return self._text(text, "names")
+            return self._mask_text(text, "names")
 
     def masked_plain(self, plain: Plain) -> Plain:
         """Return a document without identities."""
         with self._lock:
-            return self._plain(plain, None)
+            return self._mask_plain(plain, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return a capture without identities. `report` is the report of the capture, if it could be parsed."""
+        """Return a capture without identities. `report` is what the parser read from it, or None if it failed."""
         with self._lock:
-            self._known = self._learn(Report() if report is None else report)
-            return self._masked(capture)
+            self._known = self._with_identities(Report() if report is None else report)
+            return self._mask_capture(capture)
 
-    def _masked(self, capture: Capture) -> Capture:
+    def _mask_capture(self, capture: Capture) -> Capture:
         failure = capture.failure
         return replace(
             capture,
-            request=self._request(capture.request),
-            outputs=tuple(self._output(output, _calls(capture.request)) for output in capture.outputs),
-            failure=None if failure is None else replace(failure, text=self._text(failure.text)),
+            request=self._mask_request(capture.request),
+            outputs=tuple(self._mask_output(output, _library_calls(capture.request)) for output in capture.outputs),
+            failure=None if failure is None else replace(failure, text=self._mask_text(failure.text)),
         )
 
-    def _learn(self, report: Report) -> KnownIdentities:
-        """Return the known identities including those of the report. Processes, readings and models are only the report's."""
+    def _with_identities(self, report: Report) -> KnownIdentities:
+        """Return the known identities plus the report's. Processes, numbers and models of older reports are dropped."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _MIN_ID_LENGTH and is_identifying(text))
         return replace(
@@ -103,55 +103,55 @@ class Mask:
             models=frozenset(_model_words(report)),
         )
 
-    def _request(self, request: Request) -> Request:
+    def _mask_request(self, request: Request) -> Request:
         if isinstance(request, Command):
-            lines = tuple(map(self._line, request.alternatives))
-            env = tuple((name, self._text(value, treatment_of_key(name))) for name, value in request.env)
-            return replace(request, alternatives=lines, env=env, folders=self._texts(request.folders))
+            lines = tuple(map(self._mask_line, request.alternatives))
+            env = tuple((name, self._mask_text(value, treatment_of_key(name))) for name, value in request.env)
+            return replace(request, alternatives=lines, env=env, folders=self._mask_texts(request.folders))
         if isinstance(request, Files):
-            globs, links, binary = map(self._texts, (request.globs, request.links, request.binary))
+            globs, links, binary = map(self._mask_texts, (request.globs, request.links, request.binary))
             return replace(request, globs=globs, links=links, binary=binary)
         return request
 
-    def _texts(self, texts: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self._text(text) for text in texts)
+    def _mask_texts(self, texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self._mask_text(text) for text in texts)
 
-    def _line(self, line: tuple[str, ...]) -> tuple[str, ...]:
+    def _mask_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
         """Return the masked words of a command line. The words are masked together, because a flag is the key of its value."""
-        masked = self._text("\t".join(line)).split("\t")
-        return tuple(masked) if len(masked) == len(line) else self._texts(line)
+        masked = self._mask_text("\t".join(line)).split("\t")
+        return tuple(masked) if len(masked) == len(line) else self._mask_texts(line)
 
-    def _output(self, output: Output, calls: Collection[str]) -> Output:
+    def _mask_output(self, output: Output, calls: Collection[str]) -> Output:
         treatment = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
         return replace(
             output,
-            name=output.name if output.name in calls else self._text(output.name),
-            target=self._text(output.target),
-            text=self._text(output.text, treatment),
-            stderr=self._text(output.stderr),
-            data=self._plain(output.data, None),
+            name=output.name if output.name in calls else self._mask_text(output.name),
+            target=self._mask_text(output.target),
+            text=self._mask_text(output.text, treatment),
+            stderr=self._mask_text(output.stderr),
+            data=self._mask_plain(output.data, None),
         )
 
-    def _plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
+    def _mask_plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(plain, dict):
             # The name of a job is not the name of a person; `shapes` has patterns for jobs.
-            inherited = treatment if treatment == "names" and plain.get("kind") != "job" else None
+            base = treatment if treatment == "names" and plain.get("kind") != "job" else None
             return {
-                self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
-                for key, value in plain.items()
+                self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or base)
+                for key, item in plain.items()
             }
         if isinstance(plain, list):
-            return [self._plain(item, treatment) for item in plain]
+            return [self._mask_plain(item, treatment) for item in plain]
         if isinstance(plain, str):
-            return self._text(plain, treatment)
+            return self._mask_text(plain, treatment)
         if treatment == "each" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
             return int(self._stand_ins.for_whole_number(str(plain)))
         return plain
 
-    def _text(self, text: str, treatment: Treatment | None = None) -> str:
-        return "".join(self._parts(text, treatment))
+    def _mask_text(self, text: str, treatment: Treatment | None = None) -> str:
+        return "".join(self._masked_parts(text, treatment))
 
-    def _parts(self, text: str, treatment: Treatment | None) -> Iterator[str]:
+    def _masked_parts(self, text: str, treatment: Treatment | None) -> Iterator[str]:
         end = 0
         for secret in secrets(text, self._known, treatment):
             yield text[end : secret.start]
@@ -161,7 +161,7 @@ class Mask:
         yield text[end:]
 
 
-def _calls(request: Request) -> Collection[str]:
+def _library_calls(request: Request) -> Collection[str]:
     return request.calls if isinstance(request, Library) else ()
 
 
@@ -169,7 +169,7 @@ def _versions(report: Report) -> Iterator[str]:
     """Yield versions in the report that look like IP addresses, such as 1.2.3.4, except private addresses."""
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
-    for quad in _QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
+    for quad in _DOTTED_QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
         if not is_private(quad):
             yield quad
 
@@ -177,7 +177,7 @@ def _versions(report: Report) -> Iterator[str]:
 def _model_words(report: Report) -> Iterator[str]:
     """Yield the words of model names, which are not masked even if a host is called `h100`."""
     for device in report.devices:
-        yield from _WORD_OF_A_MODEL.findall(device.model or "")
+        yield from _MODEL_WORD.findall(device.model or "")
 
 
 def _measured_numbers(report: Report) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _measured_numbers(report: Report) -> Iterator[str]:
 def names_here(
     hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ, groups: Path = _GROUPS
 ) -> frozenset[str]:
-    """Return the names of this node's hosts, users and groups. Host names are included with and without domain."""
+    """Return this node's host, user and group names. Host names are included with and without their domain."""
     own_name = os.uname().nodename
     host_names = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
     people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))
@@ -206,5 +206,5 @@ def _lines(path: Path) -> list[str]:
 def _people(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
-        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _PEOPLE_IDS):
+        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _USER_IDS):
             yield name

@@ -64,12 +64,12 @@ class WholeWords:
                 (match.start(), match.start() + 1) if _ESCAPE.match(text, match.start() - 1) else (match.start(),)
             ):
                 head = text[start : match.end()].lower()
-                if head in self._lengths and start >= end and (word_end := self._end(head, text, start)):
+                if head in self._lengths and start >= end and (word_end := self._word_end(head, text, start)):
                     end = word_end
                     yield start, end
                     break
 
-    def _end(self, head: str, text: str, start: int) -> int:
+    def _word_end(self, head: str, text: str, start: int) -> int:
         for length in self._lengths[head]:
             end = start + length
             is_whole = end <= len(text) and text[end : end + 1].lower() not in _WORD_CHARACTERS
@@ -98,13 +98,13 @@ class KnownIdentities:
     models: frozenset[str] = frozenset()
 
     def occur_in(self, text: str) -> bool:
-        """Return whether the text contains a recorded identity, name or process."""
-        found = (span for words in (self.ids, self.names) for span in words.find(text))
-        return any(found) or any(name in text for _, name in self.processes)
+        """Return whether the text contains a known identity, name or process."""
+        spans = (span for words in (self.ids, self.names) for span in words.find(text))
+        return any(spans) or any(name in text for _, name in self.processes)
 
 
 def secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
-    """Return the secrets in a string in order, without overlaps. `key_treatment` is how to mask the value of a key."""
+    """Return the secrets in a string, in order, without overlaps. `key_treatment` applies if it is a key's value."""
     if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.occur_in(text):
         return []
     return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
@@ -186,7 +186,7 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the positions of process names after a key or in a line with their PID."""
+    """Yield the spans of process names that follow a key or share a line with their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -206,22 +206,22 @@ class _Heading:
 
 
 def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the position and treatment of each cell below a heading that announces an identity."""
+    """Yield the span and treatment of each cell below a heading that announces an identity."""
     heading: _Heading | None = None
-    below: list[tuple[int, int]] = []
-    start = 0
+    name_columns: list[tuple[int, int]] = []
+    line_start = 0
     for line in text.split("\n"):
-        yield from _words_below(line, start, below)
-        below = _name_columns(line) or (below if line.strip() else [])
+        yield from _words_below(line, line_start, name_columns)
+        name_columns = _name_columns(line) or (name_columns if line.strip() else [])
         line_heading = _heading(line) if len(line) <= _MAX_LINE_LENGTH else None
         if line_heading is None and heading is not None:
-            yield from _cells(line, start, heading)
+            yield from _cells_to_mask(line, line_start, heading)
         heading = line_heading or (heading if line.strip() else None)
-        start += len(line) + 1
+        line_start += len(line) + 1
 
 
 def _name_columns(line: str) -> list[tuple[int, int]]:
-    """Return the positions of the headings of names in a line of headings that are at least two spaces apart."""
+    """Return the spans of the headings for names, if the headings in this line are at least two spaces apart."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [word.span() for word in _WORD.finditer(line) if _is_heading_of_names(word[0])]
@@ -232,12 +232,12 @@ def _is_heading_of_names(word: str) -> bool:
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 
-def _words_below(line: str, start: int, below: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
+def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the words that are at least partly below a heading, because columns may be aligned left or right."""
-    for word in _WORD.finditer(line) if below and len(line) <= _MAX_LINE_LENGTH else ():
-        is_below = any(word.start() < end and begin < word.end() for begin, end in below)
+    for word in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
+        is_below = any(word.start() < end and begin < word.end() for begin, end in columns)
         if is_below and _NAME_IN_A_CELL.match(word[0]):  # other identities have a recognizable shape
-            yield start + word.start(), start + word.end(), "names"
+            yield line_start + word.start(), line_start + word.end(), "names"
 
 
 def _heading(line: str) -> _Heading | None:
@@ -260,12 +260,12 @@ def _heading(line: str) -> _Heading | None:
     return None
 
 
-def _cells(line: str, start: int, heading: _Heading) -> Iterator[tuple[int, int, Treatment]]:
+def _cells_to_mask(line: str, cell_start: int, heading: _Heading) -> Iterator[tuple[int, int, Treatment]]:
     cells = line.split(heading.separator)
     if len(cells) != heading.cells:
         return
     for column, cell in enumerate(cells):
         if column in heading.treatments and (value := cell.strip(_AROUND_A_CELL)):
-            begin = start + cell.index(value)
+            begin = cell_start + cell.index(value)
             yield begin, begin + len(value), heading.treatments[column]
-        start += len(cell) + 1
+        cell_start += len(cell) + 1

@@ -73,7 +73,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask. Searches only strings with a word in `needs`. `accepts` must be true of a match."""
+    """A pattern of values to mask. Strings without a word in `needs` are skipped. `accepts` filters matches."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -118,7 +118,7 @@ def _is_long_number(match: re.Match[str]) -> bool:
 
 
 def _is_numbered_id(match: re.Match[str]) -> bool:
-    return len(match["value"]) >= 5 and any(sign in "123456789" for sign in match["value"])
+    return len(match["value"]) >= 5 and any(character in "123456789" for character in match["value"])
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
@@ -141,7 +141,7 @@ def _has_many_digits(match: re.Match[str]) -> bool:
 def _is_base64(match: re.Match[str]) -> bool:
     """Return whether a string looks like a key: upper-case and lower-case letters and digits, but no absolute path."""
     return not match["value"].startswith("/") and all(
-        re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]")
+        re.search(character_class, match["value"]) for character_class in ("[a-z]", "[A-Z]", "[0-9]")
     )
 
 
@@ -152,7 +152,7 @@ def _is_uuid_beginning(match: re.Match[str]) -> bool:
 
 
 def _is_specific(match: re.Match[str]) -> bool:
-    return any(sign in "123456789abcdefABCDEF" for sign in match["value"])
+    return any(character in "123456789abcdefABCDEF" for character in match["value"])
 
 
 def _is_measured_value(match: re.Match[str]) -> bool:
@@ -171,11 +171,11 @@ _VERSION_BEFORE = re.compile(
 )
 
 
-def _rows(*rows: tuple[str, Treatment] | tuple[str, Treatment, Callable[[re.Match[str]], bool]]) -> tuple[Shape, ...]:
+def _shapes(*rows: tuple[str, Treatment] | tuple[str, Treatment, Callable[[re.Match[str]], bool]]) -> tuple[Shape, ...]:
     return tuple(Shape(re.compile(row[0], re.MULTILINE), *row[1:]) for row in rows)
 
 
-_OF_SECRETS = _rows(
+_SECRET_SHAPES = _shapes(
     (rf"(?i:authorization{_HEADER})(?P<value>(?:[A-Za-z][\w-]{{0,40}}[ \t]{{1,4}}(?![\w-]{{1,40}}:))?{_HEADER_WORD}(?:,[ \t]{{0,4}}{_HEADER_WORD}){{0,20}})", "each"),
     (rf"(?i:cookie{_HEADER})(?P<value>{_HEADER_WORD}(?:;[ \t]{{0,4}}{_HEADER_WORD}){{0,200}})", "each"),
     (rf"(?i:(?:{_SECRETS})(?:{_ASSIGNED}|[ \t]+)){_QUOTED}", "each"),
@@ -186,8 +186,8 @@ _OF_SECRETS = _rows(
     (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
 # The order matters: later rows skip the matches of earlier rows.
-SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _OF_SECRETS), *_rows(
-    # Values announced by a key. KFD prints decimal digits where others print hexadecimal digits.
+SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _SECRET_SHAPES), *_shapes(
+    # Values announced by a key. KFD prints its IDs in decimal, other sources in hexadecimal.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
@@ -205,8 +205,8 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
     (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
-    # The number of a job is kept: it means nothing outside the cluster, and it connects the records of a job. The name of
-    # the server after it is masked.
+    # A job number is kept: it means nothing outside the cluster, and it connects the records of a job. The server name
+    # after it is masked.
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
@@ -261,7 +261,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
 ))  # fmt: skip
 
 # Values after a key are searched for these shapes, too, because the shapes are more precise than the key.
-FIRST_SHAPES = _rows(
+FIRST_SHAPES = _shapes(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")
         for prefix, characters, least in TOKENS

@@ -47,7 +47,7 @@ TOP_DOMAINS = _words(
     """com net org io ai cn de uk fr jp kr ru in eu us ca au ch nl se it es edu gov mil info biz dev app cloud tech site
     local localdomain lan internal intern corp home private intra cluster svc hpc test example invalid arpa"""
 )
-SUFFIXES = _words(
+FILE_SUFFIXES = _words(
     """so ko py pyc sh bin json jsonl yaml yml toml conf cfg ini txt csv log md jar js c h cc cpp cu hip go rs exe dll
     service slice scope socket mount timer xml html gz xz zip tar deb rpm run out err pid sock db sqlite"""
 )
@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"(?:[vVxX]?[0-9]+(?:\.[0-9]+)*\D{0,4}|0[xX][0-9a-fA-F]+|gf
 # The parts of capitalized words, such as `Gpu` and `Clock` in `GpuClock`.
 _CAPITALIZED = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[^\W_]+")
 _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
-_LABEL = re.compile(r"[^.]+")
+_DOMAIN_LABEL = re.compile(r"[^.]+")
 _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
 _HOST = re.compile(
     # Names with rack and unit are included, such as `gpu-a77-u31`.
@@ -73,7 +73,7 @@ _MAX_INDEX_LENGTH = 4
 _MIN_KNOWN_NAME_LENGTH = 3
 # The indices of partitions on a node.
 _INDICES = frozenset(("", *map(str, range(64))))
-_MIN_SERIAL = 8
+_MIN_SERIAL_LENGTH = 8
 _MAX_PARTS = 3
 _MAX_DIGITS = 9
 _MAX_DIGITS_OF_A_MODEL = 5
@@ -82,7 +82,7 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """Yield the positions of words in a path, an address or a command line that are not harmless."""
+    """Yield the span of each word in a path, an address or a command line that is not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
@@ -118,13 +118,13 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether this is a word of tools, so it is not masked. It may end with an index, but `node17` is a host."""
+    """Return whether tools print this word. It may end with an index, unless it names a host, as in `node17`."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
 
 
 def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """Yield the positions of words in a tool's output that look like an identity and are not harmless."""
+    """Yield the span of each word in a tool's output that looks like an identity and is not in `harmless`."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units
@@ -137,7 +137,7 @@ def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
 
 def _identity_parts(token: str) -> Iterator[Span]:
     if _HOST.match(token) or _is_domain(token):
-        labels = (match for match in _LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
+        labels = (match for match in _DOMAIN_LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
         yield from (match.span() for match in labels if not _is_harmless_label(match[0], token))
     elif "-" in token and _is_generated_name(token):
         yield 0, len(token)
@@ -147,7 +147,7 @@ def _identity_parts(token: str) -> Iterator[Span]:
 
 def _is_harmless_label(label: str, token: str) -> bool:
     """Return whether a label of a domain, or of a file name such as `user-1000.slice`, is harmless."""
-    if token.rpartition(".")[2].lower() not in SUFFIXES:
+    if token.rpartition(".")[2].lower() not in FILE_SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
 
@@ -155,14 +155,14 @@ def _is_harmless_label(label: str, token: str) -> bool:
 def _is_generated_name(token: str) -> bool:
     """Return whether a name with dashes has numbers and an unknown word, such as `train-llm-7d9f8`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
-    return any(sign.isdigit() for sign in token) and any(word.lower() not in HARMLESS_WORDS for word in words)
+    return any(character.isdigit() for character in token) and any(word.lower() not in HARMLESS_WORDS for word in words)
 
 
 def _is_domain(token: str) -> bool:
     labels = token.lower().split(".")
     if len(labels) < 2 or not labels[-1].isalpha() or all(is_harmless(label) for label in labels):
         return False
-    return labels[-1] in TOP_DOMAINS or (labels[-1] in SUFFIXES and not labels[0].startswith("lib"))
+    return labels[-1] in TOP_DOMAINS or (labels[-1] in FILE_SUFFIXES and not labels[0].startswith("lib"))
 
 
 def looks_like_identity(word: str) -> bool:
@@ -173,8 +173,8 @@ def looks_like_identity(word: str) -> bool:
     if len(parts) == 1 or _WORD_OF_32_BITS.match(word) or _QUANTITY.match(word):
         return False
     longest = max((len(part) for part in parts if part.isdigit()), default=0)
-    if len(word) >= _MIN_SERIAL and longest > _MAX_DIGITS_OF_A_MODEL:
+    if len(word) >= _MIN_SERIAL_LENGTH and longest > _MAX_DIGITS_OF_A_MODEL:
         return True
     if len(parts) > _MAX_PARTS:
-        return len(word) >= _MIN_SERIAL or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL - 1)
+        return len(word) >= _MIN_SERIAL_LENGTH or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL_LENGTH - 1)
     return len(parts) == _MAX_PARTS and len(word) > _MAX_MODEL_LENGTH and max(map(len, parts)) < _MIN_PART_LENGTH

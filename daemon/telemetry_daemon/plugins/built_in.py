@@ -12,12 +12,12 @@ from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Problem, Report
 
-_FILE = Path(__file__).with_name("built_in.json")
+_DESCRIPTIONS_FILE = Path(__file__).with_name("built_in.json")
 
 
 def descriptions() -> Mapping[str, DescribedParser]:
-    """Return the built-in parsers by name."""
-    parsers = [from_plain(DescribedParser, plain) for plain in json.loads(_FILE.read_bytes())]
+    """Return the description of each built-in parser by its name."""
+    parsers = [from_plain(DescribedParser, plain) for plain in json.loads(_DESCRIPTIONS_FILE.read_bytes())]
     return {parser.name: parser for parser in parsers}
 
 
@@ -42,13 +42,13 @@ class _LazyParse:
     def __call__(self, capture: Capture) -> Report:
         if self._parse is None:
             try:
-                self._parse = self._import()
+                self._parse = self._import_parse()
             except Exception as error:  # noqa: BLE001 # a parser that cannot be imported must not affect other sources
                 problem = Problem(f"parser {self._parser.name}", f"cannot be loaded: {in_one_line(error)}")
                 return Report(outcome="failed", reason="internal", problems=(problem,))
         return self._parse(capture)
 
-    def _import(self) -> Callable[[Capture], Report]:
+    def _import_parse(self) -> Callable[[Capture], Report]:
         parser: Parser = load_target(self._target)
         if description(parser) != self._parser:
             raise PluginProtocolError(

@@ -22,7 +22,7 @@ class PluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A parser before it is loaded. `remedy` says how the user can fix or remove it."""
+    """A parser that is not loaded yet. `target` is `MODULE:OBJECT` or `FILE:OBJECT`. `remedy` says how to fix it."""
 
     plugin: str
     origin: str

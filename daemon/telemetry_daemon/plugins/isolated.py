@@ -25,15 +25,15 @@ DeviceItem = TypeVar("DeviceItem", Event, Process)
 
 def checked_report(report: Report, parser: DescribedParser) -> Report:
     """Return the report without invalid readings, events and processes, or a failed report if the device list is invalid."""
-    errors = _device_list_errors(report.devices, parser.vendor)
-    if errors:
-        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, errors))
-    count = len(report.devices)
-    complaints: list[str] = []
-    devices = tuple(_checked_device(position, device, complaints) for position, device in enumerate(report.devices))
-    readings = _checked_readings(report.readings, metrics_by_key(parser), count, complaints)
-    events = _with_valid_device(report.events, count, complaints)
-    processes = _with_valid_device(report.processes, count, complaints)
+    list_errors = _device_list_errors(report.devices, parser.vendor)
+    if list_errors:
+        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, list_errors))
+    device_count = len(report.devices)
+    errors: list[str] = []
+    devices = tuple(_checked_device(index, device, errors) for index, device in enumerate(report.devices))
+    readings = _checked_readings(report.readings, metrics_by_key(parser), device_count, errors)
+    events = _with_valid_device(report.events, device_count, errors)
+    processes = _with_valid_device(report.processes, device_count, errors)
     return replace(
         report,
         reason=report.reason or ("not_understood" if report.outcome == "failed" else None),
@@ -41,67 +41,67 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
         readings=readings,
         events=events,
         processes=processes,
-        problems=(*report.problems, *_problems(parser.name, complaints)),
+        problems=(*report.problems, *_problems(parser.name, errors)),
     )
 
 
 def _device_list_errors(devices: tuple[Device, ...], vendor: str) -> list[str]:
     errors = [
-        f"device {position} has the vendor {device.vendor!r}; the parser declares {vendor!r}"
-        for position, device in enumerate(devices)
+        f"device {index} has the vendor {device.vendor!r}; the parser declares {vendor!r}"
+        for index, device in enumerate(devices)
         if device.vendor != vendor
     ]
-    for position, device in enumerate(devices):
+    for index, device in enumerate(devices):
         if device.parent is not None and not _is_whole_device(devices, device.parent):
-            errors.append(f"device {position} has the parent {device.parent}, which is not a whole device")
+            errors.append(f"device {index} has the parent {device.parent}, which is not a whole device")
     return errors
 
 
-def _is_whole_device(devices: tuple[Device, ...], position: int) -> bool:
-    return 0 <= position < len(devices) and devices[position].parent is None
+def _is_whole_device(devices: tuple[Device, ...], index: int) -> bool:
+    return 0 <= index < len(devices) and devices[index].parent is None
 
 
-def _checked_device(position: int, device: Device, complaints: list[str]) -> Device:
-    """Return the device without an invalid index, bus ID or fact, and append a complaint for each."""
+def _checked_device(device_index: int, device: Device, errors: list[str]) -> Device:
+    """Return the device without an invalid index, bus ID or fact, and append an error for each."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
-        complaints.append(f"device {position} has the index {index}")
+        errors.append(f"device {device_index} has the index {index}")
         index = None
     if bus_id is not None and _BUS_ID.match(bus_id) is None:
-        complaints.append(f"device {position} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
+        errors.append(f"device {device_index} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")
         bus_id = None
     facts = {name: text for name, text in device.facts if is_label(name) and name not in RESERVED_LABELS}
     for name, _ in device.facts:
         if name not in facts:
-            complaints.append(f"device {position} has a fact {name!r}, which cannot be a label")
+            errors.append(f"device {device_index} has a fact {name!r}, which cannot be a label")
     return replace(device, index=index, bus_id=bus_id, facts=tuple(facts.items()))
 
 
 def _checked_readings(
-    readings: Iterable[Reading], metrics: Mapping[str, Metric], devices: int, complaints: list[str]
+    readings: Iterable[Reading], metrics: Mapping[str, Metric], device_count: int, errors: list[str]
 ) -> tuple[Reading, ...]:
     valid: dict[tuple[int | None, str, str], Reading] = {}
     for reading in readings:
         metric = metrics.get(reading.metric)
         key = (reading.device, reading.metric, reading.label)
         if metric is None:
-            complaints.append(f"{_series_name(reading)} is not a metric that the parser declares")
-        elif (error := _reading_error(reading, metric, devices)) is not None:
-            complaints.append(f"{_series_name(reading)} {error}")
+            errors.append(f"{_series_name(reading)} is not a metric that the parser declares")
+        elif (error := _reading_error(reading, metric, device_count)) is not None:
+            errors.append(f"{_series_name(reading)} {error}")
         elif key in valid:
-            complaints.append(f"{_series_name(reading)} is reported twice")
+            errors.append(f"{_series_name(reading)} is reported twice")
         else:
-            valid[key] = _checked_range(reading, metric, complaints)
+            valid[key] = _checked_range(reading, metric, errors)
     return tuple(valid.values())
 
 
-def _reading_error(reading: Reading, metric: Metric, devices: int) -> str | None:
+def _reading_error(reading: Reading, metric: Metric, device_count: int) -> str | None:
     if reading.device is None and metric.scope != "host":
         return "has no device"
     if reading.device is not None and metric.scope == "host":
         return "is a metric of the host but has a device"
-    if reading.device is not None and not 0 <= reading.device < devices:
-        return f"has the device {reading.device}, but the report lists {devices} devices"
+    if reading.device is not None and not 0 <= reading.device < device_count:
+        return f"has the device {reading.device}, but the report lists {device_count} devices"
     if reading.label and not metric.label:
         return "must not have a label"
     if not is_valid_label_for(metric, reading.label):
@@ -109,18 +109,18 @@ def _reading_error(reading: Reading, metric: Metric, devices: int) -> str | None
     return None
 
 
-def _checked_range(reading: Reading, metric: Metric, complaints: list[str]) -> Reading:
+def _checked_range(reading: Reading, metric: Metric, errors: list[str]) -> Reading:
     if isinstance(reading.value, Absent) or not isinstance(in_range(metric, reading.value), Absent):
         return reading
-    complaints.append(f"{_series_name(reading)} is {reading.value:g}, which is out of range")
+    errors.append(f"{_series_name(reading)} is {reading.value:g}, which is out of range")
     return replace(reading, value=Absent.IMPLAUSIBLE)
 
 
-def _with_valid_device(items: tuple[DeviceItem, ...], devices: int, complaints: list[str]) -> tuple[DeviceItem, ...]:
-    valid = [item for item in items if item.device is None or 0 <= item.device < devices]
+def _with_valid_device(items: tuple[DeviceItem, ...], device_count: int, errors: list[str]) -> tuple[DeviceItem, ...]:
+    valid = [item for item in items if item.device is None or 0 <= item.device < device_count]
     if len(valid) < len(items):
         dropped = len(items) - len(valid)
-        complaints.append(f"{type(items[0]).__name__} entries with an unlisted device: {dropped}")
+        errors.append(f"{type(items[0]).__name__} entries with an unlisted device: {dropped}")
     return tuple(valid)
 
 
@@ -128,10 +128,10 @@ def _series_name(reading: Reading) -> str:
     return f"{reading.metric}{{{reading.label}}}" if reading.label else reading.metric
 
 
-def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
-    problems = tuple(Problem(f"plugin {name}", text) for text in complaints[:_MAX_PROBLEMS])
-    if len(complaints) > _MAX_PROBLEMS:
-        problems += (Problem(f"plugin {name}", f"and {len(complaints) - _MAX_PROBLEMS} more"),)
+def _problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
+    problems = tuple(Problem(f"plugin {name}", text) for text in errors[:_MAX_PROBLEMS])
+    if len(errors) > _MAX_PROBLEMS:
+        problems += (Problem(f"plugin {name}", f"and {len(errors) - _MAX_PROBLEMS} more"),)
     return problems
 
 

@@ -54,7 +54,7 @@ class ParserSet:
 
     @property
     def polls(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of the polls of each source."""
+        """Map each source to the names of its polls."""
         return {item.parser.name: tuple(poll.name for poll in item.parser.polls) for item in self.parsers}
 
     @property
@@ -90,10 +90,10 @@ def load_parsers(
     candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS
 ) -> ParserSet:
     """Load all valid parsers; never raises. If names collide, built-in parsers win, then those of distributions, then files."""
-    began = time.monotonic()
-    described = built_in.descriptions()
+    start_time = time.monotonic()
+    descriptions = built_in.descriptions()
     results = [
-        _load_built_in(item, described.get(item.plugin), candidates.readers, worker_factory)
+        _load_built_in(item, descriptions.get(item.plugin), candidates.readers, worker_factory)
         for item in candidates.parsers
         if item.built_in
     ]
@@ -102,15 +102,15 @@ def load_parsers(
         with ThreadPoolExecutor(min(_PARALLEL_IMPORTS, len(plugins)), thread_name_prefix="plugins") as pool:
             results += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
     parsers, failures = _without_collisions(results)
-    return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - began)
+    return ParserSet(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - start_time)
 
 
 def _load_built_in(
-    candidate: Candidate, described: DescribedParser | None, readers: Mapping[str, str], worker_factory: WorkerFactory
+    candidate: Candidate, description: DescribedParser | None, readers: Mapping[str, str], worker_factory: WorkerFactory
 ) -> _Result:
-    if described is None:
+    if description is None:
         return _Result(candidate, None, "is not described in built_in.json, which `make docs` writes")
-    parser = built_in.lazy_parser(described, candidate.target)
+    parser = built_in.lazy_parser(description, candidate.target)
     requested = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
     worker = worker_factory(parser.name, readers) if requested.intersection(readers) else None
     return _Result(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
@@ -145,30 +145,30 @@ def _load_isolated(
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
     """Return the parsers whose names are not used twice, and the failures. Names of built-in parsers are always reserved."""
-    names = {result.candidate.plugin: result for result in results if result.candidate.built_in}
+    by_name = {result.candidate.plugin: result for result in results if result.candidate.built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
     failures: list[PluginFailure] = []
     for result in results:
         loaded = result.loaded
-        error = result.error or (_collision(result, loaded, names, metrics) if loaded is not None else "")
+        error = result.error or (_collision(result, loaded, by_name, metrics) if loaded is not None else "")
         if loaded is None or error:
             candidate = result.candidate
             failures.append(PluginFailure(candidate.plugin, candidate.origin, f"{error}: {candidate.remedy}"))
             continue
-        names[loaded.parser.name] = result
+        by_name[loaded.parser.name] = result
         metrics.update({metric.name: (metric, loaded.origin) for metric in loaded.parser.metrics})
         parsers.append(loaded)
     return tuple(parsers), tuple(failures)
 
 
 def _collision(
-    result: _Result, loaded: LoadedParser, names: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
+    result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return which name of the parser or of its metrics is already used, or an empty string."""
-    holder = names.get(loaded.parser.name, result)
-    if holder is not result:
-        return f"the name {loaded.parser.name} is already used by {holder.candidate.origin}"
+    """Return why a name of the parser or of its metrics is already used, or an empty string."""
+    earlier = by_name.get(loaded.parser.name, result)
+    if earlier is not result:
+        return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"
     for metric in loaded.parser.metrics:
         declared, origin = metrics.get(metric.name, (metric, ""))
         if declared != metric:

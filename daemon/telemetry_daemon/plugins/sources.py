@@ -45,10 +45,10 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
     for reader in entry_points:
         if reader.group != READERS_GROUP:
             continue
-        first = readers.setdefault(reader.name, reader)
-        if first is not reader:
+        earlier = readers.setdefault(reader.name, reader)
+        if earlier is not reader:
             candidate = reader.candidate
-            text = f"the library reader {reader.name} is already in {first.candidate.origin}: {candidate.remedy}"
+            text = f"the library reader {reader.name} is already in {earlier.candidate.origin}: {candidate.remedy}"
             failures.append(PluginFailure(candidate.plugin, candidate.origin, text))
     return {name: reader.candidate.target for name, reader in readers.items()}
 
