@@ -36,6 +36,7 @@ BAD_INPUT = {
     (): (64, "serve", "snapshot"),
     ("frobnicate",): (64, "frobnicate", "snapshot"),
     ("parse", "mth\nreads", "x"): (64, "unknown source", "mthreads-gmi"),
+    ("parse", "nvml", __file__): (64, "is not a recording", "'nvml' reads no text", "`telemetry record`"),
 }
 BAD_SERVE = {
     ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),

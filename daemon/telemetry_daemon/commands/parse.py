@@ -15,6 +15,7 @@ from telemetry_daemon.guarded.reading import TooLargeError, read_named, read_str
 from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
+from telemetry_daemon.simulate.jobs import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, streams
@@ -22,7 +23,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.combining import combine_reports
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
+from telemetry_parsers.model import Capture, Library, Output, Poll, Problem, Report, Snapshot
 
 EXAMPLES = {
     "telemetry parse rocm-smi saved.txt --format table": "Parse saved output.",
@@ -83,6 +84,10 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
         return _recorded_captures(parser, path, content)
     text = content.decode("utf-8", errors="replace")
     poll = parser.polls[0]
+    if isinstance(poll.request, Library):
+        raise CommandError(
+            f"'{path}' is not a recording, and '{parser.name}' reads no text; give a file that `telemetry record` wrote"
+        )
     return [Capture(source=parser.name, poll=path, request=poll.request, outputs=(Output(name=path, text=text),))]
 
 
@@ -113,6 +118,9 @@ def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Captur
         streams.say(text)
     if not newest_by_poll:
         raise CommandError(f"'{path}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
+    if any(map(simulated_parser, newest_by_poll.values())):
+        text = f"'{path}' is a recording of simulated cards, which have no output of '{parser.name}'"
+        raise CommandError(f"{text}; show it with `telemetry snapshot --replay FILE`")
     return list(newest_by_poll.values())
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from telemetry_daemon.plugins.loading import ParserSet
 from telemetry_daemon.recordings.survey import PollKey, Survey
-from telemetry_daemon.simulate.source import simulated_parser
+from telemetry_daemon.simulate.jobs import simulated_parser
 from telemetry_daemon.state.health import SourceFacts, result_of
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.exits import CommandError

@@ -9,7 +9,7 @@ from functools import partial
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.simulation import Simulation
-from telemetry_daemon.simulate.source import SimulatedReader
+from telemetry_daemon.simulate.source import READER, SimulatedReader, parser_of
 from telemetry_daemon.simulate.workload import Job
 from telemetry_daemon.times import Clock
 from telemetry_parsers import steps
@@ -19,9 +19,10 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
+from telemetry_parsers.vendors import VENDORS
 
 SCHEDULER = "scheduler"
-_CLAIMS_POLL = Poll("claims", Library("simulator", (SCHEDULER,)), interval=10.0, lists_devices=False)
+_CLAIMS_POLL = Poll("claims", Library(READER, (SCHEDULER,)), interval=10.0, lists_devices=False)
 _TICKS_PER_SECOND = 100
 _STEP_SECONDS = 0.8
 _TOKENS = 16_384
@@ -68,6 +69,15 @@ def owners_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
 def owners_parser() -> SourceParser:
     """Return the parser of the simulated scheduler."""
     return SourceParser(SCHEDULER, "", (), (_CLAIMS_POLL,), lambda capture: from_plain(Report, capture.outputs[0].data))
+
+
+def simulated_parser(capture: Capture) -> SourceParser | None:
+    """Return the parser for a capture of the simulator (in a recording of a demo), or None for other captures."""
+    if not isinstance(capture.request, Library) or capture.request.reader != READER:
+        return None
+    if capture.source == SCHEDULER:
+        return owners_parser()
+    return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)
 
 
 def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:

@@ -43,15 +43,15 @@ from telemetry_parsers.model import (
     Report,
 )
 from telemetry_parsers.vendor import Demo, Vendor
-from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 _T = TypeVar("_T")
-_READER = "simulator"
+READER = "simulator"
 DEFAULT_SEED = 1
 _POLLS = (
-    Poll("readings", Library(_READER), "fast", interval=2.0, deadline=2.0),
-    Poll("slow", Library(_READER), "slow", interval=60.0, lists_devices=False),
-    Poll("inventory", Library(_READER), "inventory", interval=300.0, lists_devices=False),
+    Poll("readings", Library(READER), "fast", interval=2.0, deadline=2.0),
+    Poll("slow", Library(READER), "slow", interval=60.0, lists_devices=False),
+    Poll("inventory", Library(READER), "inventory", interval=300.0, lists_devices=False),
 )
 _BUSES_PER_DOMAIN = 200
 _PARTITION_LOADS = (1.0, 0.55, 0.0)
@@ -245,16 +245,9 @@ def parser_of(vendor: Vendor) -> SourceParser:
         name=vendor.demo.source,
         vendor=vendor.word,
         gives=tuple(key for poll_keys in keys.values() for key in poll_keys),
-        polls=tuple(replace(poll, request=Library(_READER, (vendor.word,))) for poll in _POLLS if poll.name in keys),
+        polls=tuple(replace(poll, request=Library(READER, (vendor.word,))) for poll in _POLLS if poll.name in keys),
         parse=parse,
     )
-
-
-def simulated_parser(capture: Capture) -> SourceParser | None:
-    """Return the parser for a capture of the simulator (in a recording of a demo), or None for other captures."""
-    if not isinstance(capture.request, Library) or capture.request.reader != _READER:
-        return None
-    return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)
 
 
 def _metrics_by_poll(demo: Demo) -> dict[str, tuple[str, ...]]:
