@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from telemetry_parsers.typing_names import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # workers import this module, and `model` would use 2.6 MiB of memory in each
     from telemetry_parsers.model import Plain, Reason, State
@@ -19,11 +20,14 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
         self.text = text
 
 
-class CallError(NamedTuple):
+class CallError:
     """The result of a failed call: the library's error number and text. Other calls may succeed."""
 
-    status: int
-    text: str
+    __slots__ = ("status", "text")
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status = status
+        self.text = text
 
 
 class LibraryReader(Protocol):
@@ -31,12 +35,9 @@ class LibraryReader(Protocol):
 
     def open(self) -> None:
         """Load and initialise the library before the first read. Raise ReaderRefusal if this is impossible."""
-        ...
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
         """Return the result of each call as JSON-compatible data without NaN. Without calls, return all data."""
-        ...
 
     def close(self) -> None:
         """Release the library and the devices. This is also called after a failed `open`."""
-        ...

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
     """Also for pynvml, should a version of it call the function."""
@@ -22,3 +24,20 @@ def test_ctypes_util_is_the_real_one_for_others(tmp_path: Path) -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert said.stdout.split() == ["libc.so.6", "libc.so.6", "True", "True"], said.stderr
+
+
+@pytest.mark.parametrize("module", ["readers.nvml.reader", "readers.mtml.reader", "processes.driver_files"])
+def test_worker_imports_nothing_that_only_the_daemon_needs(module: str, tmp_path: Path) -> None:
+    """`typing` alone would use 0.5 MiB in each worker."""
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        f"import telemetry_daemon.processes.worker_main, telemetry_daemon.{module}\n"
+        "print(*set(sys.modules) - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    imported = set(done.stdout.split())
+    assert f"telemetry_daemon.{module}" in imported
+    assert (
+        imported & {"dataclasses", "inspect", "logging", "pathlib", "subprocess", "telemetry_parsers.model", "typing"}
+        == set()
+    )

@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from typing import BinaryIO
+
+from telemetry_parsers.typing_names import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
 # Opening must not block on a pipe or a lease, and a terminal must not become the controlling terminal.

@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_parsers.codec.worker_answer import output
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 from types import ModuleType
-from typing import Any
 
 from telemetry_daemon.guarded.reading import read_file
+from telemetry_parsers.typing_names import Any
 
 _MAX_TEXT_LENGTH = 500
 _MAX_MODULE_BYTES = 8 << 20

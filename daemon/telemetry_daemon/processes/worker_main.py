@@ -8,12 +8,12 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.processes.targets import PluginProtocolError, in_one_line, load_target
 from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.codec.worker_answer import answer_line, failure, fault, output, read_result
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_daemon.processes.parsing import ParserRunner

@@ -6,9 +6,9 @@ Workers that call a library or read files do not import these types, because the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from telemetry_parsers.codec.plain import encode_line
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

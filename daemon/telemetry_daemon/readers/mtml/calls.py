@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -20,14 +20,21 @@ PARTS: Mapping[str, tuple[str, str]] = {
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
-class Call(NamedTuple):
+class Call:
     """A function of pymtml, with its arguments after the handle. If `part` is empty, the handle is that of the card."""
 
-    key: str
-    function: str
-    part: str = ""
-    arguments: tuple[int, ...] = ()
-    convert: Callable[[Any], Plain] = to_plain
+    __slots__ = ("arguments", "convert", "function", "key", "part")
+
+    def __init__(
+        self,
+        key: str,
+        function: str,
+        part: str = "",
+        arguments: tuple[int, ...] = (),
+        convert: Callable[[Any], Plain] = to_plain,
+    ) -> None:
+        self.key, self.function, self.part = key, function, part
+        self.arguments, self.convert = arguments, convert
 
 
 def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain] = to_plain) -> Call:

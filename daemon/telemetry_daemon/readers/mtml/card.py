@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, FailedCall, SessionEndedError, error_code
 from telemetry_daemon.readers.mtml import calls, library
 from telemetry_daemon.readers.mtml.calls import Call
 from telemetry_daemon.readers.mtml.library import Mtml
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import UNREADABLE, Binding, SessionEndedError, can_be_loaded
 from telemetry_parsers.library import ReaderRefusal
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Reason, State

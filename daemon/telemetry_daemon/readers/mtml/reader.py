@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import FailedCall, SessionEndedError
 from telemetry_daemon.readers.mtml import library
 from telemetry_daemon.readers.mtml.card import TIERS, CardSlot
 from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.library import CallError, ReaderRefusal
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import bus_id, members_to_dict, to_plain
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -21,15 +21,22 @@ def _bar1_to_dict(info: Any) -> Plain:
     return {"total": int(info.bar1Total), "free": int(info.bar1Free), "used": int(info.bar1Used)}
 
 
-class Call(NamedTuple):
+class Call:
     """A function of pynvml with its arguments. `key` names the result. After a disabling error, the call is not repeated."""
 
-    key: str
-    function: str
-    arguments: tuple[Any, ...] = ()
-    convert: Callable[[Any], Plain] = to_plain
-    fallback: Call | None = None
-    disabling_errors: frozenset[int] = codes.DISABLING_ERRORS
+    __slots__ = ("arguments", "convert", "disabling_errors", "fallback", "function", "key")
+
+    def __init__(
+        self,
+        key: str,
+        function: str,
+        arguments: tuple[int, ...] = (),
+        convert: Callable[[Any], Plain] = to_plain,
+        fallback: Call | None = None,
+        disabling_errors: frozenset[int] = codes.DISABLING_ERRORS,
+    ) -> None:
+        self.key, self.function, self.arguments = key, function, arguments
+        self.convert, self.fallback, self.disabling_errors = convert, fallback, disabling_errors
 
 
 def _call(name: str, *arguments: int, fallback: Call | None = None, convert: Callable[[Any], Plain] = to_plain) -> Call:
@@ -40,7 +47,9 @@ def _call(name: str, *arguments: int, fallback: Call | None = None, convert: Cal
 
 def _optional_call(name: str, *arguments: int) -> Call:
     """Return a call for hardware that some GPUs do not have. Some drivers then return the error "invalid argument"."""
-    return _call(name, *arguments)._replace(disabling_errors=codes.FIELD_DISABLING_ERRORS)
+    call = _call(name, *arguments)
+    call.disabling_errors = codes.FIELD_DISABLING_ERRORS
+    return call
 
 
 _MEMORY = Call(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_parsers.library import ReaderRefusal
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Reason, State

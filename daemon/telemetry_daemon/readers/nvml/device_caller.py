@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cache
 
 from telemetry_daemon.readers.binding import (
     DeviceLostError,
@@ -18,6 +18,7 @@ from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.fields import MAX_AT_ONCE, Field, plain_value
 from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -28,6 +29,12 @@ DENIED_RETRY_SECONDS = 600.0
 _MAX_GENERIC_ERRORS = 3
 
 
+@cache
+def _disabled_forever(code: int) -> tuple[int, float]:
+    """Return the state of a disabled call. Cached, because links have many fields that are not supported."""
+    return code, math.inf
+
+
 class DeviceCaller:
     """Calls the library for one GPU or MIG instance, and remembers which calls fail."""
 
@@ -36,6 +43,7 @@ class DeviceCaller:
         self._nvml = nvml
         self._clock = clock
         self._disabled: dict[str, tuple[int, float]] = {}
+        # The calls with a fallback that have ever worked.
         self._working_keys: set[str] = set()
         self._has_succeeded = False
         self._generic_errors = 0
@@ -105,10 +113,6 @@ class DeviceCaller:
             raise SessionEndedError(code)
         self._disable(key, code, disabling_errors)
 
-    def _record_success(self, key: str) -> None:
-        self._has_succeeded = True
-        self._working_keys.add(key)
-
     def _count_error(self, code: int) -> None:
         """Count generic errors in sequence. Raises DeviceLostError if a poll begins with too many of them."""
         self._generic_errors = self._generic_errors + 1 if code in codes.GENERIC_ERRORS else 0
@@ -128,7 +132,9 @@ class DeviceCaller:
             self.handle_error(call.key, result.code, call.disabling_errors)
             self._count_error(result.code)
             return error_result(result.code)
-        self._record_success(call.key)
+        self._has_succeeded = True
+        if call.fallback is not None:
+            self._working_keys.add(call.key)
         return result
 
     def _read_batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
@@ -142,7 +148,7 @@ class DeviceCaller:
             self.handle_error("FieldValues", results.code)
             self._count_error(results.code)
             return {field.name: error_result(results.code) for field in fields}
-        self._record_success("FieldValues")
+        self._has_succeeded = True
         for name, value in results.items():
             self._disable(name, error_code(value), codes.FIELD_DISABLING_ERRORS)
         return results
@@ -167,6 +173,6 @@ class DeviceCaller:
 
     def _disable(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
         if code in disabling_errors and code is not None:
-            self._disabled[key] = (code, math.inf)
+            self._disabled[key] = _disabled_forever(code)
         elif code == codes.NO_PERMISSION:
             self._disabled[key] = (code, self._clock() + DENIED_RETRY_SECONDS)

@@ -6,11 +6,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import FailedCall
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.library import Nvml, handle_address
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

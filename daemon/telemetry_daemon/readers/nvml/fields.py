@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
 from telemetry_daemon.readers.binding import UNREADABLE, error_result
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.library import FieldValue
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -26,14 +26,16 @@ _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
-class Field(NamedTuple):
+class Field:
     """A field of NVML. Counters may have a wrong type. If `wraps`, 32-bit values are ignored, because they overflow."""
 
-    name: str
-    number: int
-    scope: int = 0
-    is_counter: bool = False
-    wraps: bool = False
+    __slots__ = ("is_counter", "name", "number", "scope", "wraps")
+
+    def __init__(
+        self, name: str, number: int, scope: int = 0, *, is_counter: bool = False, wraps: bool = False
+    ) -> None:
+        self.name, self.number, self.scope = name, number, scope
+        self.is_counter, self.wraps = is_counter, wraps
 
 
 def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:

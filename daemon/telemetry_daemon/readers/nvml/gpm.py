@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import FailedCall, error_result
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.fields import finite_or_none
 from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import FailedCall, is_value
 from telemetry_daemon.readers.nvml import calls, codes, fields, links
 from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
-from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.gpm import GpmSampler
 from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, current_layout, instances_of
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
 from telemetry_daemon.readers.nvml.processes import ProcessLists, ProcessUtilization
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -61,14 +60,15 @@ class Fans:
         return FailedCall(code) if code else int(speed.speed)
 
 
-class SessionContext(NamedTuple):
-    """The objects that all GPUs of a session share."""
+class SessionContext:
+    """The objects that all GPUs of a session share. Some depend on the version of the driver."""
 
-    nvml: Nvml
-    clock: Callable[[], float]
-    fast_calls: tuple[calls.Call, ...]
-    counter_fields: tuple[Field, ...]
-    process_lists: ProcessLists
+    def __init__(self, nvml: Nvml, clock: Callable[[], float], version: str) -> None:
+        self.nvml = nvml
+        self.clock = clock
+        self.fast_calls = calls.fast_calls(version)
+        self.counter_fields = fields.counter_fields(version)
+        self.process_lists = ProcessLists(nvml, version)
 
 
 class Gpu:

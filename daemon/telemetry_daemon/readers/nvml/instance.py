@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import FailedCall, error_code, error_result, is_value
 from telemetry_daemon.readers.nvml import calls, codes
@@ -12,6 +11,7 @@ from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.gpm import GpmSampler
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
 
 from telemetry_daemon.readers.binding import Binding, FailedCall, SessionEndedError, can_be_loaded
 from telemetry_daemon.readers.nvml import codes
+from telemetry_parsers.typing_names import Any
 
 _UTIL_MODULE = "ctypes.util"
 LIBRARY = "libnvidia-ml.so.1"

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import FailedCall, error_code, is_value
 from telemetry_daemon.readers.nvml import codes, fields
@@ -14,6 +13,7 @@ from telemetry_daemon.readers.nvml.calls import link_errors, link_state
 from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

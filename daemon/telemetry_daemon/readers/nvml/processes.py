@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.binding import FailedCall, error_result
@@ -15,6 +14,7 @@ from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.device_caller import DeviceCaller
 from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import SessionEndedError
 from telemetry_daemon.readers.nvml import codes
@@ -13,6 +12,7 @@ from telemetry_daemon.readers.nvml.gpu import TIERS
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.session import Session
 from telemetry_parsers.library import CallError, ReaderRefusal
+from telemetry_parsers.typing_names import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain, Reason, State

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, FailedCall, SessionEndedError
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.calls import fast_calls
 from telemetry_daemon.readers.nvml.device_caller import DENIED_RETRY_SECONDS
 from telemetry_daemon.readers.nvml.events import EventInbox, EventReceiver
-from telemetry_daemon.readers.nvml.fields import branch_version, counter_fields
+from telemetry_daemon.readers.nvml.fields import branch_version
 from telemetry_daemon.readers.nvml.gpu import Gpu, SessionContext
 from telemetry_daemon.readers.nvml.library import Nvml
-from telemetry_daemon.readers.nvml.processes import ProcessLists, find_host_engine
+from telemetry_daemon.readers.nvml.processes import find_host_engine
+from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -126,8 +125,7 @@ class Session:
         self._driver = self._node_value("nvmlSystemGetDriverVersion")
         self._library = self._node_value("nvmlSystemGetNVMLVersion")
         version = branch_version(str(self._library or ""), str(self._driver or ""))
-        process_lists = ProcessLists(self._nvml, version)
-        context = SessionContext(self._nvml, self._clock, fast_calls(version), counter_fields(version), process_lists)
+        context = SessionContext(self._nvml, self._clock, version)
         for index in range(self._device_count):
             self._slots.append(GpuSlot(context, self._events, index))
 
