@@ -18,17 +18,17 @@ restore() {
     if [ -e "$saved" ]; then "${as_root[@]}" mv "$saved" "$guard"; fi
 }
 
-get() {
+apt_get() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
 install() {
-    get install --yes --no-install-recommends "$@" >/dev/null
+    apt_get install --yes --no-install-recommends "$@" >/dev/null
 }
 
 # Concurrent runs would conflict in apt's lists and in the guard.
-exec {turn}<"${BASH_SOURCE[0]}"
-flock "$turn"
+exec {lock}<"${BASH_SOURCE[0]}"
+flock "$lock"
 
 echo "installing $*"
 if [ -e "$guard" ]; then "${as_root[@]}" mv "$guard" "$saved"; fi
@@ -37,5 +37,5 @@ printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null
 "${as_root[@]}" chmod 755 "$guard"
 # The package lists may be missing or outdated. If the installation fails, update them and try again with all output.
 # If that fails, install each package alone, because a release may not have all of them.
-install "$@" 2>/dev/null || { get update && install "$@"; } ||
-    for each in "$@"; do install "$each" || echo "could not install $each"; done
+install "$@" 2>/dev/null || { apt_get update && install "$@"; } ||
+    for package in "$@"; do install "$package" || echo "could not install $package"; done

@@ -16,7 +16,7 @@ fi
 
 echo "== with one"
 tools=build/audit
-answer=build/audit.json
+result=build/audit.json
 if [ ! -x "$tools/bin/pip-audit" ]; then
     python3 -m venv "$tools"
     "$tools/bin/python" -m pip install --quiet --disable-pip-version-check \
@@ -27,15 +27,15 @@ if [ ! -x "$tools/bin/pip-audit" ]; then
     }
 fi
 "$tools/bin/python" .ci/sbom_schema.py build/sbom.json
-asked=build/sbom.requirements.txt
+requirements=build/sbom.requirements.txt
 for service in osv pypi; do
-    rm -f "$answer"
+    rm -f "$result"
     echo "asking $service"
     # Its status is the same for a finding and for an unreachable service, so its output is evaluated instead.
     "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
-        --requirement "$asked" --format json --output "$answer" 2>build/audit.log || true
+        --requirement "$requirements" --format json --output "$result" 2>build/audit.log || true
     status=0
-    .venv/bin/python .ci/audit_answer.py "$answer" "$asked" || status=$?
+    .venv/bin/python .ci/audit_answer.py "$result" "$requirements" || status=$?
     if [ "$status" != 2 ]; then exit "$status"; fi
 done
 exit 2

@@ -19,11 +19,11 @@ class AuditResult:
     lines: tuple[str, ...]
 
 
-def verdict(answer: str, requested: int) -> AuditResult:
-    """Return the verdict on pip-audit's JSON output for `requested` packages. An empty `answer` means that there was no output."""
+def verdict(output: str, requested: int) -> AuditResult:
+    """Judge pip-audit's JSON output for `requested` packages. An empty string means that there was no output."""
     try:
-        packages = json.loads(answer)["dependencies"]
-        vulnerable = tuple(_named(package) for package in packages if package.get("vulns"))
+        packages = json.loads(output)["dependencies"]
+        vulnerable = tuple(_vulnerability_line(package) for package in packages if package.get("vulns"))
         skipped = tuple(
             f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package
         )
@@ -40,16 +40,16 @@ def verdict(answer: str, requested: int) -> AuditResult:
     return AuditResult(CLEAR, (f"{requested} packages were looked up, none has a known vulnerability",))
 
 
-def _named(package: dict[str, Any]) -> str:
+def _vulnerability_line(package: dict[str, Any]) -> str:
     return f"{package['name']} {package.get('version')}: {', '.join(vulnerability['id'] for vulnerability in package['vulns'])}"
 
 
 def main(arguments: list[str]) -> int:
-    """Print the verdict for pip-audit's output file and the file of requirements that was audited. Return the exit status."""
-    answer, requirements = Path(arguments[0]), Path(arguments[1])
-    found = verdict(answer.read_text() if answer.exists() else "", len(requirements.read_text().splitlines()))
-    sys.stdout.write("".join(f"{line}\n" for line in found.lines))
-    return found.status
+    """Print the verdict on pip-audit's output file for a requirements file. Return the exit status."""
+    output, requirements = Path(arguments[0]), Path(arguments[1])
+    result = verdict(output.read_text() if output.exists() else "", len(requirements.read_text().splitlines()))
+    sys.stdout.write("".join(f"{line}\n" for line in result.lines))
+    return result.status
 
 
 if __name__ == "__main__":

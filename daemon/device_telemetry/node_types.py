@@ -22,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device. `readings` maps metrics to a number, or to numbers by label; `absent` maps the missing ones to the reason."""
+    """A device. `readings` maps metrics to numbers, or to numbers by label. `absent` maps missing metrics to reasons."""
 
     vendor: str
     index: int | None
@@ -48,13 +48,13 @@ class Device:
 
     def _check_names(self, metric: str, label: str) -> None:
         """Raise UnknownNameError for an unknown metric, a missing label, or a label of a metric without labels."""
-        read, absent = self.readings.get(metric), self.absent.get(metric)
+        reading, absence = self.readings.get(metric), self.absent.get(metric)
         known = BY_KEY.get(metric)
-        if known is None and read is None and absent is None:
+        if known is None and reading is None and absence is None:
             hint = suggest_or_list(metric.removeprefix("accelerator_"), {*_DEVICE_KEYS, *self.readings})
             raise UnknownNameError(f"unknown metric {metric!r}{hint or '; docs/metrics.md has all JSON keys'}")
-        labels = {*(read if isinstance(read, Mapping) else ()), *(absent if isinstance(absent, Mapping) else ())}
-        is_labelled = bool(labels) or (known is not None and read is None and bool(known.label))
+        labels = {label for by_label in (reading, absence) if isinstance(by_label, Mapping) for label in by_label}
+        is_labelled = bool(labels) or (known is not None and reading is None and bool(known.label))
         if is_labelled and not label:
             example = min(
                 labels,
@@ -64,7 +64,7 @@ class Device:
                 f"{metric} has a number for each {known.label if known is not None else 'label'}, "
                 f"so pass one: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
             )
-        if label and not is_labelled and (read is not None or known is not None):
+        if label and not is_labelled and (reading is not None or known is not None):
             raise UnknownNameError(f"{metric} has no label {label!r}; call value({metric!r})")
 
     @property
@@ -104,7 +104,7 @@ def node_of(document: Any) -> Node:
         return Node(
             hostname=str(document["hostname"]),
             time=datetime.fromisoformat(document["time"].replace("Z", "+00:00")),
-            devices=tuple(map(partial(_device, _counter_ages(document["sources"])), document["devices"])),
+            devices=tuple(map(partial(_device_of, _counter_ages(document["sources"])), document["devices"])),
             sources=tuple(Source(entry["source"], entry["state"], entry["reason"]) for entry in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -112,7 +112,7 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Return how old the counters are, for each source that reads them in a separate poll."""
+    """Map each source that reads counters in a separate poll to the age of these counters."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]
@@ -121,13 +121,13 @@ def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
     }
 
 
-def _device(counter_ages: Mapping[str, float], plain: Mapping[str, Any]) -> Device:
+def _device_of(counter_ages: Mapping[str, float], entry: Mapping[str, Any]) -> Device:
     attributes = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
     return Device(
-        **{name: plain[name] for name in attributes},
-        readings=_read_only(plain["readings"]),
-        absent=_read_only(plain["absent"]),
-        energy_age_seconds=counter_ages.get(plain["origin"].get("energy_joules_total")),
+        **{name: entry[name] for name in attributes},
+        readings=_read_only(entry["readings"]),
+        absent=_read_only(entry["absent"]),
+        energy_age_seconds=counter_ages.get(entry["origin"].get("energy_joules_total")),
     )
 
 

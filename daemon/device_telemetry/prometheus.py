@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric as ClientMetric
 from prometheus_client.registry import Collector as BaseCollector
 
 from device_telemetry.node_types import TelemetryError
-from device_telemetry.reading import read_as
+from device_telemetry.reading import read_document
 from telemetry_daemon.remote.foreign_documents import DocumentError, to_snapshot
 from telemetry_exporters.prometheus.daemon_samples import DaemonSamples
 from telemetry_exporters.prometheus.families import Family, columns_of, families
@@ -42,14 +42,14 @@ class Collector(BaseCollector):
         yield from client_metrics
 
     def _families(self) -> Iterator[ClientMetric]:
-        snapshot = clean_snapshot(to_snapshot(read_as(self._url, self._timeout)))
+        snapshot = clean_snapshot(to_snapshot(read_document(self._url, self._timeout)))
         columns = columns_of(snapshot, DaemonSamples())
         for family in families(snapshot, columns):
             if family.metric.scope in _SCOPES:
-                yield _converted(family, columns.values)
+                yield _to_client_metric(family, columns.values)
 
 
-def _converted(family: Family, values: tuple[Value, ...]) -> ClientMetric:
+def _to_client_metric(family: Family, values: tuple[Value, ...]) -> ClientMetric:
     metric, name = family.metric, family_name(family.metric)
     kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
     client_metric: ClientMetric = kinds[metric.kind](name, metric.help)

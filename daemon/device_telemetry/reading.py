@@ -18,7 +18,7 @@ from telemetry_daemon.remote.http_client import Address, AddressError, Client, C
 from telemetry_daemon.web.addresses import local_socket_in
 
 _PATH = "/api/v1/snapshot"
-_EXACT_PATH = f"{_PATH}?counters=now"
+_PATH_WITH_COUNTERS = f"{_PATH}?counters=now"
 _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _MIN_INTERVAL_SECONDS, _DEFAULT_INTERVAL_SECONDS = 0.1, 2.0
@@ -34,7 +34,7 @@ def _sleep(seconds: float) -> bool:
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
     """Read the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), or this node by default. Raises TelemetryError."""
-    return node_of(read_as(url, timeout))
+    return node_of(read_document(url, timeout))
 
 
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
@@ -45,7 +45,7 @@ def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterat
 
 
 def node_updates(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
-    """Yield the node after each pause. Raises TelemetryError if reading fails."""
+    """Yield the node, and again after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
         raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _MIN_INTERVAL_SECONDS:
@@ -53,8 +53,8 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
     return map(node_of, documents(interval, url, pause))
 
 
-def read_as(url: str | None, timeout: float) -> Any:
-    """Return the daemon's snapshot document. Without a daemon, run the tools instead. Raises TelemetryError."""
+def read_document(url: str | None, timeout: float) -> Any:
+    """Return the daemon's snapshot document. If there is no daemon, run the tools instead. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -68,17 +68,17 @@ def read_as(url: str | None, timeout: float) -> Any:
 
 
 def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
-    """Yield documents. `pause` waits for the next one, and returns whether counters must be read for it."""
+    """Yield snapshot documents. `pause` waits before the next document, and returns whether it needs new counters."""
     address = _daemon_address(url)
     if address is None:
-        yield from _documents_of_tools(interval)
+        yield from _tool_documents(interval)
         return
     with contextlib.closing(Client(address, _credentials())) as client:
-        due, is_exact = time.monotonic(), False
+        due, needs_counters = time.monotonic(), False
         while True:
-            yield _fetch_document(client, address, _EXACT_PATH if is_exact else _PATH)
+            yield _fetch_document(client, address, _PATH_WITH_COUNTERS if needs_counters else _PATH)
             due = max(due + interval, time.monotonic())
-            is_exact = pause(max(0.0, due - time.monotonic()))
+            needs_counters = pause(max(0.0, due - time.monotonic()))
 
 
 def _daemon_address(url: str | None) -> Address | None:
@@ -106,7 +106,7 @@ def _daemon_address(url: str | None) -> Address | None:
 
 
 def _local_http_address() -> Address | None:
-    """Return an HTTP address of this node's daemon for users without access to its socket. Without one, warn and return None."""
+    """Return an HTTP address of this node's daemon, for users without access to its socket. If none answers, warn."""
     # The configuration has the addresses. It is imported here, because most callers do not need it.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
@@ -145,7 +145,7 @@ def _parse_document(text: bytes, errors: bytes) -> Any:
         raise NotUnderstoodError(f"the response is not JSON: {error}") from None
 
 
-def _documents_of_tools(interval: float) -> Iterator[Any]:
+def _tool_documents(interval: float) -> Iterator[Any]:
     """Yield the documents that a separate process reads from the tools and prints, one per line."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(

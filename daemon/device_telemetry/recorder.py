@@ -18,11 +18,11 @@ from device_telemetry.sections import Sample, Section, add_period
 from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
-_PATIENCE_SECONDS = 30.0
+_SAMPLE_TIMEOUT_SECONDS = 30.0
 # The longest wait for the daemon, which reads the energy counters again when a section ends.
-_COUNTERS_SECONDS = 2.0
+_COUNTERS_TIMEOUT_SECONDS = 2.0
 # The minimum time between two requests to read the counters, and the time that the daemon needs to read them.
-_EXACT_APART_SECONDS, _EXACT_AFTER_SECONDS = 1.0, 0.25
+_REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
 # A larger age means that the document is from a node whose clock differs.
 _MAX_AGE_SECONDS = 60.0
 _ROOT = ""
@@ -53,9 +53,9 @@ class Recorder(ContextDecorator):
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
         # The time when a section last began or ended, and the time when the counters were last requested.
-        self._boundary = self._requested = -math.inf
+        self._boundary = self._last_request = -math.inf
         self._awaits_counters = False
-        self._stopping = False
+        self._is_stopping = False
         self._error: TelemetryError | None = None
         self._thread: threading.Thread | None = None
 
@@ -63,11 +63,11 @@ class Recorder(ContextDecorator):
         """Start recording, and wait for the first sample. Raises UnknownNameError for unknown devices; warns if there are none."""
         if self._thread is not None:
             return
-        self._stopping, self._error, self._last_sample = False, None, None
-        self._thread = threading.Thread(target=self._sample, name="device-telemetry", daemon=True)
+        self._is_stopping, self._error, self._last_sample = False, None, None
+        self._thread = threading.Thread(target=self._record_samples, name="device-telemetry", daemon=True)
         self._thread.start()
         with self._condition:
-            self._wait_for(-math.inf)
+            self._wait_for_sample(-math.inf)
         self._check_devices()
         self._begin_section(_ROOT)
 
@@ -89,8 +89,8 @@ class Recorder(ContextDecorator):
                 self._sections[name].leave(now)
             self._open_sections.clear()
             self._note_boundary(now)
-            self._wait_for(now)
-            self._stopping = True
+            self._wait_for_sample(now)
+            self._is_stopping = True
         self._thread = None
 
     def __enter__(self) -> Recorder:
@@ -98,7 +98,7 @@ class Recorder(ContextDecorator):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
 
@@ -117,7 +117,7 @@ class Recorder(ContextDecorator):
                 suggestion = suggest_or_list(name, filter(None, self._sections))
                 hint = suggestion if self._sections else ": call start() first, or use `with`"
                 raise UnknownNameError(f"no section {name!r} has begun{hint}")
-            self._wait_for(section.ended or time.monotonic())
+            self._wait_for_sample(section.ended or time.monotonic())
             if self._error is not None and not section.seconds:
                 raise self._error
             return section.numbers()
@@ -150,7 +150,7 @@ class Recorder(ContextDecorator):
     def _note_boundary(self, now: float) -> None:
         """Let the sampling thread request counters, unless it has just done so. The caller holds `_condition`."""
         self._boundary = now
-        if now - self._requested >= _EXACT_APART_SECONDS:
+        if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
@@ -158,35 +158,35 @@ class Recorder(ContextDecorator):
         end = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
-                end = min(end, time.monotonic() + _EXACT_AFTER_SECONDS)
+                end = min(end, time.monotonic() + _COUNTER_READ_SECONDS)
             self._awaits_counters = False
             while (now := time.monotonic()) < end:
-                due = self._requested + _EXACT_APART_SECONDS if self._boundary > self._requested else math.inf
+                due = self._last_request + _REQUEST_GAP_SECONDS if self._boundary > self._last_request else math.inf
                 if due <= now:
-                    self._requested, self._awaits_counters = now, True
+                    self._last_request, self._awaits_counters = now, True
                     return True
                 self._condition.wait(min(end, due) - now)
         return False
 
-    def _wait_for(self, moment: float) -> None:
+    def _wait_for_sample(self, moment: float) -> None:
         """Wait for a sample whose numbers and counters were read at this time or later. The caller holds `_condition`."""
         start = time.monotonic()
         while self._thread is not None and self._error is None:
-            timeout = _PATIENCE_SECONDS
+            timeout = _SAMPLE_TIMEOUT_SECONDS
             if self._last_sample is not None and self._last_sample.time >= moment:
-                if self._last_sample.has_counters_of(moment):
+                if self._last_sample.has_counters_since(moment):
                     return
-                timeout = _COUNTERS_SECONDS
+                timeout = _COUNTERS_TIMEOUT_SECONDS
             if not self._condition.wait(max(0.0, start + timeout - time.monotonic())):
                 return
 
-    def _sample(self) -> None:
+    def _record_samples(self) -> None:
         try:
             for node in self._source():
                 self._add_sample(
                     Sample.from_devices(time.monotonic(), self._recorded_devices(node), _document_age(node))
                 )
-                if self._stopping:
+                if self._is_stopping:
                     return
         except TelemetryError as error:
             with self._condition:
@@ -204,18 +204,19 @@ class Recorder(ContextDecorator):
         """Return the devices to record with their names in the results. Raises UnknownNameError for an unknown device."""
         if self._selected == "visible":
             return named_visible_devices(node.devices, os.environ)
-        named = [(device.device, device) for device in node.devices]
+        all_devices = [(device.device, device) for device in node.devices]
         if self._selected == "all":
-            return named
-        selected, names = {str(name) for name in self._selected}, {device.id: _names(device) for device in node.devices}
-        unknown = sorted(selected.difference(*names.values()))
+            return all_devices
+        selected = {str(name) for name in self._selected}
+        names_by_id = {device.id: _device_names(device) for device in node.devices}
+        unknown = sorted(selected.difference(*names_by_id.values()))
         if unknown and self._last_sample is None:
             hint = suggest_or_list(unknown[0], (device.device for device in node.devices)) or "; it has no devices"
             raise UnknownNameError(f"this node has no device named {unknown[0]!r}{hint}")
-        return [(name, device) for name, device in named if selected & names[device.id]]
+        return [(name, device) for name, device in all_devices if selected & names_by_id[device.id]]
 
 
-def _names(device: Device) -> set[str]:
+def _device_names(device: Device) -> set[str]:
     return {str(device.index), device.device, device.id, device.uuid or ""}
 
 
@@ -239,6 +240,6 @@ class _NamedSection(ContextDecorator):
         return self._recorder
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._recorder._end_section(self._entered.pop())  # noqa: SLF001  # as above

@@ -27,7 +27,7 @@ class Sample:
 
     @classmethod
     def from_devices(cls, moment: float, devices: Iterable[tuple[str, Device]], age: float = 0.0) -> Sample:
-        """Return a sample of devices from a document `age` seconds old. With several vendors, names begin with the vendor."""
+        """Return a sample from a document of this age. If there are several vendors, device names start with the vendor."""
         pairs = tuple(devices)
         has_several_vendors = len({device.vendor for _, device in pairs}) > 1
         by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
@@ -38,7 +38,7 @@ class Sample:
         """Return the time at which the device's energy counter was read."""
         return self.time - self.counter_ages.get(name, 0.0)
 
-    def has_counters_of(self, moment: float) -> bool:
+    def has_counters_since(self, moment: float) -> bool:
         """Return whether all energy counters were read at this time or later."""
         return all(self.counter_time(name) >= moment for name, numbers in self.values.items() if ENERGY in numbers)
 
@@ -114,25 +114,26 @@ class Section:
 
     def _add_counter(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
         """Add the growth of the energy counter between its readings, which are older than the samples."""
-        first, last = before.values[name], after.values[name]
+        numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
-        seconds, joules = _overlap(spans, begin, end), last.get(ENERGY, math.nan) - first.get(ENERGY, math.nan)
+        seconds = _overlap(spans, begin, end)
+        joules = numbers_after.get(ENERGY, math.nan) - numbers_before.get(ENERGY, math.nan)
         if seconds <= 0:
             return
         if joules >= 0:  # a counter that was reset is not used for this period
             self._add_energy(name, joules * seconds / (end - begin), seconds)
             boundaries = (boundary for span in spans for boundary in span if begin < boundary < end)
             self._is_exact &= all(min(boundary - begin, end - boundary) <= _NEAR_SECONDS for boundary in boundaries)
-        elif POWER in first and POWER in last:
+        elif POWER in numbers_before and POWER in numbers_after:
             self._estimated.add(name)
-            self._add_energy(name, (first[POWER] + last[POWER]) / 2 * seconds, seconds)
+            self._add_energy(name, (numbers_before[POWER] + numbers_after[POWER]) / 2 * seconds, seconds)
 
     def _add_energy(self, name: str, joules: float, seconds: float) -> None:
         self._joules[name] = self._joules.get(name, 0.0) + joules
         self._counted_seconds[name] = self._counted_seconds.get(name, 0.0) + seconds
 
     def numbers(self) -> dict[str, float]:
-        """Return all numbers by `device/metric/statistic`. Energy after the last counter reading is estimated, so not exact."""
+        """Map keys such as `0/power_watts/mean` to numbers. Energy after the last counter reading is estimated, so not exact."""
         results = {"seconds": self.seconds}
         for (name, metric), statistics in sorted(self._statistics.items()):
             results[f"{name}/{metric}/mean"] = statistics.weighted_sum / statistics.seconds

@@ -28,24 +28,24 @@ def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, s
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(named for vendor, group in by_vendor.items() for named in _name_visible(vendor, group, environment))
+    return tuple(pair for vendor, group in by_vendor.items() for pair in _name_visible(vendor, group, environment))
 
 
 def _name_visible(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
     entries = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
     if entries is None:
         return [(device.device, device) for device in devices]
-    chosen: list[tuple[str, Device]] = []
+    named: list[tuple[str, Device]] = []
     for entry in filter(None, (part.strip() for part in entries.split(","))):
         device = _device_named(entry, devices)
         if device is None:
             break
-        chosen.append((str(len(chosen)), device))
-    return chosen
+        named.append((str(len(named)), device))
+    return named
 
 
 def _device_named(entry: str, devices: list[Device]) -> Device | None:
-    """Return the card with this index, or the only device whose UUID begins with this text."""
+    """Return the card with this index, or the only device whose UUID starts with this entry."""
     if entry.isascii() and entry.isdecimal():
         cards = [device for device in devices if device.parent is None]
         return next((device for device in cards if device.index == int(entry)), None)

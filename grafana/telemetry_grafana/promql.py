@@ -53,7 +53,7 @@ _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(
 
 
 def prefix_pattern(words: Collection[str]) -> str:
-    """Return a regular expression that matches strings beginning with one of these words."""
+    """Return a regular expression for strings that start with one of these words."""
     return f"({'|'.join(words)}).*"
 
 
@@ -104,16 +104,16 @@ def _device_labels(metric: Metric) -> frozenset[str]:
 
 
 def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
-    position = 0
-    while matchers[position:].strip():
-        match = _MATCHER.match(matchers, position)
+    offset = 0
+    while matchers[offset:].strip():
+        match = _MATCHER.match(matchers, offset)
         if match is None:
             raise QueryError(f"invalid matchers of {name}: {matchers!r}")
         label, _, text = match.groups()
         if label not in labels:
             raise QueryError(f"{name} has no label {label!r}; its labels are {', '.join(sorted(labels))}")
         _check_words(name, label, text)
-        position = match.end()
+        offset = match.end()
 
 
 def _check_words(name: str, label: str, text: str) -> None:

@@ -22,11 +22,11 @@ _NODE_LABELS = "cluster, job, instance, vendor"
 _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
 _POWER_SHARE = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
 _MAX_WITHOUT_LIMIT = 10
-_BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
+_UTILIZATION, _IDLE_BELOW = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
 # Up to 5 % of the memory is ignored, because the driver itself uses a small share.
 _HELD_MEMORY = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
-    f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
+    f" and on (cluster, job, instance, id) ({_UTILIZATION} < {_IDLE_BELOW})"
 )
 _IN_MAINTENANCE = card_table(
     "Maintenance",
@@ -151,8 +151,8 @@ FLEET = Page(
                 "Cards at work",
                 "Cards that computed within five minutes, idle cards, and idle cards whose memory is in use.",
                 "short",
-                query(f"count({_BUSY} >= {_IDLE})", "at work"),
-                query(f"count({_BUSY} < {_IDLE})", "idle"),
+                query(f"count({_UTILIZATION} >= {_IDLE_BELOW})", "at work"),
+                query(f"count({_UTILIZATION} < {_IDLE_BELOW})", "idle"),
                 query(f"count({_HELD_MEMORY})", "idle with memory held"),
             ),
             lines(

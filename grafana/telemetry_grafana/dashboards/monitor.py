@@ -25,24 +25,24 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
-# Encodes the state of a source as a number for sorting. Sources with nothing to read come last.
+# Encodes the state of a source as its index in STATES. States with nothing to read come last in the expression.
 _STATE_NUMBER = " or ".join(
-    f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
-    for position, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
+    f'({index} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
+    for index, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
 )
 # A number for sorting, from 0 (never ok) to 1 (always ok). A source with nothing to read is normal and gets 2.
 _OK_SHARE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_ABSENT_STATES}", _ABSENT_STATES)
 )
-_KNOWN_SOURCES = (
+_EXPECTED_CARDS = (
     "max by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
 )
-_MISSING_SOURCES = (
-    f"clamp_min({_KNOWN_SOURCES} - on (cluster, job, instance, vendor)"
-    f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN_SOURCES}), 0)"
+_MISSING_CARDS = (
+    f"clamp_min({_EXPECTED_CARDS} - on (cluster, job, instance, vendor)"
+    f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_EXPECTED_CARDS}), 0)"
 )
-_SOURCE = f"{NODE}, source"
+_SOURCE_LABELS = f"{NODE}, source"
 _OF_DAEMONS = " and on (cluster, job, instance) telemetry_build_info"
 _MAX_ROWS = 20
 _POLL_LEGEND = "{{instance}} {{source}} {{poll}}"
@@ -85,7 +85,7 @@ MONITOR = Page(
                     f"The state of each tool or library: the {_MAX_ROWS} that were not ok for the longest time, then healthy and missing sources.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
-                        f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
+                        f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE_LABELS}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
                         "{{instance}} {{source}}",
                     ),
                 ).with_size(height=11)
@@ -94,7 +94,7 @@ MONITOR = Page(
                 "Duration of polls",
                 "The slowest polls. A poll that takes longer and longer often precedes a hanging driver.",
                 "s",
-                top_series("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE}, poll"),
+                top_series("telemetry_source_duration_seconds{$nodes}", _POLL_LEGEND, f"{_SOURCE_LABELS}, poll"),
                 axis=FREE,
             ),
             lines(
@@ -139,7 +139,7 @@ MONITOR = Page(
                 "CPU of each source",
                 "Share of a core, child processes included: the sources that take most.",
                 "percentunit",
-                top_rates("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE),
+                top_rates("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE_LABELS),
                 axis=FREE,
             ),
             lines(
@@ -153,13 +153,13 @@ MONITOR = Page(
                 "Memory of the daemon",
                 "Resident memory, without its children: the daemons that take most.",
                 "bytes",
-                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, among=_OF_DAEMONS),
+                top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
             ),
             lines(
                 "Duration of scrapes",
                 "As Prometheus measures it: the slowest.",
                 "s",
-                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, among=_OF_DAEMONS),
+                top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
                 axis=FREE,
             ),
         ),
@@ -194,7 +194,7 @@ MONITOR = Page(
                         "expected", "sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"
                     ),
                     Column("on the bus", "sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
-                    Column("missing", _MISSING_SOURCES, steps=shared.RED_IF_ANY),
+                    Column("missing", _MISSING_CARDS, steps=shared.RED_IF_ANY),
                 ),
                 sort=("-missing", "instance"),
             ).with_size(),

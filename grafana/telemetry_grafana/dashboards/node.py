@@ -25,7 +25,7 @@ def _partition_value(metric: str) -> str:
 
 
 def _by_partition(text: str) -> str:
-    """Add the label `card`, the number of the partition's card, to the series of each partition."""
+    """Add the label `card` with the number of the partition's card to each series."""
     return f'label_replace(max {shared.BY_CARD} ({text}), "card", "$$1", "device", "([^:]*):.*")'
 
 

@@ -35,7 +35,7 @@ _VARIABLES = (
     ("device", "Device", f'accelerator_up{{{SELECTORS["vendors"]},model=~"$model"}}'),
 )
 _SOURCE = DatasourceVariable("datasource").label("Data source").type("prometheus").hide(VariableHide.DONT_HIDE)
-_LABELS = {"node": "instance"}
+_LABELS_BY_VARIABLE = {"node": "instance"}
 
 
 def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
@@ -44,7 +44,7 @@ def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVari
         QueryVariable(name)
         .label(label)
         .datasource(DATA_SOURCE)
-        .query({"query": f"label_values({series}, {_LABELS.get(name, name)})", "refId": f"variable-{name}"})
+        .query({"query": f"label_values({series}, {_LABELS_BY_VARIABLE.get(name, name)})", "refId": f"variable-{name}"})
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
@@ -53,7 +53,7 @@ def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVari
     return variable.include_all(True).all_value(".*").current(_ALL) if has_all else variable
 
 
-_STEP = "60s"
+_ANNOTATION_STEP = "60s"
 # If a value already existed within the hour before a step, such as before an outage, it is not annotated again.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
@@ -63,10 +63,10 @@ class _Annotation(AnnotationQuery):
 
     def __init__(self, name: str, color: str, expression: str, title: str, text: str) -> None:
         super().__init__(name=name, datasource=DATA_SOURCE, icon_color=color, expr=expression)
-        self._format = {"step": _STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
+        self._format = {"step": _ANNOTATION_STEP, "titleFormat": title, "textFormat": text, "tagKeys": "instance"}
 
     def to_json(self) -> dict[str, object]:
-        """Return the annotation as JSON, including these settings."""
+        """Return the annotation as JSON, including the settings that the SDK does not support."""
         return {**super().to_json(), **self._format}
 
 
@@ -106,13 +106,13 @@ def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
     # Annotations for all warnings in a fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [
-        _Annotation(name, color, query(text.replace("SEVERITY", severity)).expression, title, label_text)
-        for name, color, text, title, label_text in _ANNOTATIONS
+        _Annotation(name, color, query(promql.replace("SEVERITY", severity)).expression, title, text)
+        for name, color, promql, title, text in _ANNOTATIONS
     ]
 
 
 _TAG = "device-telemetry"
-_LINK_TO_THE_OTHERS = (
+_LINK_TO_OTHER_DASHBOARDS = (
     DashboardLink("Device telemetry")
     .type(DashboardLinkType.DASHBOARDS)
     .tags([_TAG])
@@ -120,7 +120,7 @@ _LINK_TO_THE_OTHERS = (
     .include_vars(True)
     .keep_time(True)
 )
-_WIDTH = 24
+_GRID_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Page:
             .timezone("browser")
             .tooltip(DashboardCursorSync.CROSSHAIR)
             .editable()
-            .link(_LINK_TO_THE_OTHERS)
+            .link(_LINK_TO_OTHER_DASHBOARDS)
             .with_variable(_SOURCE)
         )
         for name, label, series in _VARIABLES:
@@ -177,15 +177,15 @@ class Page:
             yield row.build()
 
 
-def _row(title: str, number: int, top: int) -> Row:
-    return Row(title).id(number).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
+def _row(title: str, row_id: int, top: int) -> Row:
+    return Row(title).id(row_id).grid_pos(GridPos(h=1, w=_GRID_WIDTH, x=0, y=top))
 
 
 def _positions(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """Yield the panels with their positions, from left to right. A panel that does not fit begins a new line."""
-    left = tallest = 0
+    """Yield each panel with its position, from left to right. A panel that does not fit starts a new line."""
+    x = line_height = 0
     for panel in panels:
-        if left + panel.width > _WIDTH:
-            top, left, tallest = top + tallest, 0, 0
-        yield panel, GridPos(h=panel.height, w=panel.width, x=left, y=top)
-        left, tallest = left + panel.width, max(tallest, panel.height)
+        if x + panel.width > _GRID_WIDTH:
+            top, x, line_height = top + line_height, 0, 0
+        yield panel, GridPos(h=panel.height, w=panel.width, x=x, y=top)
+        x, line_height = x + panel.width, max(line_height, panel.height)

@@ -1,4 +1,4 @@
-"""The kinds of panels, such as lines or tables. A function builds each from title, description, unit and queries."""
+"""Panel types, such as lines or tables. A function for each type builds a panel from title, description and queries."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import RANKED, Query, query
 
 DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
-# These texts are shown if data is missing, because an empty panel could look like a good state.
+# Shown instead of missing data, because an empty panel could look like a good state.
 _NOT_COLLECTED = "not collected"
 _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
 # The first colour is for a number that is neither good nor bad, the second for an unknown state.
-_PLAIN, GREY = "text", "#6b7078"
+_NEUTRAL, GREY = "text", "#6b7078"
 _Builder = Any  # the builders of the SDK have no useful common type
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return thresholds: green below `yellow`, yellow up to `red`, and red above (never, if `red` is None)."""
+    """Return colour thresholds: green below `yellow`, yellow from there on, and red from `red` on if it is given."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
@@ -49,7 +49,7 @@ _DARK_TO_LIGHT: Steps = (
     (0.75, "#9fc8f0"),
     (0.95, "#d2e7fb"),
 )
-_LIMIT: Mapping[str, object] = {
+_LIMIT_LINE: Mapping[str, object] = {
     "custom.lineStyle": {"fill": "dash", "dash": [8, 8]},
     "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
     "color": {"mode": "fixed", "fixedColor": RED},
@@ -86,11 +86,11 @@ class Panel:
     height: int
 
     def with_size(self, width: int = 24, height: int = 8) -> Panel:
-        """Return the panel with this size."""
+        """Return the panel with this size in grid units."""
         return replace(self, width=width, height=height)
 
     def with_empty_text(self, text: str) -> Panel:
-        """Return the panel with this text, which is shown if there is no data."""
+        """Return the panel with a text that Grafana shows if there is no data."""
         return replace(self, builder=self.builder.no_value(text))
 
 
@@ -103,7 +103,7 @@ def lines(
     axis: Axis | None = None,
     min_step: str = "",
 ) -> Panel:
-    """Return a panel of series over time and dashed `limits`. Rates of rarely polled values need a `min_step`."""
+    """Return a panel with a line for each series, and a dashed line for each limit. Rates of rare polls need a `min_step`."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -114,8 +114,8 @@ def lines(
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _with_axis(panel, axis or _AXES.get(unit, _FROM_ZERO))
-    for position in range(len(queries), len(queries) + len(limits)):
-        panel = panel.override_by_query(_query_name(position), _overrides(_LIMIT))
+    for index in range(len(queries), len(queries) + len(limits)):
+        panel = panel.override_by_query(_query_name(index), _overrides(_LIMIT_LINE))
     return Panel(_with_settings(panel, title, description, unit, (*queries, *limits), min_step), 12, 8)
 
 
@@ -132,52 +132,52 @@ def _legend() -> VizLegendOptions:
     return options.placement(common.LegendPlacement.BOTTOM)
 
 
-def with_unit(panel: Panel, unit: str, position: int) -> Panel:
-    """Return the panel with another unit for the query at this position. Grafana adds a second axis for the unit."""
-    return replace(panel, builder=panel.builder.override_by_query(_query_name(position), _overrides({"unit": unit})))
+def with_unit(panel: Panel, unit: str, query_index: int) -> Panel:
+    """Return the panel with another unit for one of its queries. Grafana adds a second axis for the unit."""
+    return replace(panel, builder=panel.builder.override_by_query(_query_name(query_index), _overrides({"unit": unit})))
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """Return a panel of series over time that are stacked to show their sum."""
+    """Return a panel of stacked series over time, which also shows their sum."""
     panel = lines(title, description, unit, *queries)
     stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, _PLAIN),)) -> Panel:
-    """Return a panel with one number, the current result of a query."""
+def number(title: str, description: str, promql: str, unit: str = "short", steps: Steps = ((None, _NEUTRAL),)) -> Panel:
+    """Return a panel with one number: the current result of a query."""
     panel = _stat_panel().thresholds(_thresholds(steps))
-    return Panel(_with_settings(panel, title, description, unit, (_instant_query(text),)), 3, 4)
+    return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql),)), 3, 4)
 
 
-def word_panel(title: str, description: str, words: Words, text: str) -> Panel:
+def word_panel(title: str, description: str, words: Words, promql: str) -> Panel:
     """Return a panel that shows one number as a word. `words` maps the number to the word and its colour."""
     panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
-    return Panel(_with_settings(panel, title, description, "short", (_instant_query(text),)), 3, 4)
+    return Panel(_with_settings(panel, title, description, "short", (_instant_query(promql),)), 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of several numbers in a panel. `text` is its query, and `steps` are its colours by value."""
+    """One of several numbers in a panel. `steps` are its colours by value."""
 
     name: str
-    text: str
+    promql: str
     unit: str = "short"
-    steps: Steps = ((None, _PLAIN),)
+    steps: Steps = ((None, _NEUTRAL),)
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
     """Return a panel of several numbers side by side. Numbers that no card reports are not shown."""
     panel = _stat_panel().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
-    for position, figure in enumerate(figures):
+    for index, figure in enumerate(figures):
         settings = _overrides({"unit": figure.unit, "thresholds": _threshold_settings(figure.steps)})
-        panel = panel.override_by_query(_query_name(position), settings)
-    queries = [_instant_query(figure.text, figure.name) for figure in figures]
+        panel = panel.override_by_query(_query_name(index), settings)
+    queries = [_instant_query(figure.promql, figure.name) for figure in figures]
     return Panel(_with_settings(panel, title, description, "short", queries), 3 * len(figures), 4)
 
 
-def _instant_query(text: str, legend: str = "") -> Query:
-    return query(text, legend, "instant")
+def _instant_query(promql: str, legend: str = "") -> Query:
+    return query(promql, legend, "instant")
 
 
 def _stat_panel() -> _Builder:
@@ -185,7 +185,7 @@ def _stat_panel() -> _Builder:
     return stat.Panel().reduce_options(options).graph_mode(common.BigValueGraphMode.NONE)
 
 
-def ranking(title: str, description: str, unit: str, text: str, steps: Steps) -> Panel:
+def ranking(title: str, description: str, unit: str, promql: str, steps: Steps) -> Panel:
     """Return a panel with the highest values as bars."""
     panel = (
         bargauge.Panel()
@@ -200,7 +200,7 @@ def ranking(title: str, description: str, unit: str, text: str, steps: Steps) ->
         .thresholds(_thresholds(steps))
     )
     panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
-    return Panel(_with_settings(panel, title, description, unit, (_instant_query(text, RANKED),)), 8, 8)
+    return Panel(_with_settings(panel, title, description, unit, (_instant_query(promql, RANKED),)), 8, 8)
 
 
 def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
@@ -243,8 +243,8 @@ def _with_settings(
     panel: _Builder, title: str, description: str, unit: str, queries: Sequence[Query], min_step: str = ""
 ) -> _Builder:
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
-    for position, panel_query in enumerate(queries):
-        target = _target(panel_query, _query_name(position))
+    for index, panel_query in enumerate(queries):
+        target = _target(panel_query, _query_name(index))
         panel = panel.with_target(target.interval(min_step) if min_step else target)
     return panel
 
@@ -263,8 +263,8 @@ def _target(panel_query: Query, reference: str) -> Dataquery:
     return target.format(PromQueryFormat.TABLE) if panel_query.form == "table" else target
 
 
-def _query_name(position: int) -> str:
-    return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
+def _query_name(index: int) -> str:
+    return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index]
 
 
 def _thresholds(steps: Steps) -> ThresholdsConfig:
@@ -288,7 +288,7 @@ def _value_mapping(words: Words) -> dashboard.ValueMapping:
     return dashboard.ValueMap(options=results)
 
 
-def _missing_mapping(color: str = _PLAIN) -> dashboard.ValueMapping:
+def _missing_mapping(color: str = _NEUTRAL) -> dashboard.ValueMapping:
     result = dashboard.ValueMappingResult(_NOT_REPORTED, color)
     return dashboard.SpecialValueMap(
         dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
@@ -304,7 +304,7 @@ _FIGURE_PIXELS, _EXTRA_PIXELS = 98, 20
 _LONG_UNITS, _MAX_HEADING_LENGTH = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
-_NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
+_NAME_PIXELS, _MIN_PIXELS = 100, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class Column:
     """A table column, hidden if it has no heading. `words` maps values to strings; `steps` lists lower limits and colours."""
 
     heading: str
-    text: str
+    promql: str
     unit: str = "short"
     steps: Steps = ()
     words: Words = field(default_factory=dict)
@@ -328,21 +328,21 @@ def card_table(
 ) -> Panel:
     """Return a table with links to the cards. `sort` lists headings. A minus before a heading reverses its order."""
     names = _value_names(columns)
-    order = [*labels, *names]
-    positions = {name: position for position, name in enumerate(order)}
+    column_order = [*labels, *names]
+    indices = {name: index for index, name in enumerate(column_order)}
     panel = (
         table.Panel()
         .filterable(True)
-        .min_width(_NARROWEST_PIXELS)
+        .min_width(_MIN_PIXELS)
         .sort_by(
             [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
         )
         .with_transformation(DataTransformerConfig("merge", options={}))
         # Excludes the labels that Prometheus adds to targets, and duplicate columns.
-        .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": order}}))
+        .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": column_order}}))
         .with_transformation(
             DataTransformerConfig(
-                "organize", options={"excludeByName": {}, "indexByName": positions, "renameByName": names}
+                "organize", options={"excludeByName": {}, "indexByName": indices, "renameByName": names}
             )
         )
     )
@@ -353,13 +353,13 @@ def card_table(
         panel = panel.override_by_name(column.heading, _overrides({**_column_settings(column), "custom.width": width}))
     for label in labels:
         panel = panel.override_by_name(label, _overrides(_label_settings(label)))
-    queries = [query(column.text, form="table") for column in columns]
+    queries = [query(column.promql, form="table") for column in columns]
     return Panel(_with_settings(panel, title, description, "short", queries), 24, 10)
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
     """Map Grafana's names of the value columns to our headings. With a single query, the name is just `Value`."""
-    names = {f"Value #{_query_name(position)}": column.heading for position, column in enumerate(columns)}
+    names = {f"Value #{_query_name(index)}": column.heading for index, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}
     return {name: heading for name, heading in names.items() if heading}

@@ -14,7 +14,7 @@ from telemetry_parsers.vendors import VENDOR_WORDS
 
 Form = Literal["range", "instant", "table"]
 
-_OF_CARDS = re.compile(r"accelerator_\w+\{\$cards[^}]*\}")
+_CARD_SELECTOR = re.compile(r"accelerator_\w+\{\$cards[^}]*\}")
 
 # `{$cards}` in a query selects the cards that the user chose in the variables, `{$nodes}` the daemons of their nodes.
 SELECTORS = {
@@ -35,28 +35,28 @@ _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_
 _GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
 _MAX_SERIES = 8
-# A card in a ranking. Grafana cuts long names at the end, so the node comes last. Grafana counts characters and ignores their
-# width: the last blank makes room for wide characters.
+# The legend of a card in a ranking. Grafana cuts long names at the end, so the node comes last. Grafana counts characters
+# and ignores their width: the last blank makes room for wide characters.
 RANKED = "{{vendor}} {{device}} {{instance}} "
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query of a panel. In `legend`, the name of its series, labels are in double braces."""
+    """A panel's query. `legend` is the name of its series, with labels in double braces."""
 
     expression: str
     legend: str
     form: Form = "range"
 
 
-def query(text: str, legend: str = "", form: Form = "range") -> Query:
+def query(promql: str, legend: str = "", form: Form = "range") -> Query:
     """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError for an unknown metric or label."""
-    expression = Template(text.replace("$__", "$$__")).substitute(SELECTORS)
+    expression = Template(promql.replace("$__", "$$__")).substitute(SELECTORS)
     return Query(check_query(" ".join(expression.split()), recording.recorded_labels()), legend, form)
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return an expression that adds the label `name`: the name of a card or node, which includes the vendor on mixed nodes."""
+    """Return an expression with a card's or node's name in the label `name`. On mixed nodes, it includes the vendor."""
     # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
@@ -71,46 +71,46 @@ _NODE_NAMES = _name_series("node", '"instance"', '"instance", "vendor"', "teleme
 _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card", "(.*) ([0-9])")'
 
 
-def with_card_label(text: str, names: str = _CARD_NAMES) -> str:
-    """Add the label `card`: node and card number, and the vendor between them if the node has several."""
-    return f"({text}) * on ({_CARD_KEY}) group_left (card) {names}"
+def with_card_label(promql: str, names: str = _CARD_NAMES) -> str:
+    """Add the label `card`: node and card number. If the node has cards of several vendors, the vendor is in between."""
+    return f"({promql}) * on ({_CARD_KEY}) group_left (card) {names}"
 
 
-def with_node_label(text: str) -> str:
-    """Add the label `node`: the node's name, and the vendor if the node has several."""
-    return f"({text}) * on ({_NODE_KEY}) group_left (node) {_NODE_NAMES}"
+def with_node_label(promql: str) -> str:
+    """Add the label `node`: the node's name. If the node has cards of several vendors, the vendor follows."""
+    return f"({promql}) * on ({_NODE_KEY}) group_left (node) {_NODE_NAMES}"
 
 
-def by_model(text: str, suffix: str = "") -> Query:
-    """Return a query for a series of each model. The legend is vendor and model, without repeating the vendor's name."""
-    with_name = f'label_join({text}, "name", " ", "vendor", "model")'
+def by_model(promql: str, suffix: str = "") -> Query:
+    """Return a query with a series for each model. Its legend is vendor and model, without repeating the vendor's name."""
+    with_name = f'label_join({promql}, "name", " ", "vendor", "model")'
     return query(
         f'label_replace({with_name}, "name", "{_GROUPS}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
     )
 
 
-def by_card(text: str) -> Query:
-    """Return a query for a series of each card, sorted by node and card number. Prometheus would sort 10 before 2."""
-    return query(with_card_label(text, _ORDERED_CARD_NAMES), "{{card}}")
+def by_card(promql: str) -> Query:
+    """Return a query with a series for each card, sorted by node and card number. Prometheus would sort 10 before 2."""
+    return query(with_card_label(promql, _ORDERED_CARD_NAMES), "{{card}}")
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (text, legend), with the card number in the legend, and a query for models without the series."""
-    queries = [query(text, f"{{{{device}}}} {legend}".rstrip()) for text, legend in series]
+    """Return a query for each (PromQL, legend), with the card number in the legend, and `not_reported` for all of them."""
+    queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported(*_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (text, legend), with the card name in the legend, and a query for models without the series."""
-    return (*(node_query(text, legend) for text, legend in series), not_reported(*_selectors(series)))
+    """Return a query for each (PromQL, legend), with the card's name in the legend, and `not_reported` for all of them."""
+    return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_selectors(series)))
 
 
 def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
-    return dict.fromkeys(selector for text, _ in series for selector in _OF_CARDS.findall(text))
+    return dict.fromkeys(selector for promql, _ in series for selector in _CARD_SELECTOR.findall(promql))
 
 
 def not_reported(*selectors: str) -> Query:
-    """Return a query with one legend entry "MODEL: n/a" for each model with cards that are up but have none of these series."""
+    """Return a query with a legend entry "MODEL: n/a" for each model with a card that is up but has none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
@@ -119,26 +119,26 @@ def not_reported(*selectors: str) -> Query:
     )
 
 
-def top_series(text: str, legend: str, by: str, most: int = _MAX_SERIES, among: str = "") -> Query:
-    """Return a query for the series with the highest values in the time range. `among` is a condition on the values."""
-    return query(_top_expression(text, by, most, among), legend)
+def top_series(promql: str, legend: str, by: str, max_count: int = _MAX_SERIES, condition: str = "") -> Query:
+    """Return a query for the series with the highest values in the time range, among those that meet the condition."""
+    return query(_top_expression(promql, by, max_count, condition), legend)
 
 
-def _top_expression(text: str, by: str, most: int = _MAX_SERIES, among: str = "") -> str:
-    return f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})"
+def _top_expression(promql: str, by: str, max_count: int = _MAX_SERIES, condition: str = "") -> str:
+    return f"{promql} and on ({by}) topk({max_count}, max_over_time({promql}[$__range] @ end()){condition})"
 
 
-def top_nodes(text: str) -> Query:
+def top_nodes(promql: str) -> Query:
     """Return a query for the nodes with the highest values of a series that has one value for each node and vendor."""
-    return query(with_node_label(_top_expression(text, _NODE_KEY)), "{{node}}")
+    return query(with_node_label(_top_expression(promql, _NODE_KEY)), "{{node}}")
 
 
-def top_rates(counter: str, legend: str, by: str, among: str = "") -> Query:
-    """Return a query for the rates of the counters that grew most in the time range. `among` is a condition on the growth."""
-    top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){among})"
+def top_rates(counter: str, legend: str, by: str, condition: str = "") -> Query:
+    """Return a query for the rates of the counters that grew most in the time range, among those that meet the condition."""
+    top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){condition})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)
 
 
-def node_query(text: str, suffix: str = "") -> Query:
-    """Return a query for a series of each card of the chosen nodes."""
-    return query(with_card_label(text), f"{{{{card}}}} {suffix}".rstrip())
+def node_query(promql: str, suffix: str = "") -> Query:
+    """Return a query with a series for each card of the chosen nodes."""
+    return query(with_card_label(promql), f"{{{{card}}}} {suffix}".rstrip())

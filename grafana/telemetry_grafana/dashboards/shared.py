@@ -66,7 +66,7 @@ STATE = (
 
 
 def throttle_state(condition: str = "") -> str:
-    """Return an expression with the current key of `THROTTLE_STATES` for each reason."""
+    """Return an expression whose value, for each reason, is the current key of `THROTTLE_STATES`."""
     all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
@@ -76,8 +76,8 @@ YELLOW_IF_ANY = rising(1)
 _WHOLE = f"unless on ({CARD}) {PARTITIONS}"
 
 
-def _count(selected: str, watched: str) -> str:
-    return f"count({selected}) or 0 * count({watched})"
+def _count_or_zero(counted: str, watched: str) -> str:
+    return f"count({counted}) or 0 * count({watched})"
 
 
 CARDS = number(
@@ -93,13 +93,13 @@ FAILING = number(
     "Failing",
     "Cards with uncorrected memory errors, memory that needs to be replaced, a bad health state, or a driver that "
     "asks for a reset.",
-    _count(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
+    _count_or_zero(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=RED_IF_ANY,
 )
-# This number and others share a panel, which leaves out the numbers that a vendor does not report.
+# This number shares a panel with others. The panel omits numbers that no chosen card reports.
 THROTTLED = Figure(
     "Throttled",
-    _count(
+    _count_or_zero(
         f"max by ({CARD}) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
         f"accelerator_throttled{{$cards,{THROTTLING}}}",
     ),
@@ -142,7 +142,7 @@ _SEVERITY = (
 
 
 def current_value(metric: str) -> str:
-    """Return an expression for the current value of a metric of each card, as the tables need it."""
+    """Return an expression for the current value of a metric of each card, with the labels that tables join by."""
     return f"max {BY_CARD} ({metric}{{$cards}})"
 
 

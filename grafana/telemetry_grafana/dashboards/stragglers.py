@@ -19,7 +19,7 @@ from telemetry_grafana.dashboards.panels import (
 from telemetry_grafana.dashboards.query import query, top_series, with_node_label
 from telemetry_grafana.promql import NODE
 
-_SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
+_SCORE_STEPS = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
     ("utilization", "utilization_ratio", "percentunit"),
     ("clock", "clock_hertz", "hertz"),
@@ -30,7 +30,7 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# The number of cards in a chart above the median and below it, and the number of nodes in other charts.
+# The number of cards above the median and below it in a chart, and the number of nodes in other charts.
 _MAX_ROWS = 10
 
 
@@ -40,9 +40,9 @@ _SCORES = card_table(
     "red. The furthest come first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
-        Column("furthest", f"max {shared.BY_CARD} ({_FURTHEST})", steps=_SCORE, decimals=1),
+        Column("furthest", f"max {shared.BY_CARD} ({_FURTHEST})", steps=_SCORE_STEPS, decimals=1),
         *(
-            Column(title, f"max {shared.BY_CARD} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
+            Column(title, f"max {shared.BY_CARD} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE_STEPS, decimals=1)
             for title, name, _ in _COMPARED
         ),
     ),

@@ -20,25 +20,25 @@ from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
 _ON_CARD = f"on ({CARD})"
-_FEW = 8
+_MAX_SERIES = 8
 _ESTIMATE = "An estimate: active cycles of the matrix units × FLOP per cycle × current clock, if all work is in the data type of the label."
 _PEAK_MEMORY = "accelerator_peak_memory_bytes_per_second{$cards}"
 _ROOF = f"({INTENSITY}{{$cards}} * {_ON_CARD} group_left () {_PEAK_MEMORY} < {CEILING}{{$cards}} or {CEILING}{{$cards}} and {INTENSITY}{{$cards}})"
 _RIDGE = f"{CEILING}{{$cards}} / {_ON_CARD} group_left () {_PEAK_MEMORY}"
 # These queries compute the power of each rank. Ranks on the same card share its power equally.
-_OF_JOB = "cluster, job, job_id"
+_JOB_LABELS = "cluster, job, job_id"
 _RANKS_OF_CARD = f"count by ({CARD}) ({STEP_RATE}{{$nodes}})"
 _RANK_WATTS = f"({STEP_RATE}{{$nodes}} > bool -1) * {_ON_CARD} group_left () (accelerator:power_watts:rate5m{{$cards}} / {_ON_CARD} {_RANKS_OF_CARD})"
-_JOULES_PER_STEP = f"sum by ({_OF_JOB}) ({_RANK_WATTS}) / max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0)"
-_TOKEN_RATE = f"sum by ({_OF_JOB}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
-_PARTS = "telemetry_steps_seconds_total{$nodes}"
-_ROW = shared.BY_CARD.replace("(", "(dtype, ")
+_JOULES_PER_STEP = f"sum by ({_JOB_LABELS}) ({_RANK_WATTS}) / max by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0)"
+_TOKEN_RATE = f"sum by ({_JOB_LABELS}) (rate(telemetry_steps_tokens_total{{$nodes}}[$__rate_interval]))"
+_STEP_PARTS = "telemetry_steps_seconds_total{$nodes}"
+_BY_ROW = shared.BY_CARD.replace("(", "(dtype, ")
 # Idle cards are excluded, because their low clocks are not a loss.
 _LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
 def _top_jobs(text: str) -> Query:
-    return query(f"({text}) and topk({_FEW}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
+    return query(f"({text}) and topk({_MAX_SERIES}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
 
 
 _ROOFLINES = card_table(
@@ -47,13 +47,13 @@ _ROOFLINES = card_table(
     f"above it the matrix units. {_ESTIMATE}",
     (*shared.CARD_LABELS, "dtype"),
     (
-        Column("FLOP/s", f"max {_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
-        Column("roof here", f"max {_ROW} ({_ROOF})", "flops", decimals=1),
-        Column("ceiling now", f"max {_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
-        Column("of the peak", f"max {_ROW} ({SHARE}{{$cards}})", "percentunit", decimals=1),
-        Column("lost to clocks", f"max {_ROW} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
-        Column("intensity", f"max {_ROW} ({INTENSITY}{{$cards}})", decimals=0),
-        Column("ridge", f"max {_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
+        Column("FLOP/s", f"max {_BY_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
+        Column("roof here", f"max {_BY_ROW} ({_ROOF})", "flops", decimals=1),
+        Column("ceiling now", f"max {_BY_ROW} ({CEILING}{{$cards}})", "flops", decimals=1),
+        Column("of the peak", f"max {_BY_ROW} ({SHARE}{{$cards}})", "percentunit", decimals=1),
+        Column("lost to clocks", f"max {_BY_ROW} ({_LOST})", "percentunit", rising(0.1, 0.3), decimals=1),
+        Column("intensity", f"max {_BY_ROW} ({INTENSITY}{{$cards}})", decimals=0),
+        Column("ridge", f"max {_BY_ROW} ({_RIDGE} and {_ON_CARD} {FLOPS}{{$cards}})", decimals=0),
     ),
     sort=("-lost to clocks", "of the peak"),
 )
@@ -84,11 +84,11 @@ WORK = Page(
             numbers(
                 "Steps",
                 "Reported by jobs: steps and tokens a second, and the energy of a token.",
-                Figure("steps/s of the slowest job", f"min(max by ({_OF_JOB}) ({STEP_RATE}{{$nodes}}))", "short"),
+                Figure("steps/s of the slowest job", f"min(max by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}}))", "short"),
                 Figure("tokens/s", f"sum({_TOKEN_RATE})", "short"),
                 Figure(
                     "joules per token",
-                    f"sum(sum by ({_OF_JOB}) ({_RANK_WATTS}) and {_TOKEN_RATE} > 0) / sum({_TOKEN_RATE})",
+                    f"sum(sum by ({_JOB_LABELS}) ({_RANK_WATTS}) and {_TOKEN_RATE} > 0) / sum({_TOKEN_RATE})",
                     "joule",
                 ),
             ),
@@ -99,7 +99,7 @@ WORK = Page(
                 "Estimated FLOP/s",
                 f"The cards with the highest values. {_ESTIMATE}",
                 "flops",
-                top_series(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
+                top_series(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
                 not_reported("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
@@ -107,7 +107,7 @@ WORK = Page(
                 "Five-minute averages. A card with high power and little work is waiting, or uses another data type.",
                 "watt",
                 query(
-                    f"accelerator:power_watts:rate5m{{$cards}} and {_ON_CARD} topk({_FEW}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
+                    f"accelerator:power_watts:rate5m{{$cards}} and {_ON_CARD} topk({_MAX_SERIES}, max_over_time({FLOPS}{{$cards}}[$__range] @ end()))",
                     "{{instance}} {{device}}",
                 ),
             ),
@@ -115,14 +115,14 @@ WORK = Page(
                 "Memory traffic",
                 "Bytes a second, from the used share of the bandwidth, not from the share of time in which memory was active.",
                 "Bps",
-                top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _FEW),
+                top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
                 not_reported("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",
                 "The part of the quoted peak that the current clock cannot reach: power caps, heat, or a fixed clock.",
                 "percentunit",
-                top_series(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _FEW),
+                top_series(f"{LOST}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
             ),
         ),
         "The cluster": (
@@ -151,14 +151,14 @@ WORK = Page(
                 "Step time",
                 "Seconds of a step, of the slowest rank of the jobs with the longest steps.",
                 "s",
-                _top_jobs(f"(1 / min by ({_OF_JOB}) ({STEP_RATE}{{$nodes}} > 0))"),
+                _top_jobs(f"(1 / min by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
             lines(
                 "Where the time of steps goes",
                 "Parts of a step as jobs measure them, for all ranks of all jobs together.",
                 "percentunit",
                 query(
-                    f"sum by (part) (rate({_PARTS}[$__rate_interval])) / scalar(sum(rate({_PARTS}[$__rate_interval])))",
+                    f"sum by (part) (rate({_STEP_PARTS}[$__rate_interval])) / scalar(sum(rate({_STEP_PARTS}[$__rate_interval])))",
                     "{{part}}",
                 ),
             ),
@@ -172,7 +172,7 @@ WORK = Page(
                 "FLOP/s as jobs count them",
                 "Counted by the jobs themselves, not estimated: the jobs with the highest values.",
                 "flops",
-                _top_jobs(f"sum by ({_OF_JOB}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
+                _top_jobs(f"sum by ({_JOB_LABELS}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
             ),
         ),
     },

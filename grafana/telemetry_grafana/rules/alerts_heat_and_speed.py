@@ -33,9 +33,9 @@ _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _POWER = "accelerator:power_watts:rate5m"
 
 
-def _difference_from(function: str, series: str) -> str:
-    """Return the difference between each card and `function` over all cards of the same model in the node."""
-    return f"({series} - on ({MODEL_IN_NODE}) group_left () {function.format(peers=MODEL_IN_NODE, series=series)})"
+def _above_mean(series: str) -> str:
+    """Return the difference between each card and the mean of all cards of the same model in the node."""
+    return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
 
 def _often_throttled_by(reasons: str) -> str:
@@ -43,13 +43,12 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression that is true for cards that are throttled for these reasons now, or often in ten minutes."""
+    """Return an expression that is true for cards that are throttled for these reasons, or often were in ten minutes."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
 # Frequent throttling explains a slow card. The current state is not used, because it would reset alerts repeatedly.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
-_ABOVE_MEAN = "avg by ({peers}) ({series})"
 # Cards are compared with cards of the same owner on the node. Cards without a known owner are compared with each other.
 _PEER_LABELS = f"{MODEL_IN_NODE}, owner_kind, owner"
 _WORK_GAP = f"(quantile by ({_PEER_LABELS}) (0.5, {OWNED_WORK}) - on ({_PEER_LABELS}) group_right () {OWNED_WORK})"
@@ -108,7 +107,7 @@ HEAT_AND_SPEED = AlertGroup(
         warning(
             name="AcceleratorHotterThanPeers",
             condition=(
-                f"{_difference_from(_ABOVE_MEAN, _TEMPERATURE)} > $outlier_celsius unless {_difference_from(_ABOVE_MEAN, _UTILIZATION)} > $busier_ratio"
+                f"{_above_mean(_TEMPERATURE)} > $outlier_celsius unless {_above_mean(_UTILIZATION)} > $busier_ratio"
                 # Power is compared, too, because some cards, such as partitioned ones, report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
@@ -237,7 +236,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of a ratio if the card was busy most of the time. Jobs pause to write checkpoints."""
+    """Return the half-hour average of a ratio if the card was busy most of the time, as jobs pause to write checkpoints."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

@@ -19,23 +19,23 @@ _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RES
 
 def dcgm_names() -> list[dict[str, object]]:
     """Return two groups of rules: from old to new names, and from new to old names."""
-    forward = [_rule(new, _scraped(old) + _by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
-    back = [_rule(old, _scraped(new) + _by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
+    forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
+    backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
         {"name": "dcgm-names-of-4.9", "rules": [*forward, _rule(_CAPACITY, f"({_PARTS}) * {_BYTES}", 0, 1)]},
         {
             "name": "dcgm-names-before-4.9",
-            "rules": [*back, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_BYTES}", 1, 0)],
+            "rules": [*backward, _rule(_TOTAL, f"{_scraped(_CAPACITY)} / {_BYTES}", 1, 0)],
         },
     ]
 
 
-def _by(operator: str, factor: float) -> str:
+def _scaled_by(operator: str, factor: float) -> str:
     return "" if factor == 1.0 else f"{operator}{factor:.12g}"
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that records a series with renamed labels. `old` and `new` are versions: 0 before 4.9, 1 from 4.9."""
+    """Return a rule that records a series with renamed labels. `old` and `new` are versions: 0 means before 4.9, 1 means 4.9."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

@@ -16,12 +16,12 @@ _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
 
 
-def _limit(name: str) -> str:
+def _sensor_limits(name: str) -> str:
     return f"accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}}"
 
 
 # Each sensor has its own limits: a card slows down at 100 °C at the edge, or at 110 °C at the junction.
-_LIMITS = f"({_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')})"
+_LIMITS = f"({_sensor_limits('slowdown')} or {_sensor_limits('critical')} or {_sensor_limits('shutdown')})"
 
 
 _DEVICES = (
@@ -136,7 +136,7 @@ _WORK_DONE = RecordingGroup(
 )
 
 
-# The average of the power. The rate of an energy counter would be too low while the counter is new.
+# The average power. The rate of an energy counter would be too low while the counter is new.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
@@ -231,8 +231,8 @@ _COMPARISONS = (
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
 _MIN_PEERS = 3
-# Converts a median absolute deviation to the standard deviation of a normal distribution. A plain standard
-# deviation would grow with the outlier, so that none of eight cards could ever be three of them away.
+# Converts a median absolute deviation to the standard deviation of a normal distribution. The ordinary standard
+# deviation would grow with the outlier, so none of eight cards could ever be three standard deviations away.
 _MAD_TO_SIGMA = 1.4826
 
 
@@ -277,5 +277,5 @@ GROUPS = (
 
 
 def recorded_labels() -> dict[str, frozenset[str]]:
-    """Return the labels of each recorded series."""
+    """Map each recorded series to its labels."""
     return {rule.name: frozenset(rule.labels.split(", ")) for group in GROUPS for rule in group.rules}
