@@ -112,7 +112,7 @@ _WITH_MIG = replace(
     _H100,
     partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
     partition_keys=_INSTANCE_METRICS,
-    only_partitions=("utilization_ratio", "memory_activity_ratio"),  # NVML does not report these for a card in MIG mode
+    only_partitions=("utilization_ratio", "memory_activity_ratio"),  # not reported for a whole card in MIG mode
 )
 # An HGX node has eight B200 GPUs. A tray of GB200 has four GPUs.
 _B200 = replace(
@@ -165,7 +165,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # Excluded are ES1000 and Rage XL, VGA chips of old servers' BMCs. Integrated graphics are included, as in amdgpu.
+    # Without ES1000 and Rage XL, the VGA chips of old servers' BMCs. Integrated graphics are included, as in amdgpu.
     pci=PciFunctions(0x1002, (DISPLAY, ACCELERATOR), excluded_ids=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(
@@ -356,7 +356,7 @@ ILUVATAR = Vendor(
 INTEL = Vendor(
     word="intel",
     name="Intel",
-    # Arc, Flex and Max are display controllers behind a bridge. Integrated graphics (00:02.0), NPUs (00:0b.0) are not.
+    # Arc, Flex and Max are display controllers behind a bridge. Integrated graphics (00:02.0) and NPUs (00:0b.0) are not.
     # Intel's GPU tools do not list Intel's other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),

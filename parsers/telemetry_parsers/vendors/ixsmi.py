@@ -1,4 +1,4 @@
-"""Iluvatar's ixsmi: the table of dies with several heading lines, the rows of `--query-gpu`, the XML of `-q -x`."""
+"""Parses Iluvatar's ixsmi: the table of dies, the rows of `--query-gpu`, and the XML of `-q -x`."""
 
 from __future__ import annotations
 

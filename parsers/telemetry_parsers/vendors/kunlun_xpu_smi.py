@@ -1,4 +1,4 @@
-"""Kunlunxin's xpu-smi, which is not Intel's: its table, the list of `-q`, and the fields of `-m`."""
+"""Parses Kunlunxin's xpu-smi, which is not Intel's: its table, the list of `-q`, and the fields of `-m`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# ((section, key) in `-q`, (section, key) in the XML of `-q -x`, metrics). In XML, the section `xpu` is the card.
+# ((section, key) in `-q`, (section, key) in the XML of `-q -x`, metrics). In XML, the card's own keys are in `xpu`.
 _TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -96,8 +96,8 @@ _LOG = CardListShape(
     count_key="attached_xpus",
 )  # fmt: skip
 
-# The fields of `-m` by position. Six clocks (9 to 14) have unknown meanings. The memory temperature (6) is 0 on a P800.
-_TARGETS_BY_POSITION: Mapping[int, Target] = {
+# Maps field indices of `-m` to targets. Not read: unknown clocks (9 to 14), the memory temperature (6; 0 on a P800).
+_TARGETS_BY_INDEX: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
     3: identity("serial"),
@@ -108,7 +108,7 @@ _TARGETS_BY_POSITION: Mapping[int, Target] = {
     20: fact("firmware"),
     21: identity("model"),
 }
-_POWER_POSITION, _MODEL_POSITION = 8, 21
+_POWER_INDEX, _MODEL_INDEX = 8, 21
 # Maps the first word of the model to the unit of power in `-m`. The unit of other models is unknown.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
@@ -131,12 +131,12 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # Only the model is in quotes. If the model is at an unexpected position, a field before it is missing.
-        quoted_positions = [position for position, match in enumerate(matches) if match[1] is not None]
+        # Only the model is in quotes. If the model has another index, a field before it is missing.
+        quoted_indices = [field_index for field_index, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last field of a truncated line may be a fragment
-        if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_positions != [_MODEL_POSITION]:
+        if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_indices != [_MODEL_INDEX]:
             draft.add_problem(line.where, f"not a line of -m: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)
@@ -148,18 +148,18 @@ def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
         draft.add_problem(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
-    for position, target in _TARGETS_BY_POSITION.items():
-        draft.store(device, (target,), fields[position], line.where)
-    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_POSITION].startswith(model)), None)
+    for field_index, target in _TARGETS_BY_INDEX.items():
+        draft.store(device, (target,), fields[field_index], line.where)
+    unit = next((unit for model, unit in _POWER_UNITS.items() if fields[_MODEL_INDEX].startswith(model)), None)
     if unit is None:
-        text = f"power_watts: the unit is unknown for the model {quote(fields[_MODEL_POSITION])}"
+        text = f"power_watts: the unit is unknown for the model {quote(fields[_MODEL_INDEX])}"
         draft.add_problem(line.where, text)
         draft.set_value(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:
-        draft.store(device, (metric("power_watts", unit=unit),), fields[_POWER_POSITION], line.where)
+        draft.store(device, (metric("power_watts", unit=unit),), fields[_POWER_INDEX], line.where)
 
 
-_COMMANDS = ("xpu-smi", "xpu_smi")
+_TOOL_NAMES = ("xpu-smi", "xpu_smi")
 
 _TOOL = Tool(
     name="xpu-smi-kunlun",
@@ -168,7 +168,7 @@ _TOOL = Tool(
         xml_log(_LOG),
         shape(is_card_heading, read_list, _LIST),
         shape(is_table, read_table, _TABLE),
-        of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_POSITION,)),
+        of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_INDEX,)),
     ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(
@@ -184,7 +184,7 @@ PARSER = parser_of(
     Poll(
         "readings",
         Command(
-            tuple((name, *arguments) for arguments in (("-q",), ()) for name in _COMMANDS),
+            tuple((name, *arguments) for arguments in (("-q",), ()) for name in _TOOL_NAMES),
             folders=("/usr/local/xpu/bin", "/usr/local/bin", "/usr/bin"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""MetaX's mx-smi, also called ht-smi: the table of GPUs and slices, the lists, the JSON and the monitor."""
+"""Parses MetaX's mx-smi, also called ht-smi: the table of GPUs and slices, the lists, the JSON and the monitor."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ _MAX_LINE_LENGTH = 400
 
 
 def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the slices to the draft. The parent of a slice is its GPU."""
+    """Add the slices to the draft as partitions of their GPUs."""
     start = next((row for row, line in enumerate(lines) if line.text.strip("| \t").lower() == _SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
@@ -215,16 +215,16 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
     if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
         draft.add_problem(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
         return
-    part = draft.device((gpu, slice_number))
-    draft.set_partition(part, parent, str(slice_number))
+    slice_device = draft.device((gpu, slice_number))
+    draft.set_partition(slice_device, parent, str(slice_number))
     for targets, text in texts:
-        draft.store(part, [target for target in targets if target.kind == "metric"], text, line.where)
+        draft.store(slice_device, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
 # The JSON of `-j` and the names of `-L` are read only by `telemetry parse`. No poll requests them.
 # The version line above the JSON document: `mx-smi  version: 2.2.12`.
-_TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
-# A line of `-L`: number, model, bus address, state, and the UUID or the reason for the state.
+_VERSION_LINE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
+# A line of `-L`: index, model, bus address, state, and the UUID or the reason for the state.
 _NAME_ROW = re.compile(
     r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
     r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"
@@ -232,8 +232,8 @@ _NAME_ROW = re.compile(
 
 
 def _read_document(text: ToolText, draft: Draft) -> bool:
-    """Read the documents into the draft. Return False if the text contains no document of this tool."""
-    json_text = _TITLE.sub("", text.joined)
+    """Read all JSON documents into the draft. Return False if the text contains no document of this tool."""
+    json_text = _VERSION_LINE.sub("", text.joined)
     if '"attached_gpus"' not in json_text:
         return False
     json = find_documents(json_text, OBJECTS)
@@ -279,7 +279,7 @@ def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
 
 
 def _read_names(answer: ToolText, draft: Draft) -> bool:
-    """Read the GPUs of `-L`. A GPU that is not available is reported as a problem."""
+    """Read the GPUs listed by `-L`. Report each GPU that is not available."""
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
@@ -299,14 +299,14 @@ def _read_names(answer: ToolText, draft: Draft) -> bool:
 # The two names of the tool.
 _NAMES = ("mx-smi", "ht-smi")
 _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
-_ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
+_ATTACHED_COUNT = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
 def _read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
     read_table(lines, table, draft)
-    attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
-    if attached is not None and attached != draft.device_count():
-        draft.add_problem("text", wrong_count(attached, draft.device_count()))
+    count = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED_COUNT.match(line.text))), None)
+    if count is not None and count != draft.device_count():
+        draft.add_problem("text", wrong_count(count, draft.device_count()))
     _read_slices(lines, draft)
 
 

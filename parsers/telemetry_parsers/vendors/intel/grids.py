@@ -34,13 +34,13 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 @dataclass(slots=True)
 class _GridState:
-    """The state that the parser keeps from one line to the next."""
+    """The state that is kept from one line to the next. `is_ignoring` is true below lines whose device is unknown."""
 
     draft: Draft
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # In `stats`: the current label, the texts beside and below the label, and the label's position.
+    # In `stats`: the current label, the texts beside and below the label, and where the label is printed.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     where: str = ""
@@ -49,18 +49,17 @@ class _GridState:
     item: str = ""
     # In `health`: maps each device and item number to the item's state.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
-    # `is_ignoring`: lines are ignored because their device is unknown.
     is_after_rule: bool = False
     is_ignoring: bool = False
 
 
 def is_grid_heading(line: Line) -> bool:
-    """Return whether a line is the heading of a grid."""
+    """Return whether a line starts a grid."""
     return line.ended and bool(_grid_kind(_cells(line)))
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the grids into the draft."""
+    """Read all grids in these lines into the draft."""
     grid = _GridState(draft)
     for line in lines:
         cells = _cells(line)
@@ -84,7 +83,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _ignore_device(grid: _GridState, line: Line) -> None:
-    """Ignore all lines before the next device's number, because they do not name their device."""
+    """Ignore all lines until the next device index, because the lines do not name their device."""
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.is_ignoring:
         grid.is_ignoring = True
@@ -102,14 +101,14 @@ def _finish(grid: _GridState, lines: Sequence[Line]) -> None:
 
 
 def split_label(text: str) -> tuple[str, str]:
-    """Return a label in lower case, and the unit in brackets after it: `GPU Power (W)`."""
+    """Split a label such as `GPU Power (W)` into its text and its unit, both in lower case."""
     normalized = " ".join(text.lower().split())
     match = _BRACKETS.search(normalized)
     return (normalized, "") if match is None else (normalized[: match.start()], match[1].strip())
 
 
 def target_of(label: str) -> tuple[Target | None, bool]:
-    """Return the metric's target for a label of `stats` or `dump`, or None, and whether the label is known."""
+    """Return (target or None, whether the label is known) for a label of `stats` or `dump`."""
     name, unit = split_label(label)
     engine_match = _NUMBERED.match(name)
     target = keys.STATS.get(f"{engine_match[1]} engine util" if engine_match else name)
@@ -124,7 +123,7 @@ def _cells(line: Line) -> list[str]:
 
 
 def _grid_kind(cells: Sequence[str]) -> str:
-    """Return the kind of the grid that starts at this line; empty for any other line."""
+    """Return the kind of the grid that starts at this line, or an empty string for any other line."""
     if len(cells) < 2:
         return ""
     title = _TITLES.get(cells[-1].lower(), "")
@@ -207,7 +206,7 @@ def _continue_label(grid: _GridState, label: str, text: str) -> bool:
 
 
 def _continues_value(texts: Sequence[str], text: str) -> bool:
-    """Return whether text without a label continues the value above with the next tile or more engines."""
+    """Return whether a text without a label continues the value above it with the next tile or more engines."""
     if not text:
         return True
     if text.startswith("Engine"):
@@ -218,7 +217,7 @@ def _continues_value(texts: Sequence[str], text: str) -> bool:
 
 
 def _store_label(grid: _GridState) -> None:
-    """Store the value of the current label, whose texts are complete now."""
+    """Store the value of the current label, which is complete now."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
     target, is_known = target_of(label)
@@ -236,7 +235,7 @@ def _store_label(grid: _GridState) -> None:
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each tile's number and text, as in `Tile 0: 143; Tile 1: 97`. The device's own text has no number."""
+    """Yield (tile number, text), as in `Tile 0: 143; Tile 1: 97`. The number is empty for the device's own text."""
     device_text, *parts = _TILE.split(text)
     if device_text.strip() or not parts:
         yield "", device_text.strip()
@@ -253,7 +252,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number or, if there is one per engine, the highest. Return None for any other text."""
+    """Return the device's number or, if there is a number for each engine, the highest. Return None for other text."""
     device_number = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_number:

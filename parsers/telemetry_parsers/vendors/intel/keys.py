@@ -49,7 +49,7 @@ _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "pcie generation": _GENERATION,
     "pcie max link width": _WIDTH,
 }
-# The labels of `discovery` in 1.x and 2.x that are read.
+# The labels that are read from `discovery` in 1.x and 2.x.
 DISCOVERY: Mapping[str, Target] = {
     **_DESCRIPTION_TARGETS,
     "stepping": fact("stepping"),
@@ -82,11 +82,11 @@ CAP_RANGE = (
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
 )
 
-# Labels of `stats` and `dump`, without the unit in brackets after the name.
 _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
 }  # fmt: skip
+# Labels of `stats` and `dump`, without the unit in brackets after the name.
 STATS: Mapping[str, Target] = {
     "average % utilization of": metric("utilization_ratio", unit="%"),
     "average % utilization of all gpu engines": metric("utilization_ratio", unit="%"),
@@ -259,7 +259,7 @@ QUERY = QueryShape(
 
 
 def store_health(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """Store the worst state if all items are printed. In a truncated text, a worse state may be missing."""
+    """Store the worst state if all items are printed. An item that is missing could have a worse state."""
     known_states = [state for state in states.values() if state not in _NO_STATE]
     if _HEALTH_ITEMS - set(states) or not known_states or not set(known_states) <= set(_STATES_WORST_FIRST):
         return

@@ -1,4 +1,4 @@
-"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump`, and the processes of `ps`."""
+"""Reads rows of xpu-smi: the CSV of `dump` and `discovery --dump`, and the processes of `ps`."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ _MAX_LINE_LENGTH = 2000
 
 
 def read_csv(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the newest row of each device to the draft, in the order of the devices."""
+    """Add the newest row of each device and tile to the draft."""
     headings: list[str] = []
-    newest: _NewestRows = {}
+    newest_rows: _NewestRows = {}
     for line in lines:
         names = csv_headings(line)
         if names:
             headings = names
             draft.add_unknown(*(name for name in headings if not _is_known(name)))
         elif headings and line.text.strip():
-            _keep_newest_row(draft, headings, line, newest)
-    for (index, tile), (line, row_headings, cells) in newest.items():
+            _keep_newest_row(draft, headings, line, newest_rows)
+    for (index, tile), (line, row_headings, cells) in newest_rows.items():
         _read_row(draft, index, tile, row_headings, cells, line)
 
 
-def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest: _NewestRows) -> None:
-    """Keep a row as the newest of its device. A truncated row is kept only if the device has no other."""
+def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_rows: _NewestRows) -> None:
+    """Keep a row as the newest of its device. A truncated row is kept only if the device has no other row."""
     cells = _csv_cells(line)
     if len(cells) != len(headings):
         draft.add_problem(line.where, wrong_cells(line.text))
         return
     slot = _device_and_tile(headings, cells)
     if line.ended:
-        newest[slot] = (line, headings, cells)
-    elif slot not in newest:
-        newest[slot] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest_rows[slot] = (line, headings, cells)
+    elif slot not in newest_rows:
+        newest_rows[slot] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
@@ -70,7 +70,7 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
 
 
 def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return the metric and the cell of each column. If a kind has several engines, return only the busiest."""
+    """Return (metric, cell) for each column. If a kind has several engines, return only the busiest."""
     busiest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)
@@ -82,23 +82,22 @@ def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[
 
 
 def _sort_key(cell: str) -> float:
-    """Return the sort key of a cell: its number, or -1 for other text."""
     number = units.number(cell)
     return -1.0 if isinstance(number, Absent) else number
 
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes to the draft. Their number is not reported, because nothing marks the end of the list."""
-    is_started = False
+    """Add the processes to the draft. They are not counted, because nothing marks the end of the list."""
+    is_below_heading = False
     for line in lines:
         if is_ps_heading(line):
-            is_started = True
+            is_below_heading = True
             continue
         match = _PROCESS_ROW.match(line.text.strip()[:_MAX_LINE_LENGTH]) if line.ended else None
-        if match is not None and is_started:
+        if match is not None and is_below_heading:
             device = draft.device(int(match[3]))
             draft.processes.append(Process(device, int(match[1]), match[2].strip(), process_bytes(match[4])))
-        elif is_started and line.text.strip():
+        elif is_below_heading and line.text.strip():
             draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
 
 
@@ -109,7 +108,7 @@ def process_bytes(text: str) -> float | None:
 
 
 def is_ps_heading(line: Line) -> bool:
-    """Return whether a line is the heading of `ps`."""
+    """Return whether a line is the heading line of `ps`."""
     words = line.text[:_MAX_LINE_LENGTH].split()
     return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
 
@@ -119,7 +118,7 @@ def _csv_cells(line: Line) -> list[str]:
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a CSV heading line with a device's number; empty for any other line."""
+    """Return the headings in a CSV heading line with a device index, or [] for any other line."""
     if not line.ended or "," not in line.text[:_MAX_LINE_LENGTH]:
         return []
     cells = _csv_cells(line)

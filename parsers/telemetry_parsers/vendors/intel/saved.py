@@ -1,4 +1,4 @@
-"""Output of xpu-smi that no poll requests: the matrix of `topology -m`, and the JSON of `stats`, `ps` and `dump`."""
+"""Reads output of xpu-smi that no poll requests: the matrix of `topology -m`, and JSON of `stats`, `ps` and `dump`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import keys
 from telemetry_parsers.vendors.intel.rows import process_bytes
 
-_MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
-_LONGEST = 2000
+_MATRIX_ROW = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
+_MAX_LINE_LENGTH = 2000
 _JsonObject = dict[str, Any]
 
 
 def is_matrix_heading(line: Line) -> bool:
-    """Return whether a line is the heading of `topology -m`."""
+    """Return whether a line is the heading line of `topology -m`."""
     return line.ended and "|CPU Affinity" in line.text
 
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the devices in the matrix of links, which has no readings."""
-    is_started = False
+    """Add the devices in the matrix to the draft. The matrix has no readings."""
+    is_below_heading = False
     for line in lines:
-        match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
+        match = _MATRIX_ROW.match(line.text.strip()[:_MAX_LINE_LENGTH]) if line.ended else None
         if "Affinity" in line.text:
-            is_started = True
+            is_below_heading = True
         elif match is not None:
             draft.device(int(match[1]))
-        elif is_started and "|" in line.text:
+        elif is_below_heading and "|" in line.text:
             draft.add_problem(line.where, not_a_row(line.text, "the matrix"))
 
 
@@ -51,7 +51,7 @@ def add_process(item: _JsonObject, draft: Draft) -> None:
 
 
 def add_stats(stats: _JsonObject, draft: Draft) -> None:
-    """Add the counters and engines of a device and of its tiles to the draft."""
+    """Add the counters and engines of a device and its tiles to the draft."""
     index = units.whole(str(stats.get("device_id", "")))
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
@@ -80,7 +80,7 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use. The size of the number shows whether its unit is MiB or bytes."""
+    """Store the memory in use. The magnitude of the number shows whether its unit is MiB or bytes."""
     number = units.number(text)
     is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
     if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:
@@ -89,9 +89,9 @@ def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
         draft.store(device, (metric("memory_used_bytes", unit="B" if is_bytes else "MiB"),), text, where)
 
 
-def _store_engines(kinds: Any, device: int, draft: Draft) -> None:
+def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
     """Store the busiest engine of each kind."""
-    for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
+    for kind, engines in engines_by_kind.items() if isinstance(engines_by_kind, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in objects_in(engines)]
         readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
@@ -100,7 +100,7 @@ def _store_engines(kinds: Any, device: int, draft: Draft) -> None:
 
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
-    """Add a line of `dump -j` to the draft. `index_text` is the device's number."""
+    """Add a line of `dump -j` to the draft. `index_text` is the device's index."""
     index = units.whole(index_text)
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(index_text)}")
@@ -115,5 +115,5 @@ def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
 
 
 def objects_in(items: Any) -> Iterable[_JsonObject]:
-    """Return the objects in a list; empty for anything else."""
+    """Return the objects in a list, or [] for anything else."""
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

@@ -18,7 +18,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel import grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.keys import QUERY, TABLE, store_health
 
-# Each JSON document contains one of these.
+# Each JSON document of this tool contains one of these keys.
 _JSON_MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
@@ -27,24 +27,24 @@ _JsonObject = dict[str, Any]
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Read the documents into the draft. Return False if the text contains none."""
+    """Read all JSON documents in the text into the draft. Return False if there are none."""
     joined_text = text.joined
     if not any(mark in joined_text for mark in _JSON_MARKS):
         return False
-    newest: dict[str, _JsonObject] = {}
+    newest_samples: dict[str, _JsonObject] = {}
     json = find_documents(joined_text, OBJECTS)
     complete_documents = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
     for document in complete_documents:
-        _read_document(cast("_JsonObject", document.value), newest, draft)
+        _read_document(cast("_JsonObject", document.value), newest_samples, draft)
     if json.fault:
         draft.add_problem("JSON", broken_document(json.fault))
-    for device_number, sample in newest.items():
+    for device_number, sample in newest_samples.items():
         saved.add_sample(device_number, sample, draft)
     draft.problems += json.problems(complete_documents)
     return bool(json.documents)
 
 
-def _read_document(document: _JsonObject, newest: dict[str, _JsonObject], draft: Draft) -> None:
+def _read_document(document: _JsonObject, newest_samples: dict[str, _JsonObject], draft: Draft) -> None:
     for name, read_item in _ITEM_READERS.items():
         if name in document:
             for item in saved.objects_in(document[name]):
@@ -52,7 +52,7 @@ def _read_document(document: _JsonObject, newest: dict[str, _JsonObject], draft:
             return
     metrics = document.get("metrics")
     if isinstance(metrics, dict):
-        newest[str(document.get("device", ""))] = metrics
+        newest_samples[str(document.get("device", ""))] = metrics
     elif "device_level" in document or "tile_level" in document:
         saved.add_stats(document, draft)
     elif "device_id" in document:
@@ -79,12 +79,12 @@ def _read_device(item: _JsonObject, draft: Draft) -> None:
 def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
     """Read the thresholds and the state of each component. Report a state that is not healthy."""
     states: dict[str, str] = {}
-    for name, (number, sensor) in keys.HEALTH_JSON.items():
+    for name, (item_number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
         if not isinstance(component, dict):
             continue
         state = str(component.get("status", ""))
-        states[number] = state.lower()
+        states[item_number] = state.lower()
         if state.lower() not in keys.HEALTHY:
             draft.add_problem(f"JSON {name}", f"its state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
@@ -100,18 +100,18 @@ _ITEM_READERS: Mapping[str, Callable[[_JsonObject, Draft], None]] = {
     "datas": saved.add_stats,
 }
 
-_NAME = "xpu-smi"
+_TOOL_NAME = "xpu-smi"
 # Metric numbers in 1.x: utilization, power, clock, core and memory temperature, memory used in percent and in MiB.
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
 def _is_version(line: Line, table: CardTableShape) -> bool:
-    """Return whether a line is the version line, which identifies the tool. Other tools print the same headings."""
+    """Return whether a line is the version line. Only this line identifies the tool: others print the same headings."""
     return line.ended and table.banner.search(line.text) is not None
 
 
 _TOOL = Tool(
-    name=_NAME,
+    name=_TOOL_NAME,
     vendor="intel",
     shapes=(
         Shape(read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)),
@@ -147,7 +147,7 @@ _TOOL = Tool(
 
 
 def _command(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> Command:
-    return Command(tuple((_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
+    return Command(tuple((_TOOL_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
 
 
 _PS_COSTS = "`xpu-smi ps` takes 211 MB of each card's memory while it runs"

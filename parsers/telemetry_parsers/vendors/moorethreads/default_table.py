@@ -1,4 +1,4 @@
-"""The default table of mthreads-gmi in both layouts, and its process table."""
+"""Reads the default table of mthreads-gmi in both layouts, and its process table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TABLE = CardTableShape(
     expected_starts=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
     separator="+",
 )
-_READINGS = tuple(
+_METRIC_TARGETS = tuple(
     target for cell in _COLUMNS.values() for group in cell.targets for target in group if target.kind == "metric"
 )
 
@@ -56,7 +56,7 @@ def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> No
     """Add the cards and their processes to the draft. Metrics without a column in this layout are absent."""
     process_lines = read_cards(lines, table, draft)
     for device in range(draft.device_count()):
-        for target in _READINGS:
+        for target in _METRIC_TARGETS:
             if not draft.has_reading(device, target):
                 draft.set_value(device, target, Absent.NOT_REPORTED)
     _read_processes(process_lines, draft)
@@ -71,7 +71,7 @@ _PROCESS_COUNT = metric("processes")
 
 @dataclass(frozen=True, slots=True)
 class _ProcessRow:
-    """A process of the table. The memory is None if it is not printed."""
+    """A row of the process table. The memory is None if it is not printed."""
 
     index: int
     pid: int
@@ -84,13 +84,13 @@ _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Read output that has a process table without a card table. Add the processes and their cards to the draft."""
-    title = next(position for position, line in enumerate(lines) if is_process_title(line))
-    for line in lines[:title]:
+    """Read a process table without a card table. Add the processes and their cards to the draft."""
+    title_index = next(index for index, line in enumerate(lines) if is_process_title(line))
+    for line in lines[:title_index]:
         if line.text.strip() and not is_rule(line.text):
             draft.is_cut = True  # the lines above the title are the end of a truncated card table
             draft.add_problem(line.where, not_understood(line.text))
-    rows = _read_rows(lines[title:], draft)
+    rows = _read_rows(lines[title_index:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
     draft.is_open = True  # the table lists only cards with processes
@@ -98,7 +98,7 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes of the cards and their number to the draft. The first line is the title."""
+    """Add the processes and each card's process count to the draft. The first line is the title."""
     _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
@@ -120,10 +120,10 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """Return the rows below the title, which is the first line. Return an absence if rows may be missing."""
-    start = next((row for row, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
+    """Return the rows below the title, which is the first line, or an absence if rows may be missing."""
+    start = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
-        return _report_cut(lines, draft)
+        return _report_truncation(lines, draft)
     names = [name for line in lines[1:start] for name in headings_in(line.text, _PROCESS_HEADINGS)]
     unknown = [name for name in names if name not in _PROCESS_HEADINGS]
     if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
@@ -137,11 +137,11 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
     """Return the rows between the rule below the headings and the rule that closes the table."""
     rows: list[_ProcessRow] = []
     is_idle = False
-    for position, line in enumerate(lines[start:], start):
+    for index, line in enumerate(lines[start:], start):
         if is_rule(line.text):
-            _report_lines_below(lines[position + 1 :], draft)
+            _report_lines_below(lines[index + 1 :], draft)
             return rows if rows or is_idle else _report_blank_table(line, draft)
-        row = _row(line.text) if line.ended else None
+        row = _parse_row(line.text) if line.ended else None
         if row is not None:
             rows.append(row)
         elif _is_none_message(line) and line.ended:
@@ -150,15 +150,15 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
             # The line may report that the tool's query failed, so it does not mean that there are no processes.
             draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
-    return [] if is_idle and not rows else _report_cut(lines, draft)
+    return [] if is_idle and not rows else _report_truncation(lines, draft)
 
 
 def _is_none_message(line: Line) -> bool:
     return line.text.strip().lower() == _NO_PROCESSES
 
 
-def _row(text: str) -> _ProcessRow | None:
-    """Return the process of a row such as `0  2022  .../bin/app  1333MiB`, or None. The name may be blank."""
+def _parse_row(text: str) -> _ProcessRow | None:
+    """Parse a row such as `0  2022  .../bin/app  1333MiB`, or return None. The process name may be blank."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None
@@ -181,6 +181,6 @@ def _report_blank_table(line: Line, draft: Draft) -> Absent:
     return Absent.NOT_REPORTED
 
 
-def _report_cut(lines: Sequence[Line], draft: Draft) -> Absent:
+def _report_truncation(lines: Sequence[Line], draft: Draft) -> Absent:
     draft.add_problem(lines[-1].where, CUT_PROCESSES)
     return Absent.NOT_REPORTED

@@ -19,7 +19,7 @@ from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.moorethreads import default_table, keys, query
 
 TOOL = "mthreads-gmi"
-_REFUSED_REQUESTS = (
+_UNKNOWN_FLAG_MESSAGES = (
     "usage:",
     "invalid argument",
     "invalid parameter",
@@ -38,7 +38,7 @@ ERRORS = (
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
     # The tool's message for an unknown flag is not documented, so the usual messages of such tools are expected.
-    *(ErrorText(words, "wrong_request", None, "this version needs other flags") for words in _REFUSED_REQUESTS),
+    *(ErrorText(text, "wrong_request", None, "this version needs other flags") for text in _UNKNOWN_FLAG_MESSAGES),
 )
 _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
@@ -62,7 +62,7 @@ _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
 def _is_kept(poll: str, item: Reading) -> bool:
-    """Return whether a poll reports this reading. From the table, only the number of processes is reported."""
+    """Return whether a poll reports this reading. The poll of the table reports only process counts."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 
@@ -81,7 +81,7 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
 
 
 def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return the report on the vendor's system summary, which has no readings, or None for any other text."""
+    """Return a report on the vendor's system summary, which has no readings, or None for any other text."""
     title, version = _report_title(lines), _version(lines)
     if title is None:
         return None
@@ -91,7 +91,7 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """If output with flags was not understood, set the outcome "wrong request", so the next command line is tried."""
+    """Change a failed report on a command with flags to `wrong_request`, so that the next command line is tried."""
     has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = has_failed and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

@@ -71,9 +71,9 @@ _FACT_CALLS = frozenset({"DeviceMtBiosVersion", "DeviceProperty"})
 GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in rows), "fan_ratio", "link_up")))
 
 _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
-_GUEST = 2
+_GUEST_ROLE = 2
 _YES_NO: Mapping[int, str] = {0: "NO", 1: "YES"}
-_REASONS: Mapping[int, Absent] = {
+_ABSENCE_BY_CODE: Mapping[int, Absent] = {
     -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
     3: Absent.NOT_SUPPORTED,
     4: Absent.NOT_SUPPORTED,
@@ -83,11 +83,11 @@ _REASONS: Mapping[int, Absent] = {
     12: Absent.NOT_REPORTED,
     667: Absent.NOT_SUPPORTED,
 }
-MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_REASONS)
+MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=1024, absences=_ABSENCE_BY_CODE)
 
 
 def read_calls(calls: dict[str, Plain], readings: DeviceDraft) -> None:
-    """Store the readings in the results of the calls about a device."""
+    """Store the readings in a device's calls. Report unknown calls as unknown fields."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
@@ -108,20 +108,10 @@ def _read_link(link: str, answer: Plain, name: str, readings: DeviceDraft) -> No
     readings.add("link_up", state, link, quote(name))
 
 
-def card(recorded: dict[str, Plain], driver: Plain) -> Device:
-    """Return the device of a card."""
-    return device_in(recorded, MTML.vendor, driver, _facts(recorded))
-
-
-def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return an MPC instance of the card at this position in the draft, or None if the instance has no index."""
-    return instance_in(recorded, parent, position, _facts(recorded))
-
-
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(recorded.get("calls"))
     properties = mapping(calls.get("DeviceProperty"))
-    guest = "Virtual" if integer(properties.get("virtRole")) == _GUEST else None
+    guest = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
     facts = {
         "device_type": _DEVICE_TYPES.get(integer(properties.get("mpcType")) or 0, guest),
         "mpc_capable": _YES_NO.get(-1 if (capable := integer(properties.get("mpcCap"))) is None else capable),
@@ -157,18 +147,18 @@ def _report_on_output(output: Output) -> Report:
 
 
 def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
-    device = card(recorded, driver)
+    device = device_in(recorded, MTML.vendor, driver, _facts(recorded))
     where = f"GPU {device.bus_id or device.index}"
     position = _read_device(device, recorded, where, draft)
     if not device.up:
         problem = f"the card does not answer; the daemon looks for it again (MTML error {error_in(recorded['lost'])})"
         draft.add_problem(where, problem)
     for recorded_instance in objects(recorded.get("instances")):
-        instance_device = instance(recorded_instance, device, position)
-        if instance_device is None:
+        instance = instance_in(recorded_instance, device, position, _facts(recorded_instance))
+        if instance is None:
             draft.add_problem(where, "an MPC instance has no index")
         else:
-            _read_device(instance_device, recorded_instance, f"{where} MPC {instance_device.partition}", draft)
+            _read_device(instance, recorded_instance, f"{where} MPC {instance.partition}", draft)
 
 
 def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:

@@ -1,4 +1,4 @@
-"""The output of `mthreads-gmi -q`, as indented text and as JSON, with the same sections and keys."""
+"""Reads the output of `mthreads-gmi -q`: indented text or JSON, which have the same sections and keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from telemetry_parsers.vendors.moorethreads.keys import (
 )
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
-_JSON_MARKS = ('"Attached GPUs"', '"MTBios Version"')
+_JSON_KEYS = ('"Attached GPUs"', '"MTBios Version"')
 _MAX_DEPTH = 8
 _COUNT_KEY = "attached gpus"
 _HEADER_KEYS = ("driver version", _COUNT_KEY)
@@ -41,29 +41,29 @@ _READ_NAMES = frozenset(name for section, name in FIELDS if section)
 
 @dataclass(slots=True)
 class _Card:
-    """The printed keys and values of a card. `where` is the card's name in problems."""
+    """The printed keys and values of a card. `where` names the card in problems."""
 
     where: str
     values: list[tuple[Key, str]] = field(default_factory=list)
 
     def first_text(self, *keys: Key) -> str | None:
-        """Return the first value of these keys that is not blank or a placeholder, or None."""
+        """Return the first value of these keys that is neither blank nor a placeholder, or None."""
         texts = dict(reversed(self.values))
         return next((text for key in keys if (text := units.text_or_none(texts.get(key))) is not None), None)
 
 
 @dataclass(slots=True)
 class _QueryOutput:
-    """The content of an output, which may consist of several answers. `header` has the keys outside of cards."""
+    """The content of an output, which may have several answers. `header` has the keys outside of cards."""
 
     draft: Draft
-    answers: int = 1
+    answer_count: int = 1
     header: dict[str, str] = field(default_factory=dict)
     cards: list[_Card] = field(default_factory=list)
 
 
 def is_card_heading(line: Line) -> bool:
-    """Return whether a line is the heading of a card in the indented text of `-q`: `GPU0 00000000:01:00.0`."""
+    """Return whether a line starts a card in the indented text of `-q`, such as `GPU0 00000000:01:00.0`."""
     return line.ended and _CARD.match(line.text.strip()) is not None
 
 
@@ -82,7 +82,7 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
         elif ":" in text:
             _read_line(output, section, line)
         elif text and output.cards:
-            section = _normalized(text)
+            section = _normalize(text)
             draft.add_unknown(*([] if section in SECTIONS else [text]))
     cards = _read_cards(output)
     for card in cards:
@@ -92,25 +92,25 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
 
 def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
     name, _, value = line.text.partition(":")
-    key = _normalized(name)
+    key = _normalize(name)
     if key.startswith(("error", "failed", "warning")):
         output.draft.add_problem(line.where, quote(line.text))
     elif not key:
         output.draft.add_problem(line.where, value_without_key(line.text))
     elif not output.cards or key in _HEADER_KEYS:
-        output.answers += key == _COUNT_KEY and key in output.header
+        output.answer_count += key == _COUNT_KEY and key in output.header
         output.header[key] = value.strip()
     else:
         output.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Add the cards of all documents of `-q --json` to the draft. Return False if there is no document."""
-    output = _QueryOutput(draft, answers=0)
+    """Add the cards in all documents of `-q --json` to the draft. Return False if there is no document."""
+    output = _QueryOutput(draft, answer_count=0)
     joined_text = text.joined
     json = find_documents(joined_text)
     answers = [document for document in json.documents if not document.fault and _read_document(output, document.value)]
-    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _JSON_MARKS))
+    is_broken = bool(json.fault) and (bool(answers) or any(mark in joined_text for mark in _JSON_KEYS))
     draft.problems += json.problems(answers) if answers else []
     if is_broken:
         draft.add_problem("JSON", broken_document(json.fault))
@@ -123,10 +123,10 @@ def _read_document(output: _QueryOutput, document: Plain) -> bool:
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
-    header = {_normalized(name): value for name, value in document.items() if isinstance(value, str)}
+    header = {_normalize(name): value for name, value in document.items() if isinstance(value, str)}
     if not any(key in header for key in _HEADER_KEYS):
         return False
-    output.answers += 1
+    output.answer_count += 1
     output.header.update(header)
     for position, card in enumerate(cards):
         output.cards.append(_Card(f"GPU {position}"))
@@ -136,7 +136,7 @@ def _read_document(output: _QueryOutput, document: Plain) -> bool:
 
 def _flatten(output: _QueryOutput, values: dict[str, Plain], section: str, depth: int) -> None:
     for name, value in values.items():
-        key = _normalized(name)
+        key = _normalize(name)
         if isinstance(value, dict) and depth:
             _flatten(output, value, key, depth - 1)
         elif value is None or isinstance(value, str):
@@ -147,7 +147,7 @@ def _flatten(output: _QueryOutput, values: dict[str, Plain], section: str, depth
 
 def _read_cards(output: _QueryOutput) -> list[_Card]:
     """Add each card to the draft once. Return the cards."""
-    draft, cards = output.draft, _merged_cards(output)
+    draft, cards = output.draft, _merge_cards(output)
     draft.wording = problem_by_text
     draft.driver = units.text_or_none(output.header.get("driver version"))
     for position, card in enumerate(cards):
@@ -155,15 +155,15 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
     return cards
 
 
-def _check_count(output: _QueryOutput, cards: int) -> None:
-    """Report a wrong number of cards in the header. The number of one answer may be lower if there are several."""
-    attached = units.whole(output.header.get(_COUNT_KEY, ""))
-    if attached is not None and attached != cards and (output.answers == 1 or attached > cards):
+def _check_count(output: _QueryOutput, card_count: int) -> None:
+    """Report a wrong card count in the header. In several answers, the count of one answer may be lower."""
+    count = units.whole(output.header.get(_COUNT_KEY, ""))
+    if count is not None and count != card_count and (output.answer_count == 1 or count > card_count):
         output.draft.is_open = True
-        output.draft.add_problem("Attached GPUs", wrong_count(attached, cards))
+        output.draft.add_problem("Attached GPUs", wrong_count(count, card_count))
 
 
-def _merged_cards(output: _QueryOutput) -> list[_Card]:
+def _merge_cards(output: _QueryOutput) -> list[_Card]:
     """Return each card once, with the keys of all answers about it."""
     cards: dict[Device, _Card] = {}
     first_identity_by_index: dict[int | None, Device] = {}
@@ -179,7 +179,7 @@ def _merged_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add new keys to the first answer about the card. Report a repeated key, which may belong to another card."""
+    """Add a card's new keys to the first answer about it. Report a repeated key, which may belong to another card."""
     keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))
@@ -200,14 +200,14 @@ def _device(card: _Card) -> Device:
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """Report a card that lacks its last key, the performance state. Output of `-d` is not checked."""
+    """Report a card without its last key, the performance state. Output of `-d` is not checked."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING_KEYS or ((_FIRST_KEY in keys) and (_LAST_KEY not in keys)):
         draft.add_problem(card.where, f"the card is cut off: it has no {_LAST_KEY[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
-    """Read the keys of a card. A repeated key shows that the heading of its section is missing."""
+    """Store the values of a card. Report a repeated key, which shows that the heading of its section is missing."""
     text_by_key: dict[Key, str] = {}
     for key, text in card.values:
         if key in text_by_key and key in FIELDS:
@@ -238,7 +238,7 @@ def _is_fan(key: Key) -> bool:
 
 
 def _store_fastest_fan(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
-    """Store the speed of the fastest fan. It is absent if not all fans of the card are printed."""
+    """Store the speed of the fastest fan, or an absence if not all fans of the card are printed."""
     if not fans and not count:
         return
     values = [_fan_speed(draft, device, text, where) for where, text in fans.items()]
@@ -259,6 +259,6 @@ def _field_name(section: str, key: str) -> str:
     return quote(f"{section}/{key or '(blank)'}".removeprefix("/"))
 
 
-def _normalized(name: str) -> str:
+def _normalize(name: str) -> str:
     """Return a key or section in lower case with single blanks. One key is printed with a blank at its end."""
     return " ".join(name.lower().split())

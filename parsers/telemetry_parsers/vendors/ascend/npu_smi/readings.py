@@ -199,7 +199,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_kind(block: Block, evidence: Evidence) -> int | None:
-    """Return HBM if printed, DDR if the device cannot have HBM, or None if there is no memory or its kind is unknown."""
+    """Return HBM if printed, DDR if the device cannot have HBM, or None if it has no memory or the kind is unknown."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}

@@ -1,4 +1,4 @@
-"""Parses the results of calls of NVIDIA's library NVML, which its reader records as plain data."""
+"""Parses the results of NVML calls, which the reader `nvml` records as plain data."""
 
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

@@ -1,4 +1,4 @@
-"""The identity, facts and processes of a GPU or MIG instance."""
+"""Reads the facts and processes of a GPU or MIG instance."""
 
 from __future__ import annotations
 
@@ -6,21 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from telemetry_parsers.library_answers import (
-    DeviceDraft,
-    device_in,
-    error_in,
-    instance_in,
-    integer,
-    mapping,
-    number,
-    part_of,
-    text,
-)
+from telemetry_parsers.library_answers import DeviceDraft, error_in, integer, mapping, number, part_of, text
 from telemetry_parsers.metrics import BY_KEY, in_range
-from telemetry_parsers.model import Absent, Device, Plain, Process, Value
+from telemetry_parsers.model import Absent, Plain, Process, Value
 from telemetry_parsers.ownership import ProcessKind
-from telemetry_parsers.vendors.nvidia.nvml.tables import NOT_SUPPORTED_CODE, NVML
+from telemetry_parsers.vendors.nvidia.nvml.tables import NOT_SUPPORTED_CODE
 
 _PROFILE_MARK = " MIG "
 _ARCHITECTURES = MappingProxyType(
@@ -59,16 +49,6 @@ _WORD_FACTS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 )
 
 
-def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
-    """Return the device of a GPU."""
-    return device_in(recorded, NVML.vendor, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
-
-
-def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
-    """Return a MIG instance of the GPU at this position in the draft, or None if the instance has no index."""
-    return instance_in(recorded, parent, position, tuple(sorted(_instance_facts(recorded))))
-
-
 def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
     """Return the compute capability, such as (9, 0)."""
     version = recorded.get("compute_capability")
@@ -97,7 +77,8 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
     return None
 
 
-def _instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a MIG instance: its profile, and the ids of its GPU and compute instances."""
     _, mark, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
     if mark and profile.strip():
         yield "profile", profile.strip()
@@ -107,7 +88,8 @@ def _instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
             yield name, str(number)
 
 
-def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a GPU, such as its architecture and modes. `node` has the version of CUDA."""
     calls = mapping(recorded.get("calls"))
     version = capability(recorded)
     cuda = integer(node.get("cuda"))
@@ -119,7 +101,7 @@ def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[t
         **{name: text(calls.get(call)) for name, call in _TEXT_FACTS},
         **{name: _number_text(calls.get(call)) for name, call in _NUMBER_FACTS},
         "numa_node": _single_bit_position(calls.get(_AFFINITY_CALL)),
-        **{name: _word(calls.get(call), words) for name, call, words in _WORD_FACTS},
+        **{name: _word_for(calls.get(call), words) for name, call, words in _WORD_FACTS},
     }
     yield from ((name, fact) for name, fact in facts.items() if fact is not None)
     yield from _mode_facts("mig_mode", calls.get("MigMode"))
@@ -139,8 +121,8 @@ def _single_bit_position(answer: Plain) -> str | None:
 
 
 def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
-    """Yield the current mode and, if another one takes effect after a reset, that one as `<name>_pending`."""
-    current, pending = (_word(part_of(answer, position), _OFF_ON) for position in (0, 1))
+    """Yield the current mode. If another mode takes effect after a reset, also yield that mode as `<name>_pending`."""
+    current, pending = (_word_for(part_of(answer, position), _OFF_ON) for position in (0, 1))
     if current is not None:
         yield name, current
     if pending is not None and pending != current:
@@ -148,7 +130,7 @@ def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
 
 
 def _fabric_facts(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    state = _word(info.get("state"), _FABRIC_STATES)
+    state = _word_for(info.get("state"), _FABRIC_STATES)
     if state is None:
         return
     yield "fabric_state", state
@@ -160,7 +142,7 @@ def _fabric_facts(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
         yield "fabric_cluster", cluster
 
 
-def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
+def _word_for(answer: Plain, words: Mapping[int, str]) -> str | None:
     number = integer(answer)
     return None if number is None else words.get(number)
 
@@ -169,6 +151,7 @@ def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
 _MAX_PID = 1 << 22
 _MAX_ENTRIES = 100_000
 _MAX_PERCENT = 100
+# (PID, GPU instance id, compute instance id)
 _ProcessKey = tuple[int, int | None, int | None]
 # If a process is in several lists, the last kind in this order is used.
 _KINDS: Mapping[str, ProcessKind] = {"Graphics": "graphics", "Compute": "compute", "MPSCompute": "mps"}
@@ -178,11 +161,11 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 def read_processes(
     answer: Plain, utilization: Plain, readings: DeviceDraft, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
-    """Return the processes of a device. Store their number and, on a GPU with unified memory, their total memory."""
+    """Return a device's processes. Store their count and, on a GPU with unified memory, the sum of their memory."""
     processes: dict[_ProcessKey, Process] = {}
     lists = mapping(answer).items()
-    values = [_read_list(kind, listed, processes, readings) for kind, listed in lists if error_in(listed) is None]
-    failures = [_absence_of_list(kind, listed, readings) for kind, listed in lists if error_in(listed) is not None]
+    values = [_read_list(kind, entries, processes, readings) for kind, entries in lists if error_in(entries) is None]
+    failures = [_absence_of_list(kind, error, readings) for kind, error in lists if error_in(error) is not None]
     absences = [value for value in (*values, *failures) if isinstance(value, Absent)]
     if not values and not absences:
         return ()
@@ -190,15 +173,14 @@ def read_processes(
     result = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), count)
     readings.add("processes", result, source="processes")
     if is_unified:
-        memory = [process.memory_used_bytes for process in processes.values()]
-        reported = [used for used in memory if used is not None]
-        total = float(sum(reported)) if len(reported) == len(memory) else Absent.NOT_REPORTED
+        reported = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
+        total = float(sum(reported)) if len(reported) == len(processes) else Absent.NOT_REPORTED
         readings.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 
 
 def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[Process, ...]:
-    """Return the processes with their utilization, if the driver samples it."""
+    """Return the processes with their utilization if the driver samples it."""
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
@@ -216,27 +198,27 @@ def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
     return None if not pid else (pid, None if percent is None else percent / _MAX_PERCENT)
 
 
-def _absence_of_list(kind: str, listed: Plain, readings: DeviceDraft) -> Absent:
-    """Return why a list is absent. Report a problem unless the list is not supported."""
-    if error_in(listed) == NOT_SUPPORTED_CODE:
+def _absence_of_list(kind: str, error: Plain, readings: DeviceDraft) -> Absent:
+    """Return why a list is absent. Report the error unless it means that the list is not supported."""
+    if error_in(error) == NOT_SUPPORTED_CODE:
         return Absent.NOT_SUPPORTED
-    return readings.absence_of(listed, f"{kind} processes")
+    return readings.absence_of(error, f"{kind} processes")
 
 
-def _read_list(kind: str, listed: Plain, processes: dict[_ProcessKey, Process], readings: DeviceDraft) -> Value:
-    if not isinstance(listed, list) or len(listed) > _MAX_ENTRIES:
+def _read_list(kind: str, answer: Plain, processes: dict[_ProcessKey, Process], readings: DeviceDraft) -> Value:
+    if not isinstance(answer, list) or len(answer) > _MAX_ENTRIES:
         return Absent.NOT_UNDERSTOOD
-    entries = [_read_entry(kind, entry, readings) for entry in listed]
+    entries = [_read_entry(kind, entry, readings) for entry in answer]
     if any(entry is None for entry in entries):
         readings.add_problem(f"{kind} processes: invalid entries")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
         previous = processes.get(key)
-        processes[key] = process if previous is None else _merged_process(previous, process)
+        processes[key] = process if previous is None else _merge_processes(previous, process)
     return float(len(entries))
 
 
-def _merged_process(previous: Process, process: Process) -> Process:
+def _merge_processes(previous: Process, process: Process) -> Process:
     memory = process.memory_used_bytes if previous.memory_used_bytes is None else previous.memory_used_bytes
     return replace(
         previous, memory_used_bytes=memory, kind=max(previous.kind, process.kind, key=lambda kind: _RANKS.get(kind, -1))
@@ -257,7 +239,7 @@ def _read_entry(kind: str, entry: Plain, readings: DeviceDraft) -> tuple[_Proces
 
 
 def _used_bytes(kind: str, memory: Value, readings: DeviceDraft) -> float | None:
-    """Return the memory of a process, or None if it is not reported or impossible."""
+    """Return a process's memory, or None if it is not reported or impossible."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)

@@ -1,9 +1,20 @@
-"""Parses the results of NVML's calls, which the reader `nvml` records: GPUs, MIG instances, readings and events."""
+"""Parses the results of NVML calls, which the reader `nvml` records: GPUs, MIG instances, readings and events."""
 
 from __future__ import annotations
 
 from telemetry_parsers.contract import COUNTERS, SourceParser
-from telemetry_parsers.library_answers import DeviceDraft, answer_in, error_in, integer, items, mapping, part_of, text
+from telemetry_parsers.library_answers import (
+    DeviceDraft,
+    answer_in,
+    device_in,
+    error_in,
+    instance_in,
+    integer,
+    items,
+    mapping,
+    part_of,
+    text,
+)
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reason, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import report_on
@@ -13,7 +24,7 @@ from telemetry_parsers.vendors.nvidia.nvml.tables import NVML
 
 SOURCE = NVML.source
 _NO_PERMISSION = 4
-_REASONS_OF_LOST_GPU = {
+_LOST_REASON_BY_CODE = {
     15: "the GPU is lost: it fell off the bus, or its driver no longer uses it; the daemon looks for it again",
     16: "the GPU must be reset before it can be used: nvidia-smi --gpu-reset",
 }
@@ -25,7 +36,7 @@ _DCGM_PROBLEM = (
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report on the results of NVML's calls: devices and readings, or the reason why there are none."""
+    """Return the report on the results of NVML calls: devices and readings, or the reason why there are none."""
     return report_on(capture, _report_on_output, "there is no output")
 
 
@@ -42,9 +53,9 @@ def _report_on_output(output: Output) -> Report:
             _read_gpu(gpu, answer.node, draft)
         else:
             draft.add_problem("gpus", "an entry is not an object")
-    engine = integer(answer.node.get("host_engine"))
-    if engine is not None and any(_has_gpm(gpu) for gpu in answer.devices):
-        draft.add_problem("gpm", _DCGM_PROBLEM.format(engine))
+    host_engine_pid = integer(answer.node.get("host_engine"))
+    if host_engine_pid is not None and any(_has_gpm(gpu) for gpu in answer.devices):
+        draft.add_problem("gpm", _DCGM_PROBLEM.format(host_engine_pid))
     unopened_gpus = items(answer.node.get("unseen"))
     _report_unopened(unopened_gpus, draft)
     if not draft.device_count():
@@ -61,11 +72,11 @@ def _has_gpm(gpu: Plain) -> bool:
 
 
 def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
-    device = devices.gpu(gpu, node)
+    device = device_in(gpu, NVML.vendor, node.get("driver"), tuple(sorted(devices.gpu_facts(gpu, node))))
     device_readings = DeviceDraft(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
-        reason = _REASONS_OF_LOST_GPU.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
+        reason = _LOST_REASON_BY_CODE.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
         device_readings.add_problem(f"{reason} (NVML error {quote(str(code))})")
     readings.read_gpu(gpu, device_readings)
     if isinstance(gpu.get("watched"), bool):
@@ -76,7 +87,8 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
 
 
 def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: DeviceDraft) -> None:
-    device = devices.instance(instance, parent, parent_readings.device)
+    facts = tuple(sorted(devices.instance_facts(instance)))
+    device = instance_in(instance, parent, parent_readings.device, facts)
     if device is None:
         parent_readings.add_problem("a MIG instance has no index")
         return
@@ -98,7 +110,7 @@ def _read_common(recorded: dict[str, Plain], device_readings: DeviceDraft) -> No
 
 
 def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
-    """Report GPUs that NVML counts but cannot open, except GPUs that the user is not permitted to open."""
+    """Report the GPUs that NVML counts but cannot open, except those that the user is not permitted to open."""
     for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:
@@ -117,7 +129,7 @@ def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll. A poll wakes sleeping GPUs, because it opens all GPUs."""
+    """Return a poll, which wakes sleeping GPUs because it opens all GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 

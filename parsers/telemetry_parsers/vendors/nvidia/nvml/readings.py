@@ -1,4 +1,4 @@
-"""The readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, have special rules."""
+"""Reads the readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, have own rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
 _REASONS = "clocks event reasons"
-# The label of the sum over all links, or over all locations of errors.
+# The label of a total over all links or over all error locations.
 _TOTAL_LABEL = "all"
 
 
 def read_gpu(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
-    """Store the readings of a GPU."""
+    """Store a GPU's readings from calls, fields and GPM."""
     calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
     _read_calls(calls, recorded, readings)
     _read_fields(fields, recorded, readings)
@@ -34,7 +34,7 @@ def read_gpu(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
 
 
 def read_instance(recorded: dict[str, Plain], readings: DeviceDraft) -> None:
-    """Store the readings of a MIG instance."""
+    """Store a MIG instance's readings from calls and GPM."""
     _read_calls(mapping(recorded.get("calls")), recorded, readings)
     if "gpm" in recorded:
         _read_gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, readings)
@@ -68,7 +68,7 @@ def _has_special_rule(name: str) -> bool:
 
 
 def _read_memory(name: str, answer: Plain, readings: DeviceDraft, *, is_unified: bool) -> None:
-    """Store the memory. The values of GPUs that share the host's memory are not valid, for example 0 of 0."""
+    """Store the memory. GPUs that share the host's memory have no valid values: the driver may return 0 of 0."""
     is_shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if is_shared:
@@ -84,15 +84,15 @@ def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
 
 
 def _read_reasons(answer: Plain, supported: Plain, readings: DeviceDraft) -> None:
-    """Store a state for each reason that is supported or active. If support is unknown, use the default reasons."""
+    """Store whether each supported or active reason is active. If support is unknown, assume the default reasons."""
     value = readings.value(answer, _REASONS)
-    all_bits = sum(tables.REASONS) | tables.IDLE_REASON
+    all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # all known bits are set: a placeholder of any size
     mask = integer(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     expected_bits = tables.DEFAULT_REASONS if mask is None else mask
-    for bit, word in tables.REASONS.items():
+    for bit, word in tables.THROTTLE_REASONS.items():
         if (expected_bits | active) & bit:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown_bits = active & ~all_bits
@@ -115,7 +115,7 @@ def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readin
 
 
 def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Return why a number is not valid, or None if it is valid."""
+    """Return the absence for a field with an invalid number, or None if the number is valid."""
     if name == tables.MEMORY_POWER:
         return _absence_of_memory_power(answer, average)
     is_invalid = (
@@ -127,7 +127,7 @@ def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[s
 
 
 def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
-    """Return whether the "module power" is at most the GPU's power, and so cannot be the power of the module."""
+    """Return whether the "module power" is at most the GPU's power, so that it cannot be the module's power."""
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
@@ -176,8 +176,8 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
         candidates = [answer for answer in answers if answer[0].metric == metric]
         numbers = [answer for answer in candidates if not isinstance(_number_of(answer[1]), Absent)]
-        by_location = [answer for answer in numbers if answer[0].label != _TOTAL_LABEL]
-        for row, answer, name in by_location or numbers:
+        location_answers = [answer for answer in numbers if answer[0].label != _TOTAL_LABEL]
+        for row, answer, name in location_answers or numbers:
             readings.add_row(row, answer, name)
         if not numbers:
             row, answer, name = candidates[-1]
@@ -220,7 +220,7 @@ _MAX_LINKS = 128
 _LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # State 2, a sleeping link, wakes by itself and is up. State 3, a link whose traffic is disabled, is down.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# Metric: (name, factor) to try in order. NVLink 5 has bytes and recovery events, other links KiB and recoveries.
+# Maps metrics to (name, factor), tried in order. NVLink 5 counts bytes and recovery events, others KiB and recoveries.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
@@ -234,7 +234,7 @@ _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for na
 
 
 def read_links(answer: Plain, readings: DeviceDraft) -> None:
-    """Store the readings of all links of a device."""
+    """Store the readings of a device's links. If no link is recorded, store an absence for each metric."""
     if error_in(answer) is not None:
         _store_link_absences(readings, readings.absence_of(answer, "NVLink"))
         return
@@ -265,7 +265,7 @@ def _link_state(answer: Plain, readings: DeviceDraft) -> Value:
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: DeviceDraft
 ) -> None:
-    """Store a counter of each link. If no link has a number, store the total of all links or an absence."""
+    """Store a counter of each link. If no link has a number, store the total over all links, or an absence."""
     has_number = False
     for link, answers in links.items():
         row = _first_number(metric, link, answers)
@@ -284,7 +284,7 @@ def _store_counter(
 
 
 def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return the row and the name of the first result of this counter that has a number, or None."""
+    """Return (row, result name) for the first result of this counter that has a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
@@ -297,12 +297,12 @@ def _store_link_absences(readings: DeviceDraft, reason: Absent) -> None:
         readings.add(metric, reason, _TOTAL_LABEL, "NVLink")
 
 
-# (bus address, number of the GPU instance as printed, number of the compute instance as printed)
+# (bus address, GPU instance id, compute instance id), with ids as decimal text
 _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Add each event to the draft, for its instance or, if there is none, for its GPU."""
+    """Add each event to the draft, for its MIG instance or, without an instance, for its GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}

@@ -1,4 +1,4 @@
-"""The readings of each call, field and GPM metric, and the meaning of error numbers."""
+"""Maps NVML calls, fields and GPM metrics to readings, and error codes to absences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from telemetry_parsers.library_answers import LibrarySpec, Row
 from telemetry_parsers.model import Absent
 
 NOT_SUPPORTED_CODE = 3
-# NVML error codes. Some drivers return 2 if a field or link does not exist, and 25 or 26 for calls of other versions.
-_REASONS = MappingProxyType(
+# Some drivers return code 2 for a missing field or link. Codes 25 and 26 mean an unsupported version of a call.
+_ABSENCE_BY_CODE = MappingProxyType(
     {
         -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
         2: Absent.NOT_SUPPORTED,
@@ -25,7 +25,7 @@ _REASONS = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-NVML = LibrarySpec("NVML", "nvml", "nvidia", devices="GPUs", max_devices=256, absences=_REASONS)
+NVML = LibrarySpec("NVML", "nvml", "nvidia", devices="GPUs", max_devices=256, absences=_ABSENCE_BY_CODE)
 
 _MHZ = 10**6
 _NS = 10**9
@@ -36,9 +36,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The limits of the temperature margin (T.Limit) that are read. The margin exists since Ada and Hopper.
+# The limits that are read for the temperature margin (T.Limit). Ada, Hopper and later GPUs have such a margin.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Errors are counted since the driver was loaded ("vol", volatile) and over the board's lifetime ("agg", aggregate).
+# (name in fields, number in calls, suffix of the metric): counts since the driver was loaded, and over the lifetime.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -83,7 +83,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 }
 MODULE_POWER = "power_module"
 MEMORY_POWER = "power_memory"
-# Counters of throttled time in nanoseconds since the driver was loaded, and the throttling reasons.
+# Maps counters of throttled time (nanoseconds since the driver was loaded) to throttling reasons.
 THROTTLED: Mapping[str, str] = {
     "perf_policy_power": "sw_power_cap",
     "perf_policy_thermal": "thermal",
@@ -119,7 +119,7 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Errors at each location, read from fields up to Turing and by calls since Ampere. Totals are used only if no
+# Error counts by location. GPUs up to Turing have them in fields, later GPUs in calls. Totals are used only if no
 # location is recorded. Locations in memories that the card does not have are omitted, not reported as absent.
 ECC_FIELDS: Mapping[str, Row] = {
     f"ecc_{bit_errors}_{span}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
@@ -160,7 +160,7 @@ PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
 # The reason "idle" is not reported, because an idle GPU is not throttled.
 IDLE_REASON = 0x01
-REASONS: Mapping[int, str] = {
+THROTTLE_REASONS: Mapping[int, str] = {
     0x02: "applications_clocks",
     0x04: "sw_power_cap",
     0x08: "hw_slowdown",
@@ -172,7 +172,7 @@ REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The bits of the reasons that all drivers report. The last two reasons above exist since driver 615.
+# The bits of the reasons that all drivers report. Driver 615 added the last two reasons above.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
@@ -185,13 +185,13 @@ RECOVERY_ACTIONS: Mapping[int, str] = {
     6: "bus_reset",
     7: "reboot",
 }
-# The speed of each fan: in percent of its maximum, and in revolutions per minute.
+# Each fan's speed in percent of its maximum, and in revolutions per minute.
 FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed": Row("fan_ratio", over=100),
     "FanSpeed_v2": Row("fan_ratio", over=100),
     "FanSpeedRPM": Row("fan_rpm"),
 }
-# A GPU that shares a chip with a CPU has no link or memory of its own, but the driver returns 1 and 0
+# A GPU that shares a chip with a CPU has no link or memory of its own, but the driver returns numbers such as 1 and 0
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_ON_INTEGRATED = frozenset(
     {
@@ -222,7 +222,7 @@ LINK_METRICS = (
     "link_receive_errors_total",
     "link_transmit_errors_total",
 )
-_SPECIAL = (
+_SPECIAL_METRICS = (
     "power_watts",
     "performance_state",
     "throttled",
@@ -240,7 +240,7 @@ GIVES = tuple(
             *(row.metric for table in (FIELDS, ECC_FIELDS) for row in table.values()),
             *(row.metric for rows in GPM.values() for row in rows),
             *LINK_METRICS,
-            *_SPECIAL,
+            *_SPECIAL_METRICS,
         )
     )
 )
