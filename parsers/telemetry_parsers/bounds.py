@@ -11,7 +11,7 @@ MAX_PROCESSES = 4096
 MAX_CLAIMS = 4096
 MAX_PROBLEMS = 64
 MAX_UNKNOWN_FIELDS = 256
-MAX_FACTS = 64  # of one device, or of the report itself
+MAX_FACTS = 64  # facts of one device, or of the report itself
 
 # The maximum numbers of devices and of unknown names in one printed output.
 MAX_LISTED = 1024
@@ -20,7 +20,7 @@ MAX_LISTED = 1024
 MAX_NAME_LENGTH = 256
 MAX_TEXT_LENGTH = 1024
 
-# How many missing devices of one vendor are remembered. Missing are lost devices, and devices whose sources all fail.
+# The maximum numbers of lost devices, and of devices whose sources all fail, that are remembered per vendor.
 MAX_LOST = 128
 MAX_UNKNOWN = 256
 MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file

@@ -1,4 +1,4 @@
-"""A table of the peak rates of card models, without sparsity, and the peak rates of devices and parts of cards."""
+"""Peak rates, without sparsity, of card models and of their parts, such as MIG instances."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Origin = Literal["vendor", "measured", "configured"]
 
 # Rates of `fp32` and `fp64` are for the vector units, other rates for the matrix units. Integers are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
-# The 16-bit matrix rate is the first of these rates that is known.
+# The 16-bit data types, the preferred one first.
 _SIXTEEN_BITS = ("bf16", "fp16")
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The dense rate of one data type, per second and per cycle of the whole device. None means unknown."""
+    """A device's dense operations with one data type, per second and per clock cycle. None means unknown."""
 
     dtype: str
     flops: float | None
@@ -45,7 +45,7 @@ class PeakRates:
 
     @property
     def main_dtype(self) -> str | None:
-        """Return the 16-bit data type with a known matrix rate, or None."""
+        """Return the preferred 16-bit data type with a known rate (bf16 before fp16), or None."""
         dtypes = {rate.dtype for rate in self.rates}
         return next((dtype for dtype in _SIXTEEN_BITS if dtype in dtypes), None)
 
@@ -69,8 +69,8 @@ class Model(NamedTuple):
     sources: tuple[str, ...]  # names of documents in `.ci/peak_sources.py`
 
 
-# Dense operations of one unit per cycle. A fused multiply-add counts as two. `fp32` is for the vector units, other
-# types are for the matrix units. Sums of 16-bit types and fp8 have 32 bits.
+# Dense operations of one unit per cycle. A fused multiply-add counts as two. `fp32` rates are for the vector units,
+# others for the matrix units. Rates of 16-bit types and fp8 are for sums with 32 bits.
 PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
@@ -165,7 +165,7 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class CardPart(NamedTuple):
-    """Which part of a card a device is."""
+    """What determines which part of a card a device is, and so its share of the card's peak rates."""
 
     units: float | None  # compute units of the device
     model_units: int | None  # compute units of an undivided card
@@ -175,14 +175,14 @@ class CardPart(NamedTuple):
     card_memory_bytes: float | None = None  # the memory of the whole card
 
     @property
-    def is_cut(self) -> bool:
+    def is_partial(self) -> bool:
         """Return whether the device is less than a whole card, such as the first partition of a divided AMD card."""
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
 def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
     """Return the peak rates of a part of a card, or None if its size is unknown or exceeds the card."""
-    if not part.is_cut:
+    if not part.is_partial:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
         return None
@@ -212,7 +212,7 @@ def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
 
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
-    """Return the row of a model name or, for an unknown name, of a PCI id. None if they contradict each other."""
+    """Return the row with this model name or, for an unknown name, PCI id. Return None if they contradict each other."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)
@@ -220,9 +220,9 @@ def find_row(model: str, pci_id: str = "") -> Model | None:
 
 
 def peak_of_row(row: Model) -> PeakRates:
-    """Return the peak of a row's model."""
+    """Return the peak rates of a row's model, as the vendor quotes them."""
     per_unit = PER_UNIT[row.architecture]
-    rates = (Rate(dtype, quote.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, quote in row.quoted)
+    rates = (Rate(dtype, rate.teraflops * 1e12, float(row.units * per_unit[dtype])) for dtype, rate in row.quoted)
     memory = row.memory_gigabytes_per_second
     return PeakRates(tuple(rates), None if memory is None else memory * 1e9, "vendor")
 

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPosition:
-    """The position of a chip: its card's id, which is fixed to the slot, and the chip's number if printed."""
+    """Where a chip is: the id of its card, which is fixed to the slot, and the chip's number on the card if printed."""
 
     card: str
     chip: str | None = None
@@ -38,20 +38,20 @@ class ChipFinder:
                 self._by_card.setdefault(chip.card, []).append(chip)
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
-    def find(self, device: Device, in_output: ChipFinder) -> int | None:
-        """Return the position of the device on the same chip. An unknown chip matches a card's only chip."""
+    def find(self, device: Device, other: ChipFinder) -> int | None:
+        """Return the position of the chip that `device` from another output is, or None. An unknown number matches an only chip."""
         chip = chip_of(device)
         if chip is None:
             return None
         if chip in self._positions:
             return self._positions[chip]
-        own_chips, other_chips = self._by_card.get(chip.card, []), in_output._by_card.get(chip.card, [])
+        own_chips, other_chips = self._by_card.get(chip.card, []), other._by_card.get(chip.card, [])
         if len(own_chips) != 1 or len(other_chips) > 1:
             return None
         return self._positions[own_chips[0]] if None in (chip.chip, own_chips[0].chip) else None
 
     def is_comparable_with(self, other: ChipFinder) -> bool:
-        """Return whether cards can be matched by id: all ids are known, and the other output has all cards of this output."""
+        """Return whether cards can be matched by id: all ids are known, and the other output has every card of this output."""
         return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
 
 
@@ -75,7 +75,7 @@ def uuids_differ(first: str | None, second: str | None) -> bool:
 
 
 def name_of(device: Device) -> str:
-    """Return how problems name a device, such as `amd 0000:c1:00.0`."""
+    """Return the name of a device for problems, such as `amd 0000:c1:00.0`."""
     return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
 
 
@@ -109,7 +109,7 @@ def has_address_or_uuid(device: Device | Identity) -> bool:
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return an address to compare. Only AMD's tools print a function for partitions, so it is removed."""
+    """Return the address without a partition's PCI function, which only AMD's tools print."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -129,12 +129,12 @@ def has_repeated_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# A combined report has the first of these outcomes that any of its reports has.
+# From the best to the worst. A combined report has the best outcome of its reports.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
 def combine_reports(reports: Sequence[Report]) -> Report:
-    """Return one report with the devices of all outputs. Each reading has the first number that is reported."""
+    """Return one report with the devices of all outputs. Each reading takes the first number that any output has."""
     if len(reports) == 1:
         return reports[0]
     by_partition = any(has_repeated_index(report.devices) for report in reports)
@@ -168,8 +168,8 @@ def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> boo
     """Return whether index and partition (which may be unknown) are equal, and no identity contradicts this."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
-    is_unknown = None in (first.partition, second.partition) and not by_partition
-    if first.partition != second.partition and not is_unknown:
+    is_partition_unknown = None in (first.partition, second.partition) and not by_partition
+    if first.partition != second.partition and not is_partition_unknown:
         return False
     if chip_of(first) is not None and chip_of(second) is not None:
         return False
@@ -177,7 +177,7 @@ def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> boo
 
 
 def _identities_agree(first: Device, second: Device) -> bool:
-    return all(mine == other for mine, other in _common_identities(first, second))
+    return all(left == right for left, right in _common_identities(first, second))
 
 
 def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
@@ -186,11 +186,11 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
         (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
         (first.serial, second.serial),
     ]
-    return [(mine, other) for mine, other in identities if mine is not None and other is not None]
+    return [(left, right) for left, right in identities if left is not None and right is not None]
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Add devices to `devices`, or fill in equal devices there. Return the position of each added device."""
+    """Add devices to `devices`, or merge them into equal devices there. Return the position of each added device."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []
@@ -198,9 +198,8 @@ def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition
         unlinked = replace(device, parent=None)
         position = earlier_chips.find(device, added_chips)
         if position is None or not _identities_agree(devices[position], device):
-            same = (
-                at for at in range(earlier_count) if _is_same_device(devices[at], device, by_partition=by_partition)
-            )
+            candidates = range(earlier_count)
+            same = (item for item in candidates if _is_same_device(devices[item], device, by_partition=by_partition))
             position = next(same, None)
         if position is None:
             position = len(devices)

@@ -49,12 +49,12 @@ class Parser(Protocol):
 
     @property
     def polls(self) -> tuple[Poll, ...]:
-        """Return the polls: requests with their intervals."""
+        """Return the polls, which are periodic requests to the source."""
         ...
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return metrics besides the catalogue's, named accelerator_<vendor>_…; usually empty."""
+        """Return the parser's own metrics, named accelerator_<vendor>_…. Most parsers use only the catalogue's."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourceParser:
-    """A parser that consists of plain data and one function, as most parsers do."""
+    """A parser made of data and a `parse` function, as most parsers are."""
 
     name: str
     vendor: str

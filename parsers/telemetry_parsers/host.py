@@ -55,13 +55,13 @@ def _parse_call(call: str, output: Output | None, problems: list[Problem]) -> Ma
     return _PARSERS[call](output.data, problems)
 
 
-def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+def _cpu_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
     percent = _number(data, "utilization_percent", problems)
     return {"cpu_utilization_ratio": percent if isinstance(percent, Absent) else percent / 100}
 
 
-def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Return used and total memory. Used memory is total memory minus available memory, as in Linux tools."""
+def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+    """Return used and total memory. As in Linux tools, used memory is total memory minus available memory."""
     total = _number(data, "total_bytes", problems)
     available = _number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):
@@ -72,8 +72,8 @@ def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, 
 
 
 _PARSERS: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
-    "cpu": _cpu,
-    "memory": _memory,
+    "cpu": _cpu_values,
+    "memory": _memory_values,
     "load": lambda data, problems: {key: _number(data, key, problems) for key in _METRICS["load"]},
     "uptime": lambda data, problems: {"uptime_seconds": _number(data, "seconds", problems)},
 }

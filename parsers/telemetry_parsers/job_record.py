@@ -23,7 +23,7 @@ Seconds = Annotated[
     float, Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
-    float, Schema({"description": "The part of these for which the card's utilization was known.", "minimum": 0})
+    float, Schema({"description": "The part of `seconds` for which the card's utilization was known.", "minimum": 0})
 ]
 BusySeconds = Annotated[
     float | None,
@@ -39,7 +39,7 @@ EnergyJoules = Annotated[
 ]
 ThrottledSeconds = Annotated[
     float | None,
-    Schema({"description": "Seconds for which the card's clocks were held down, times the share.", "minimum": 0}),
+    Schema({"description": "Seconds for which the card's clocks were throttled, times the share.", "minimum": 0}),
 ]
 
 
@@ -72,7 +72,7 @@ class RecordedTime:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A period that the totals do not include, such as an outage of the daemon. The length is by the monotonic clock."""
+    """A period that the totals do not include, such as a daemon outage. `seconds` is measured with the monotonic clock."""
 
     start: float
     end: float
@@ -130,7 +130,7 @@ class CardShare:
 class JobRecord:
     """The use of a node's cards by one owner: a line of `jobs.jsonl`, written when the owner ends, or daily for `nobody`.
 
-    Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty texts, and values that were
+    Times are Unix seconds. All keys are always present. Unknown fields of an owner are empty strings, and values that were
     not measured are null. Nothing is extrapolated.
     """
 
@@ -148,5 +148,5 @@ class JobRecord:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, while no source reported the owner. Beyond 16, the last are joined."""
+    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, while no source reported the owner. If there are more than 16, the last ones are joined."""
     cards: tuple[CardShare, ...]

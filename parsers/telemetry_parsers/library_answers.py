@@ -18,7 +18,7 @@ _LARGEST = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """Return the error number in an answer, or None for an answer without an error. An invalid number is -1."""
+    """Return the error number in an answer, or None for an answer without an error. An invalid number becomes -1."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
@@ -46,13 +46,13 @@ def number(answer: Plain) -> Value:
 
 
 def text(answer: Plain) -> str | None:
-    """Return the answer if it is a string that is not blank, else None."""
+    """Return the answer without surrounding blanks if it is a non-blank string, else None."""
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
-def integer(answer: Plain, below: int = 2**31) -> int | None:
-    """Return the answer if it is an integer from 0 up to the limit and not a sentinel, else None."""
-    return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
+def integer(answer: Plain, limit: int = 2**31) -> int | None:
+    """Return the answer if it is an integer from 0 to `limit` - 1 and not a sentinel, else None."""
+    return answer if type(answer) is int and 0 <= answer < limit and answer not in ALL_BITS else None
 
 
 def items(answer: Plain) -> list[Plain]:
@@ -83,17 +83,17 @@ class LibrarySpec:
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""
-        return Draft(self.vendor, _by_source, index_space=self.source)
+        return Draft(self.vendor, _problem_by_source, index_space=self.source)
 
 
-def _by_source(item: Reading, source: str) -> str:
+def _problem_by_source(item: Reading, source: str) -> str:
     """Return a problem text such as `GpuTemperature: temperature_celsius is implausible`."""
     return f"{source}: {item.metric} is {absence_reason(item).replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The recorded answer to one poll. `data` also contains the node and the devices."""
+    """The recorded answer to one poll. `data` is the whole answer, including `node` and `devices`."""
 
     node: dict[str, Plain]
     devices: list[Plain]
@@ -127,7 +127,7 @@ _Facts = tuple[tuple[str, str], ...]
 
 
 def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
-    """Return a whole device. A device that is marked as lost is not up."""
+    """Create a card from its recorded fields. A card that is marked as lost is not up."""
     return Device(
         vendor=vendor,
         index=integer(recorded.get("index")),
@@ -142,7 +142,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
-    """Return an instance of the device at this position, or None for an instance without an index."""
+    """Create an instance of the card `parent` at `position` from its recorded fields, or return None if it has no index."""
     index = integer(recorded.get("index"))
     if index is None:
         return None
@@ -166,7 +166,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: the metric and label of a number, its factor `times / over`, and its part of the answer."""
+    """Where to read a number in an answer (`part`), its metric and label, and its factor `times / over`."""
 
     metric: str
     label: str = ""
@@ -200,7 +200,7 @@ class DeviceDraft:
         self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Add the maximum of several answers, or an absence if one of them is absent."""
+        """Add the maximum of the numbers in several answers, or an absence if one answer has no number."""
         values = [
             in_range(BY_KEY[row.metric], self._scaled_value(row, answer, name)) for name, answer in answers.items()
         ]
@@ -210,7 +210,7 @@ class DeviceDraft:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
-        """Return the absence for an error. An unknown error is also reported as a problem."""
+        """Return the absence for the error in an answer. An unknown error is also reported as a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]

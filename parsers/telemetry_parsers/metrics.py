@@ -49,7 +49,7 @@ def _device(
 
 
 def _counter(
-    name: str, unit: str, help: str, label: str = "", high: float = sentinels.MOST, *, card_level: bool = False
+    name: str, unit: str, help: str, label: str = "", high: float = sentinels.MAX_COUNT, *, card_level: bool = False
 ) -> Metric:
     return Metric("accelerator_" + name, "counter", unit, help, 0.0, high, label, card_level=card_level)
 
@@ -209,7 +209,7 @@ _HOST = (
     _host("load15", "", "Load average over fifteen minutes.", 1e7),
     _host("uptime_seconds", "seconds", "Seconds since the host was started.", _CENTURY_SECONDS),
 )
-_OWN = (
+_DAEMON = (
     _daemon("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
     _daemon("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and its result has not expired.", high=1),
     _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and its result has not expired.", high=1),
@@ -241,7 +241,7 @@ _OWN = (
 )
 # fmt: on
 
-# Maps each metric of the daemon to its labels, in order.
+# Maps each of the daemon's own metrics to its labels, in order.
 OWN_LABELS = MappingProxyType(
     {
         "telemetry_build_info": ("version", "python"),
@@ -275,7 +275,7 @@ OWN_LABELS = MappingProxyType(
     }
 )
 
-_OWNER = (
+_OWNER_IDENTITY = (
     "owner_kind",
     "owner",
     "pod_namespace",
@@ -289,8 +289,8 @@ _OWNER = (
 # Maps each metric of scope `owner` to the labels that follow those of the device. Empty labels are omitted.
 OWNER_LABELS = MappingProxyType(
     {
-        **{metric.name: _OWNER for metric in _OWNERS if metric.scope == "owner"},
-        "accelerator_allocation_ratio": (*_OWNER, "basis"),
+        **{metric.name: _OWNER_IDENTITY for metric in _OWNERS if metric.scope == "owner"},
+        "accelerator_allocation_ratio": (*_OWNER_IDENTITY, "basis"),
         "accelerator_process_memory_bytes": ("pid", "name", "user"),
     }
 )
@@ -308,7 +308,7 @@ CATALOGUE: tuple[Metric, ...] = (
     *_FAULTS,
     *_OWNERS,
     *_HOST,
-    *_OWN,
+    *_DAEMON,
 )
 BY_NAME = MappingProxyType({metric.name: metric for metric in CATALOGUE})
 BY_KEY = MappingProxyType({metric.key: metric for metric in CATALOGUE})
@@ -316,7 +316,7 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
 class Limits(NamedTuple):
-    """The lowest and the highest valid number of a metric, and its sentinels, which mean "no value"."""
+    """The lowest and the highest valid number of a metric, and the numbers that stand for an unknown value."""
 
     low: float
     high: float
@@ -324,7 +324,7 @@ class Limits(NamedTuple):
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
-    """Return the limits of a metric. For some vendors, these are from sentinels.py."""
+    """Return the limits of a metric, including the vendor's own limits from sentinels.py."""
     vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
     return Limits(
         max(vendor_limits.low, -sys.float_info.max),
@@ -352,12 +352,12 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """Return a reading of a catalogue metric, whose value is checked like in `in_range`."""
+    """Return a reading of a catalogue metric. A value outside the metric's range becomes `implausible`."""
     return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
 def within(metric_limits: Limits, value: Value) -> Value:
-    """Return the value, or `implausible` if it is a number outside the limits."""
+    """Return the value, or `implausible` if it is a number outside the limits or a sentinel."""
     if isinstance(value, Absent):
         return value
     low, high, blanks = metric_limits
@@ -366,7 +366,7 @@ def within(metric_limits: Limits, value: Value) -> Value:
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a reading for each supported word: 1 for the active word, 0 for the others."""
+    """Return a reading for each supported word (default: all of the metric): 1 for the active word, 0 for the others."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 

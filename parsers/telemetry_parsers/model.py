@@ -45,7 +45,7 @@ Value = float | Absent
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The properties of one metric: a row of the catalogue."""
+    """A metric of the catalogue: its name, kind, unit, help text, range and label."""
 
     name: str
     kind: Kind
@@ -61,25 +61,25 @@ class Metric:
 
     @property
     def key(self) -> str:
-        """Return the name in readings and JSON, which is the metric's name without `accelerator_`."""
+        """Return the metric's name without `accelerator_`, as used in readings and JSON."""
         return self.name.removeprefix("accelerator_")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A request to run a tool. The alternatives are tried in order, if a version does not support a command line."""
+    """A request to run a tool. If the tool does not support a command line, the next one in `alternatives` is tried."""
 
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
     on_deadline: Literal["kill", "abandon"] = "kill"
-    # Repeat the command for each card or device of the inventory. Its number replaces `{card}` or `{device}`.
+    # Run the command once for each known card or device. Its number replaces `{card}` or `{device}` in the command.
     per: Literal["card", "device"] | None = None
     folders: tuple[str, ...] = ()  # the vendor's usual folders of the tool, searched after PATH
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A request to read small files: texts (`globs`), targets of links (`links`), and bytes (`binary`)."""
+    """A request to read small text files (`globs`), link targets (`links`) and binary files (`binary`)."""
 
     globs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A request to a library reader with these calls. The reader may need the Python `module` from `package`."""
+    """A request to make calls with a library reader, which may need the Python `module` from `package`."""
 
     reader: str
     calls: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One periodic request to a source. Times are seconds. `costs` describes the cost to jobs; such a poll is off by default."""
+    """A periodic request to a source. Times are seconds. Polls that slow down jobs say how in `costs` and are off by default."""
 
     name: str
     request: Request
@@ -119,10 +119,10 @@ class Output:
     """The output of one command, one file or one call."""
 
     name: str = ""  # the command line, the path of the file, or the name of the library call
-    target: str = ""  # the number of the card or device, if the command is repeated
+    target: str = ""  # the number of the card or device, if the command runs once for each
     text: str = ""
     stderr: str = ""
-    status: int | None = None  # the exit status (negative: the signal) or the errno, None if unknown
+    status: int | None = None  # the exit status (negative for a signal) or the errno; None if unknown
     data: Plain = None
 
 
@@ -137,7 +137,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The result of one poll, which can be recorded and replayed. `hostname` is missing from masked recordings."""
+    """The result of one poll, which can be recorded and replayed. In masked recordings, `hostname` is empty."""
 
     source: str
     poll: str
@@ -171,7 +171,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of one metric. `device` is a position in the report's devices, or None for the host."""
+    """One value of one metric. `device` is the device's position in the report, or None for the host."""
 
     device: int | None
     metric: str
@@ -187,12 +187,12 @@ class Event:
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False  # a state such as an error code: reported while it lasts, counted when it starts
+    is_ongoing: bool = False  # True for a state, such as an error code: reported while it lasts, but counted once
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something unexpected in the input: its position, and a description."""
+    """Something unexpected in the input: where it is, and a description."""
 
     where: str
     text: str
@@ -213,7 +213,7 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
     form: Form = "text"  # when sources are merged, data has priority over JSON, and JSON over text
-    is_cut: bool = False  # the list may be truncated, so devices that are missing from it are not lost
+    is_cut: bool = False  # the device list may be truncated, so a device that is missing from it is not lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -242,7 +242,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A report with properties of its source and poll, for merge. Times are monotonic seconds."""
+    """A report with the properties of its source and poll that the merge needs. Times are monotonic seconds."""
 
     source: str
     poll: str
@@ -257,7 +257,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class MergedReading:
-    """A reading that merge chose, with its source. `taken` is the monotonic time of the capture."""
+    """A reading that the merge chose, with its source. `taken` is the monotonic time of the capture."""
 
     metric: str
     label: str
@@ -313,7 +313,7 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value of a metric of the daemon, with its labels in order."""
+    """A value of one of the daemon's own metrics, with the labels in order."""
 
     metric: str
     value: float
@@ -338,7 +338,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The id, label and other fields of a device that are remembered, also in the state directory."""
+    """The id, label and other fields of a device that are remembered, even across restarts of the daemon."""
 
     id: str
     vendor: str
@@ -354,4 +354,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
     lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # lists with the device, rounded down to a power of two so that the state file is rarely written
+    polls: int = 1  # how many lists had the device, rounded down to a power of 2 so that the state file rarely changes

@@ -12,7 +12,7 @@ OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
 # and `index` is the tool's index.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# What a share was derived from. `partition` means the owner's partitions of the card.
+# What a share was derived from. For `partition`, it is the owner's partitions of the card.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
@@ -34,18 +34,18 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A name of a device, and the way in which it names the device."""
+    """A device name that a source reports, and the way in which it names the device, such as by UUID."""
 
-    text: str  # the name as printed
+    text: str  # the name as the source prints it
     way: Way
-    value: str  # the normalized text
+    value: str  # the name in normalized form, for comparison
     vendor: str = ""  # empty if unknown
     instance: str = ""  # the number of the GPU instance or partition
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A device that an owner has, as a source reports it, or an owner without a device. Times are Unix seconds."""
+    """A source's report that an owner has a device, or that it exists and has none. Times are Unix seconds."""
 
     owner: Owner
     # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,
@@ -69,7 +69,7 @@ class ProcessUsage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A process as the kernel reports it. `pid` and `ticks` identify it. `started` is Unix seconds."""
+    """A process as the kernel reports it, identified by `pid` and its start in clock `ticks`. `started` is Unix seconds."""
 
     pid: int
     ticks: int
@@ -85,7 +85,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that uses a device. Merge adds the fields after `utilization_ratio` from the kernel's tasks."""
+    """A process that uses a device. The merge adds the fields after `utilization_ratio` from the kernel's tasks."""
 
     device: int
     pid: int
@@ -128,7 +128,7 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """The counts of one rank since its start; None for a count that the job does not report."""
+    """What one rank has done since its start. Counts that the job does not report are None."""
 
     file: str  # the path of the file with the counts
     user_id: int

@@ -18,17 +18,17 @@ _MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
-    """Return the reasons without the power limit, which is normal under load. Omit vague ones if others remain."""
-    others = [reason for reason in reasons if not is_power_limit_reason(reason)]
-    return [reason for reason in others if not is_vague_reason(reason)] or others
+    """Return the reasons without the power limit, which is normal under load. Omit vague reasons if others remain."""
+    abnormal = [reason for reason in reasons if not is_power_limit_reason(reason)]
+    return [reason for reason in abnormal if not is_vague_reason(reason)] or abnormal
 
 
 def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# Maps each metric with a history to a function that selects labels. The highest value of these labels is kept.
-_LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
+# Maps each metric with a history to a function that selects labels. The highest value of the selected labels is kept.
+_LABEL_SELECTORS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
     "power_watts": _unlabelled,
     "power_cap_watts": _unlabelled,
@@ -38,7 +38,7 @@ _LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "clock_hertz": lambda labels: [label for label in ("sm", "graphics") if label in labels][:1],
     "throttled": _abnormal_reasons,
 }
-KEPT = tuple(_LABELS)
+KEPT = tuple(_LABEL_SELECTORS)
 
 
 def kept_values(device: MergedDevice) -> list[Value | None]:
@@ -59,11 +59,11 @@ def kept_value(device: MergedDevice, metric: str) -> Value | None:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return the positions of the values of each kept metric in readings of this shape."""
+    """For each kept metric, return the positions of its values in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))
-        for kept, select_labels in _LABELS.items()
+        for kept, select_labels in _LABEL_SELECTORS.items()
     )
 
 
@@ -75,7 +75,7 @@ def _highest(values: Sequence[Value], positions: Sequence[int]) -> Value | None:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Consecutive slots without a number, and the reason: `not_supported`, `lost`, `nvml: timeout`."""
+    """Consecutive slots without a number, and the reason, such as `not_supported`, `lost` or `nvml: timeout`."""
 
     first: int
     slots: int
@@ -110,4 +110,4 @@ class Past:
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0  # the number of the first slot; slot numbers do not change if the clock is set
+    first: int = 0  # the number of the first slot; setting the clock does not change slot numbers

@@ -1,4 +1,4 @@
-"""The readings of one device by columns: names, which rarely change, and values, which change at every poll."""
+"""The readings of one device as two columns: names, which rarely change, and values, which change at every poll."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Shape:
     def __post_init__(self) -> None:
         object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
-    def with_keys(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
-        """Return this shape with more keys at its end. Each new key gets a new origin after the existing `origins`."""
-        shape = self._extended.get((keys, origins))
+    def with_keys(self, keys: tuple[ReadingKey, ...], origin_count: int) -> Shape:
+        """Return this shape with `keys` appended. Each of them has its own origin, after the `origin_count` existing ones."""
+        shape = self._extended.get((keys, origin_count))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:
                 self._extended.clear()
-            shape = Shape((*self.keys, *keys), (*self.origins, *range(origins, origins + len(keys))))
-            self._extended[(keys, origins)] = shape
+            shape = Shape((*self.keys, *keys), (*self.origins, *range(origin_count, origin_count + len(keys))))
+            self._extended[(keys, origin_count)] = shape
         return shape
 
 
@@ -56,7 +56,7 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """Return the readings as columns. Readings that already are columns are returned unchanged."""
+        """Return the readings as a `Readings` object. If they are one already, return it unchanged."""
         if isinstance(readings, cls):
             return readings
         items = tuple(readings)

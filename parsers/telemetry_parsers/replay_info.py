@@ -7,9 +7,9 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReplayInfo:
-    """A replayed recording: when and where it was made. The host name is missing from masked recordings."""
+    """The recording that is replayed: when and where it was made, the time that is `shown`, and `how` it is played."""
 
     wall_time: float
-    hostname: str = ""
+    hostname: str = ""  # missing from masked recordings
     shown: float | None = None
     how: str = ""

@@ -1,4 +1,4 @@
-"""Parses `roofline.csv` of rocprofiler-compute, which has the results of a benchmark on each card of a node."""
+"""Parses `roofline.csv` of rocprofiler-compute, which has benchmark results for each card of a node."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class NoRooflineError(ValueError):
 
 
 def measured_peak(lines: Iterable[str]) -> PeakRates:
-    """Return the best result of all cards for each data type. A result of 0 was not measured."""
+    """Return the best result of any card for each data type. A result of 0 means that it was not measured."""
     best: dict[str, float] = {}
-    for heading, value in _values(lines):
+    for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))
     if not best:
         raise NoRooflineError(f"not a roofline.csv: no number above 0 under {_MEMORY.upper()} or MFMA…FLOPS")
@@ -43,7 +43,7 @@ def measured_peak(lines: Iterable[str]) -> PeakRates:
     return PeakRates(rates, float(round(best[_MEMORY] * _GIGA)) if _MEMORY in best else None, "measured")
 
 
-def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
+def _measurements(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
     rows = csv.reader(lines)
     try:
         headings = [heading.strip().lower() for heading in next(rows, [])]
@@ -53,13 +53,13 @@ def _values(lines: Iterable[str]) -> Iterator[tuple[str, float]]:
             yield from (
                 (heading, value)
                 for heading, cell in zip(headings, row, strict=True)
-                if (heading == _MEMORY or heading in _RATES) and (value := _number(cell)) is not None
+                if (heading == _MEMORY or heading in _RATES) and (value := _positive_number(cell)) is not None
             )
     except csv.Error as error:
         raise NoRooflineError(f"not a roofline.csv: {error}") from error
 
 
-def _number(cell: str) -> float | None:
+def _positive_number(cell: str) -> float | None:
     try:
         value = float(cell)
     except ValueError:  # the cell is blank or a word, because the value was not measured

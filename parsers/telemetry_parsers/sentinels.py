@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass
 
-# Numbers with all bits set, and "blank" values of drivers. A printed number is compared with these in any unit.
+# Numbers with all bits set, and "blank" values of drivers. Printed numbers are compared with these in any unit.
 ALL_BITS = frozenset(
     {
         2**32 - 1,
@@ -17,16 +17,16 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# Greater than any real counter, but less than 2^63-1 and 2^64-1, even if these are rounded to a float.
-MOST = 9e18
+# Greater than any real count, but less than 2^63-1 and 2^64-1, even if these are rounded to a float.
+MAX_COUNT = 9e18
 
-_WORDS = (2.0**31 - 1, 2.0**32 - 1)
+_LARGEST_INTS = (2.0**31 - 1, 2.0**32 - 1)
 # Maps the unit of a metric to sentinels in base units, rounded as tools print them.
 OF_UNIT: Mapping[str, frozenset[float]] = {
-    "": frozenset(_WORDS),
-    "bytes": frozenset(_WORDS),
-    "seconds": frozenset(_WORDS),
-    "joules": frozenset(_WORDS),
+    "": frozenset(_LARGEST_INTS),
+    "bytes": frozenset(_LARGEST_INTS),
+    "seconds": frozenset(_LARGEST_INTS),
+    "joules": frozenset(_LARGEST_INTS),
     # 0xFFFF divided by 1000.
     "celsius": frozenset({65.535}),
     "volts": frozenset({65.535}),
@@ -49,7 +49,7 @@ class VendorLimits:
     blanks: frozenset[float] = frozenset()
 
 
-# Maps (vendor, metric) to limits. Chips of Ascend are also used outdoors, where temperatures can be negative.
+# Maps (vendor, metric) to limits. Ascend chips are also used outdoors, where temperatures can be negative.
 OF_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
     ("ascend", "temperature_celsius"): VendorLimits(-40.0, frozenset({-1.0}))
 }

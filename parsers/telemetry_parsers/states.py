@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from telemetry_parsers.model import Health, State
 
-# States after a successful last attempt.
 SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
-# States without an attempt.
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
-# States after a failed last attempt.
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
-# A source is in one of these states only if all its polls are.
+# A source has one of these states only if all its polls have it.
 OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})
-# The prefix of the message if a library's worker could not be started.
+# The message of a failure begins with this text if the worker of a library could not be started.
 NOT_STARTED = "the worker could not be started"
-# The prefix of the message if a tool was not started because another process runs it.
+# The message of a failure begins with this text if a tool was not started because another process runs it.
 BUSY = "another process runs it"
 
 

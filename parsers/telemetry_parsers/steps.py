@@ -1,4 +1,4 @@
-"""Parses the steps that jobs report in files `telemetry.steps/1`. The files are untrusted, because users write them."""
+"""Parses the `telemetry.steps/1` files in which jobs report their steps. Users write them, so they are untrusted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def parse_file(file: Plain) -> StepCounts:
         user_id=_user_id(file.get("uid")),
         job_id=_label(file, "job_id"),
         rank=_label(file, "rank"),
-        card=_card(file.get("card")),
+        card=_card_name(file.get("card")),
         steps=steps,
         tokens=_number(file, "tokens"),
         flops=_number(file, "flops"),
@@ -96,8 +96,8 @@ def _label(data: Mapping[str, Plain], key: str) -> str:
     return text
 
 
-def _card(data: Plain) -> DeviceName:
-    """Return the card's name. An `index` counts within `visible` if that is given, else on the whole node."""
+def _card_name(data: Plain) -> DeviceName:
+    """Return the card's name. An `index` is a position in `visible` if that is given, else the index on the node."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -106,14 +106,14 @@ def _card(data: Plain) -> DeviceName:
     if uuid:
         return DeviceName(uuid, "uuid", uuid)
     if bus_id:
-        return DeviceName(bus_id, "bus_id", _bus_id(bus_id))
+        return DeviceName(bus_id, "bus_id", _normalized_bus_id(bus_id))
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
-        return _visible(index, visible if isinstance(visible, str) else "")
+        return _visible_card(index, visible if isinstance(visible, str) else "")
     raise _BadStepsError("`card` must have a `uuid`, a `bus_id` or an `index`")
 
 
-def _visible(index: int, visible: str) -> DeviceName:
+def _visible_card(index: int, visible: str) -> DeviceName:
     names = [part.strip() for part in visible.split(",") if part.strip()]
     if not names:
         return DeviceName(str(index), "index", str(index))
@@ -123,8 +123,8 @@ def _visible(index: int, visible: str) -> DeviceName:
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
 
-def _bus_id(printed: str) -> str:
-    """Return a bus id, such as `00000000:3B:00.0` or `3b:00.0`, in the form `0000:3b:00.0`."""
+def _normalized_bus_id(printed: str) -> str:
+    """Convert a bus id, such as `00000000:3B:00.0` or `3b:00.0`, to the form `0000:3b:00.0`."""
     parts = printed.lower().split(":")
     if len(parts) == 2:
         parts.insert(0, "0")
@@ -132,25 +132,25 @@ def _bus_id(printed: str) -> str:
 
 
 def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file for each rank within the limits, and problems. Active files and a job's first user come first."""
-    owners: dict[str, int] = {}
+    """Return one file per rank, up to the limits, and a problem for each ignored file. Active files have priority."""
+    first_users: dict[str, int] = {}
     for item in counts:
-        owners.setdefault(item.job_id, item.user_id)
+        first_users.setdefault(item.job_id, item.user_id)
     selected: dict[tuple[str, str, object], StepCounts] = {}
-    files_of_user: Counter[int] = Counter()
+    file_counts: Counter[int] = Counter()
     problems: list[Problem] = []
     for item in sorted(counts, key=lambda item: item.is_quiet):
         key = (item.job_id, item.rank, item.card)
-        if owners[item.job_id] != item.user_id:
+        if first_users[item.job_id] != item.user_id:
             problems.append(Problem(quote(item.file), "reports a job that another user already reports"))
         elif key in selected:
             problems.append(Problem(quote(item.file), f"reports the same rank as {quote(selected[key].file)}"))
-        elif files_of_user[item.user_id] >= MAX_FILES_OF_A_USER or len(selected) >= MAX_FILES:
+        elif file_counts[item.user_id] >= MAX_FILES_OF_A_USER or len(selected) >= MAX_FILES:
             limits = f"at most {MAX_FILES_OF_A_USER} files of a user are read, and {MAX_FILES} in total"
             problems.append(Problem(quote(item.file), f"is ignored: {limits}"))
         else:
             selected[key] = item
-            files_of_user[item.user_id] += 1
+            file_counts[item.user_id] += 1
     return [item for item in counts if selected.get((item.job_id, item.rank, item.card)) is item], problems
 
 
@@ -169,7 +169,7 @@ def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Re
     problems: list[Problem] = []
     used_labels: set[tuple[tuple[str, str], ...]] = set()
     for item in counts:
-        device = names.find(Claim(_NOBODY, (), (item.card,) if item.card else ()))
+        device = names.find(Claim(_NO_OWNER, (), (item.card,) if item.card else ()))
         if device is None:
             text = item.card.text if item.card else ""
             problems.append(
@@ -198,7 +198,7 @@ METRICS = (
     "telemetry_steps_flops_total",
     "telemetry_steps_seconds_total",
 )
-_NOBODY = Owner("job", "")
+_NO_OWNER = Owner("job", "")
 
 PARSER = SourceParser(
     name=SOURCE,

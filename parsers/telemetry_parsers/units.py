@@ -1,4 +1,4 @@
-"""Parses printed values, such as "57.0 W", "16384MiB" or "98%", to numbers in base units. Units are never guessed."""
+"""Parses printed values, such as "57.0 W", "16384MiB" or "98%", into numbers in base units. Units are never guessed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from telemetry_parsers.sentinels import ALL_BITS
 Units = Mapping[str, tuple[int, int]]
 
 
-def _units(**names: tuple[int, int]) -> dict[str, tuple[int, int]]:
-    return dict(names)
+def _units(**factors: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    return factors
 
 
 RATIO: Units = {"%": (1, 100)}
@@ -65,13 +65,13 @@ _PLACEHOLDERS: Mapping[str, Absent] = {
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,18})?\Z")
 _QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,18})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")
 _WRAPPED = re.compile(r"1[67](?:\.[0-9]{1,3})?[ \t]?E(?:i?B)\Z")
-_LONGEST = 64
+_MAX_PLACEHOLDER_LENGTH = 64
 
 
 def placeholder(text: str) -> Absent | None:
     """Return the absence for a placeholder such as `N/A` or `[Not Supported]`, or None for any other text."""
     text = text.strip()
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_PLACEHOLDER_LENGTH:
         return None
     word = text.strip("[]<>()").strip().lower()
     return _PLACEHOLDERS.get(word)
@@ -83,7 +83,7 @@ def text_or_none(text: str | None) -> str | None:
 
 
 def number(text: str) -> Value:
-    """Return a decimal number, or an absence. Exponents, hexadecimal digits, separators and sentinels are not numbers."""
+    """Parse a decimal number. Placeholders, sentinels, exponents, hexadecimal digits and separators give an absence."""
     text = text.strip()
     match = _NUMBER.match(text)
     if match is None:
@@ -94,11 +94,11 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """Return a number with one of these units, in base units, or an absence. `unit` is the unit of a number without one."""
+    """Parse a number with one of these units into base units, or return an absence. A bare number has the unit `unit`."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
-        return placeholder(text) or _with_unit(text, units) or Absent.NOT_UNDERSTOOD
+        return placeholder(text) or _placeholder_with_unit(text, units) or Absent.NOT_UNDERSTOOD
     if _WRAPPED.match(text) is not None:
         return Absent.IMPLAUSIBLE  # a 64-bit byte count that wrapped around is printed as "16.0 EB"
     factor = units.get(match[2]) if match[2] else units.get(unit if unit is not None else "")
@@ -109,14 +109,14 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
 
 
 def spelled(unit: str, units: Units) -> str | None:
-    """Return the unit as `units` spells it, regardless of case, or None if `units` does not have it."""
+    """Return the key of `units` that equals the unit except for case, or None."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)
 
 
-def _with_unit(text: str, units: Units) -> Absent | None:
-    """Return the absence for a placeholder with a unit, such as `N/A mV`, `None%` or `N/A N/A`, or None."""
+def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
+    """Return the absence for a placeholder with a unit, such as `N/A mV` or `None%`, or None for any other text."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
     # A unit alone or after a dash is a damaged value, not a placeholder.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
@@ -129,7 +129,7 @@ def pcie_generation(speed: str) -> Value:
 
 
 def whole(text: str) -> int | None:
-    """Return a non-negative integer, such as an index or a PID, or None for any other text."""
+    """Parse a non-negative integer, such as an index or a PID. Return None for any other text."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 

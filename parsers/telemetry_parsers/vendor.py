@@ -26,7 +26,7 @@ class Card:
     memory_reserved_mib: int
     idle_watts: float
     cap_watts: float
-    graphics_mhz: tuple[int, int]
+    graphics_mhz: tuple[int, int]  # (lowest, highest) clock, like `memory_mhz`
     memory_mhz: tuple[int, int]
     full_load_celsius: float  # measured at the die, like `slowdown_celsius`
     slowdown_celsius: float
@@ -80,7 +80,7 @@ ACCELERATOR = 0x12
 
 @dataclass(frozen=True, slots=True)
 class PciFunctions:
-    """The PCI functions that are accelerators of a vendor, by vendor id and class."""
+    """The PCI functions that are a vendor's accelerators, selected by vendor id and class."""
 
     vendor_id: int
     classes: tuple[int, ...] = (DISPLAY, _COPROCESSOR, ACCELERATOR)
@@ -116,7 +116,7 @@ class NodePool:
     comment: str
     sources: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # labels of nodes besides those with the PCI vendor id and `classes`
+    labels: tuple[str, ...] = ()  # node labels besides those with the PCI vendor id and `classes`
     runtime_class: str = ""
     privileged: bool = False  # such a pool is off by default
     mounts: tuple[Mount, ...] = ()
@@ -125,7 +125,7 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A vendor with its PCI functions, device nodes, pool of nodes and simulated cards."""
+    """A vendor with its PCI functions, device nodes, node pool in the Helm chart and simulated cards."""
 
     word: str  # the value of the label `vendor` in metrics
     name: str
@@ -134,6 +134,6 @@ class Vendor:
     permissions: str  # the permissions that the daemon's user needs, shown in docs/install.md
     pool: NodePool
     demo: Demo  # the cards that the simulator shows for `word`
-    other_demos: tuple[tuple[str, Demo], ...] = ()  # (other word, its simulated cards)
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # (another value of the label, its simulated cards)
     missing_metrics: tuple[tuple[str, str], ...] = ()  # (core metric that no known output contains, reason)
     other_tools: tuple[tuple[str, str], ...] = ()  # (other program of the vendor, source with the same readings)

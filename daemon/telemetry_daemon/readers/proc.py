@@ -156,8 +156,8 @@ class OpenCards:
         counted: set[tuple[str, str]] = set()
         memory_by_process = {}
         for key in sorted(self._clients):
-            clients = {(client.bus_id, client.number): client for client in self._clients[key]}
-            if memory := memory_by_card(client for client_id, client in clients.items() if client_id not in counted):
+            clients = {(client.bus_id, client.client_id): client for client in self._clients[key]}
+            if memory := memory_by_card(client for identity, client in clients.items() if identity not in counted):
                 memory_by_process[key] = memory
             counted |= clients.keys()
         return memory_by_process

@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return the attributes of a parser that are missing from the object or have the wrong type."""
+    """Return a violation for each attribute of the Parser protocol that is missing or has the wrong type."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]
@@ -55,7 +55,7 @@ _DERIVED_METRICS = MERGE_METRICS | {
 # Labels that all series of a device have, and labels that Prometheus adds or reserves.
 RESERVED_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
-# Labels whose words are limited to the metric's `words`, so that dashboards can colour them.
+# Labels whose values are limited to the metric's `words`, so that dashboards can colour them.
 _CLOSED_LABELS = frozenset({"state", "action", "level"})
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
@@ -68,14 +68,14 @@ _MAX_NAME_LENGTH = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
-    """Return the violations in a parser's declaration."""
+    """Return a text for each rule that a parser's declaration violates."""
     if parser.contract_version != CONTRACT_VERSION:
         return (f"contract_version is {parser.contract_version}, this is version {CONTRACT_VERSION}",)
     return (*_check_names(parser), *_check_gives(parser), *_check_metrics(parser), *_check_polls(parser))
 
 
 def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
-    """Return the parser's metrics by key, from the catalogue and from those that the parser declares itself."""
+    """Map the keys in `gives` to their metrics, which are from the catalogue or declared by the parser itself."""
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return {key: metrics[key] for key in parser.gives if key in metrics}
 

@@ -34,22 +34,21 @@ class _Random:
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
-    def below(self, limit: int) -> int:
-        """Return a random integer of at least 0 and less than `limit`."""
+    def integer(self, limit: int) -> int:
+        """Return a random integer from 0 to `limit` - 1."""
         self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
         return (self._state >> 33) % max(limit, 1)
 
     def shuffled(self, items: list[str]) -> list[str]:
-        """Return the items in random order."""
         result = list(items)
         for position in range(len(result) - 1, 0, -1):
-            other = self.below(position + 1)
+            other = self.integer(position + 1)
             result[position], result[other] = result[other], result[position]
         return result
 
 
 def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
-    """Yield damaged forms of the capture: texts that are cut or changed, and data with replaced values."""
+    """Yield damaged forms of the capture: truncated or changed texts, and data with replaced values."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
         for name, damaged in _damaged_outputs(output, rounds):
@@ -103,35 +102,35 @@ def _shuffle(text: str, random: _Random) -> str:
 
 def _drop(text: str, random: _Random) -> str:
     lines = text.split("\n")
-    del lines[random.below(len(lines))]
+    del lines[random.integer(len(lines))]
     return "\n".join(lines)
 
 
 def _repeat(text: str, random: _Random) -> str:
     lines = text.split("\n")
-    position = random.below(len(lines))
+    position = random.integer(len(lines))
     return "\n".join([*lines[:position], lines[position], *lines[position:]])
 
 
 def _flip(text: str, random: _Random) -> str:
     characters = list(text)
-    for _ in range(1 + random.below(8)):
-        characters[random.below(len(characters))] = chr(1 + random.below(255))
+    for _ in range(1 + random.integer(8)):
+        characters[random.integer(len(characters))] = chr(1 + random.integer(255))
     return "".join(characters)
 
 
 def _nasty(text: str, random: _Random) -> str:
     words = text.split(" ")
-    words[random.below(len(words))] = NASTY_WORDS[random.below(len(NASTY_WORDS))]
+    words[random.integer(len(words))] = NASTY_WORDS[random.integer(len(NASTY_WORDS))]
     return " ".join(words)
 
 
 def _stretch(text: str, random: _Random) -> str:
-    """Return the text with many blanks before a word, which is the last one in half of the cases."""
+    """Return the text with many blanks before a random word. In half of the cases, drop the words after it."""
     words = text.split(" ")
-    position = random.below(len(words))
-    shifted = [*words[:position], " " * (60 << random.below(9)) + words[position]]
-    return " ".join(shifted) if random.below(2) else " ".join([*shifted, *words[position + 1 :]])
+    position = random.integer(len(words))
+    shifted = [*words[:position], " " * (60 << random.integer(9)) + words[position]]
+    return " ".join(shifted) if random.integer(2) else " ".join([*shifted, *words[position + 1 :]])
 
 
 def _damaged_data(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:

@@ -44,7 +44,7 @@ _FACTORS: tuple[tuple[int, int], ...] = (
     (125_000, 1),  # megabits to bytes
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
-# A tool may print the speed instead of a PCIe generation.
+# Metrics for which a tool may print the speed of the link instead of its generation.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
 # Metrics that count rows or pages, so their numbers need not be in the input.
 _COUNTED = frozenset({"processes", "retired_pages"})
@@ -59,12 +59,12 @@ def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool
     """Return whether a number is in the input, or can be derived from the input in a way that its metric allows."""
     if metric in _COUNTED | _DIFFERENCES:
         return True
-    if metric in _GENERATIONS and any(_canonical(speed) in tokens for speed in _speeds_of(value)):
+    if metric in _GENERATIONS and any(_canonical_number(speed) in tokens for speed in _speeds_of(value)):
         return True
     return _is_in_input(value, tokens) or (metric in _QUOTIENTS and _is_quotient(value, tokens))
 
 
-def _tokens_of(capture: Capture) -> frozenset[str]:
+def _tokens_of_capture(capture: Capture) -> frozenset[str]:
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
@@ -73,16 +73,16 @@ def _tokens_of(capture: Capture) -> frozenset[str]:
             if isinstance(value, str):
                 tokens.update(_tokens_of_value(value))
             elif isinstance(value, int | float) and abs(value) < 1e300:
-                tokens.add(_canonical(abs(value)))
+                tokens.add(_canonical_number(abs(value)))
     return frozenset(tokens)
 
 
 def _is_in_input(value: float, tokens: frozenset[str]) -> bool:
-    return any(_canonical(abs(value) * denominator / numerator) in tokens for numerator, denominator in _FACTORS)
+    return any(_canonical_number(abs(value) * denominator / numerator) in tokens for numerator, denominator in _FACTORS)
 
 
 def _is_quotient(value: float, tokens: frozenset[str]) -> bool:
-    return any(_canonical(value * float(token)) in tokens for token in tokens)
+    return any(_canonical_number(value * float(token)) in tokens for token in tokens)
 
 
 def _speeds_of(generation: float) -> tuple[float, ...]:
@@ -90,17 +90,17 @@ def _speeds_of(generation: float) -> tuple[float, ...]:
     return (*gigatransfers, *(10 * speed for speed in gigatransfers))
 
 
-def _canonical(number: float) -> str:
+def _canonical_number(number: float) -> str:
     return format(number, ".12g")
 
 
 def _tokens_in(text: str) -> frozenset[str]:
-    return frozenset(_canonical(float(token)) for token in set(_TOKEN.findall(text)))
+    return frozenset(_canonical_number(float(token)) for token in set(_TOKEN.findall(text)))
 
 
 @lru_cache(maxsize=8192)  # the damaged forms of a capture share most of their values
 def _tokens_of_value(value: str) -> frozenset[str]:
-    return _tokens_in(value) | {_canonical(number) for number in _numbers_of_bytes(value)}
+    return _tokens_in(value) | {_canonical_number(number) for number in _numbers_in_base64(value)}
 
 
 def _simple_values(data: Plain) -> Iterator[Plain]:
@@ -115,8 +115,8 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
             yield item
 
 
-def _numbers_of_bytes(text: str) -> Iterator[float]:
-    """Yield the little-endian numbers at all offsets of base64 data. Yield nothing for other strings."""
+def _numbers_in_base64(text: str) -> Iterator[float]:
+    """Yield the little-endian numbers at all offsets in base64 data. Yield nothing for other strings."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64
@@ -136,7 +136,7 @@ _ALSO_LISTED: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
-    """Return the violations in the report on this capture, as texts."""
+    """Return a text for each rule that the report on this capture violates."""
     if not isinstance(report, Report):
         return [f"parse returns {type(report).__name__}, not a Report"]
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
@@ -151,7 +151,7 @@ def report_violations(parser: Parser, capture: Capture, report: object) -> list[
 
 
 def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
-    """Return the numbers of a report, as (index of the device, metric, label, value)."""
+    """Return the numbers in a report as (device index, metric, label, value). Absences are omitted."""
     return {
         (None if item.device is None else report.devices[item.device].index, item.metric, item.label, item.value)
         for item in report.readings
@@ -208,11 +208,11 @@ def _check_readings(parser: Parser, metrics: Mapping[str, Metric], report: Repor
         yield from (f"{name}: {violation}" for violation in _check_reading(metric, item, len(report.devices)))
 
 
-def _check_reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
+def _check_reading(metric: Metric, item: Reading, device_count: int) -> Iterator[str]:
     if metric.scope in ("daemon", "owner"):
         yield "is a metric of the daemon"
     if (item.device is None) != (metric.scope == "host") or (
-        item.device is not None and item.device not in range(devices)
+        item.device is not None and item.device not in range(device_count)
     ):
         yield "its device is not in the report"
     if not is_valid_label_for(metric, item.label):
@@ -225,10 +225,10 @@ def _check_reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]
         yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
 
 
-def _check_processes(processes: tuple[Process, ...], devices: int) -> Iterator[str]:
+def _check_processes(processes: tuple[Process, ...], device_count: int) -> Iterator[str]:
     for process in processes:
         memory = process.memory_used_bytes
-        if process.device not in range(devices) or type(process.pid) is not int or process.pid < 0:
+        if process.device not in range(device_count) or type(process.pid) is not int or process.pid < 0:
             yield f"process {process.pid!r} of device {process.device!r}: invalid PID or device"
         if memory is not None and (type(memory) is not float or not math.isfinite(memory) or memory < 0):
             yield f"process {process.pid}: invalid memory {memory!r}"
@@ -253,7 +253,7 @@ def _check_other_parts(report: Report) -> Iterator[str]:
 
 
 def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    tokens = _tokens_of(capture)
+    tokens = _tokens_of_capture(capture)
     for item in report.readings:
         if not isinstance(item.value, Absent) and item.metric in metrics:
             yield from (

@@ -41,17 +41,17 @@ class DescribedParser:
 
 
 def capture_to_plain(capture: Capture) -> dict[str, Any]:
-    """Return the plain form of a capture, `telemetry.capture/1`."""
+    """Convert a capture to plain JSON data with the schema `telemetry.capture/1`."""
     return {"schema": CAPTURE_SCHEMA, **to_plain(Capture, capture)}
 
 
 def capture_line(capture: Capture) -> bytes:
-    """Return a capture as a line of a recording."""
+    """Return a capture as an ASCII line of a recording, with the line end."""
     return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 
 def capture_from_plain(plain: Plain) -> Capture:
-    """Return the capture with this plain form. Raise CodecError for invalid data."""
+    """Create a capture from plain JSON data. Raise CodecError for invalid data."""
     if isinstance(plain, dict):
         if plain.get("schema") != CAPTURE_SCHEMA:
             raise unexpected(CAPTURE_SCHEMA, plain.get("schema")).inside("schema")

@@ -1,7 +1,7 @@
 """Converts frozen dataclasses to and from plain JSON data. An object has a key for each field.
 
-This is fast enough for all types: a report of 7,680 readings takes 10 ms to read, which a hand-written function takes,
-too, and 3 ms to write instead of 1.5 ms. JSON encoding and decoding takes another 8 ms.
+This is fast enough: a report of 7,680 readings takes 10 ms to read, no longer than with hand-written code, and 3 ms to
+write instead of 1.5 ms. JSON encoding and decoding take another 8 ms.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class _Codec:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    left_out: tuple[str, ...] = ()  # like fields with the metadata `left_out`: omitted if equal to the default
-    null: Mapping[str, float] = field(default_factory=dict)  # maps fields to the number that null means
+    left_out: tuple[str, ...] = ()  # fields that are omitted at their default, like those with the metadata `left_out`
+    null: Mapping[str, float] = field(default_factory=dict)  # maps fields to the number that is written as null
 
 
 _OPTIONS: Mapping[Any, _Options] = {
@@ -45,35 +45,34 @@ _OPTIONS: Mapping[Any, _Options] = {
 }
 
 
-def to_plain(kind: Any, value: Any) -> dict[str, Plain]:
-    """Return the plain form of a value of the dataclass `kind`."""
-    return _DataclassCodec.for_class(kind).write(value)
+def to_plain(data_class: Any, value: Any) -> dict[str, Plain]:
+    """Convert an instance of the dataclass to plain JSON data."""
+    return _DataclassCodec.for_class(data_class).write(value)
 
 
-def from_plain(kind: type[T], plain: Plain) -> T:
-    """Return the value of the dataclass `kind` with this plain form. Raise CodecError for invalid data."""
-    value: T = _DataclassCodec.for_class(kind).read(plain)  # type: ignore[arg-type]  # a class is hashable
+def from_plain(data_class: type[T], plain: Plain) -> T:
+    """Create an instance of the dataclass from plain JSON data. Raise CodecError for invalid data."""
+    value: T = _DataclassCodec.for_class(data_class).read(plain)  # type: ignore[arg-type]  # a class is hashable
     return value
 
 
 class _DataclassCodec:
-    def __init__(self, kind: Any) -> None:
-        hints, options = get_type_hints(kind), _OPTIONS.get(kind, _Options())
-        codecs = {item.name: _codec_for(hints[item.name]) for item in fields(kind)}
+    def __init__(self, data_class: Any) -> None:
+        hints, options = get_type_hints(data_class), _OPTIONS.get(data_class, _Options())
+        codecs = {item.name: _codec_for(hints[item.name]) for item in fields(data_class)}
         codecs.update({name: _nullable_number(number) for name, number in options.null.items()})
-        self._kind = kind
-        self._reads = tuple((name, codec.read) for name, codec in codecs.items())
-        self._writes = tuple((name, codec.write) for name, codec in codecs.items() if codec.write is not None)
+        self._data_class = data_class
+        self._readers = tuple((name, codec.read) for name, codec in codecs.items())
+        self._writers = tuple((name, codec.write) for name, codec in codecs.items() if codec.write is not None)
         self._names = tuple(codecs)
         self._keys = frozenset(codecs)
-        left_out = [item for item in fields(kind) if item.name in options.left_out or "left_out" in item.metadata]
+        left_out = [item for item in fields(data_class) if item.name in options.left_out or "left_out" in item.metadata]
         self._defaults = {item.name: _to_plain_default(codecs[item.name], item.default) for item in left_out}
 
     @staticmethod
     @cache
-    def for_class(kind: Any) -> _DataclassCodec:
-        """Return the codec of this dataclass, which is created once."""
-        return _DataclassCodec(kind)
+    def for_class(data_class: Any) -> _DataclassCodec:
+        return _DataclassCodec(data_class)
 
     def read(self, plain: Plain) -> Any:
         if not isinstance(plain, dict):
@@ -82,17 +81,17 @@ class _DataclassCodec:
             plain = self._with_defaults(plain)
         values, name = [], ""
         try:
-            for name, read in self._reads:
+            for name, read in self._readers:
                 values.append(read(plain[name]))
         except CodecError as error:
             raise error.inside(name) from None
-        return self._kind(*values)
+        return self._data_class(*values)
 
     def write(self, value: Any) -> dict[str, Plain]:
         plain: dict[str, Plain] = {}
         for name in self._names:
             plain[name] = getattr(value, name)
-        for name, write in self._writes:
+        for name, write in self._writers:
             plain[name] = write(plain[name])
         for name, default in self._defaults.items():
             if plain[name] == default:
@@ -110,12 +109,12 @@ class _DataclassCodec:
 
 
 @cache
-def _codec_for(kind: Any) -> _Codec:
-    arguments, origin = get_args(kind), get_origin(kind)
-    if kind in _SIMPLE_CODECS:
-        return _SIMPLE_CODECS[kind]
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _Codec(_DataclassCodec.for_class(kind).read, _DataclassCodec.for_class(kind).write)
+def _codec_for(type_: Any) -> _Codec:
+    arguments, origin = get_args(type_), get_origin(type_)
+    if type_ in _SIMPLE_CODECS:
+        return _SIMPLE_CODECS[type_]
+    if isinstance(type_, type) and is_dataclass(type_):
+        return _Codec(_DataclassCodec.for_class(type_).read, _DataclassCodec.for_class(type_).write)
     if origin is Literal:
         return _Codec(_word_reader({word: word for word in arguments}))
     if origin is tuple and arguments[1:] == (...,):
@@ -124,17 +123,17 @@ def _codec_for(kind: Any) -> _Codec:
         return _mapping_codec(_codec_for(arguments[1]))
     if origin in (Union, UnionType):
         return _union_codec(arguments)
-    raise TypeError(f"{kind} has no plain form")
+    raise TypeError(f"{type_} has no plain form")
 
 
-def _union_codec(kinds: tuple[Any, ...]) -> _Codec:
-    if NoneType in kinds:
-        return _optional_codec(_union_codec(tuple(kind for kind in kinds if kind is not NoneType)))
-    if len(kinds) == 1:
-        return _codec_for(kinds[0])
-    if Absent in kinds:
+def _union_codec(types: tuple[Any, ...]) -> _Codec:
+    if NoneType in types:
+        return _optional_codec(_union_codec(tuple(type_ for type_ in types if type_ is not NoneType)))
+    if len(types) == 1:
+        return _codec_for(types[0])
+    if Absent in types:
         return _Codec(_read_value, _write_value)
-    return _tagged_union_codec({kind.__name__.lower(): kind for kind in kinds})
+    return _tagged_union_codec({type_.__name__.lower(): type_ for type_ in types})
 
 
 def _optional_codec(codec: _Codec) -> _Codec:
@@ -172,8 +171,8 @@ def _tuple_codec(item: _Codec) -> _Codec:
             raise unexpected("a list", plain)
         items: list[Any] = []
         try:
-            for inner in plain:
-                items.append(read_item(inner))  # noqa: PERF401  # the error contains the number of valid items
+            for plain_item in plain:
+                items.append(read_item(plain_item))  # noqa: PERF401  # the error contains the number of valid items
         except CodecError as error:
             raise error.inside(f"[{len(items)}]") from None
         return tuple(items)
@@ -189,14 +188,14 @@ def _mapping_codec(item: _Codec) -> _Codec:
             raise unexpected("an object", plain)
         values, name = {}, ""
         try:
-            for name, inner in plain.items():
-                values[read_str(name)] = item.read(inner)
+            for name, plain_item in plain.items():
+                values[read_str(name)] = item.read(plain_item)
         except CodecError as error:
             raise error.inside(str(name)) from None
         return values
 
     return _Codec(
-        read, lambda values: {name: write_item(inner) if write_item else inner for name, inner in values.items()}
+        read, lambda values: {name: write_item(value) if write_item else value for name, value in values.items()}
     )
 
 
@@ -220,20 +219,20 @@ def _write_value(value: Value) -> Plain:
     return {"absent": value.value} if isinstance(value, Absent) else value
 
 
-def _tagged_union_codec(kinds: Mapping[str, Any]) -> _Codec:
-    """Return the codec of a union of dataclasses. The key `kind` is the type, such as `command` for Command."""
-    *names, last = (kind.__name__ for kind in kinds.values())
+def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
+    """Return the codec of a union of dataclasses. The key `kind` names the type, such as `command` for Command."""
+    *names, last = (type_.__name__ for type_ in types.values())
 
     def read(plain: Plain) -> Any:
-        word = plain.get("kind") if isinstance(plain, dict) else None
-        if not isinstance(word, str) or word not in kinds:
-            raise unexpected("one of " + " ".join(kinds), word).inside("kind")
-        return from_plain(kinds[word], {key: value for key, value in plain.items() if key != "kind"})
+        tag = plain.get("kind") if isinstance(plain, dict) else None
+        if not isinstance(tag, str) or tag not in types:
+            raise unexpected("one of " + " ".join(types), tag).inside("kind")
+        return from_plain(types[tag], {key: value for key, value in plain.items() if key != "kind"})
 
     def write(value: Any) -> Plain:
-        for word, kind in kinds.items():
-            if isinstance(value, kind):
-                return {"kind": word, **to_plain(kind, value)}
+        for tag, type_ in types.items():
+            if isinstance(value, type_):
+                return {"kind": tag, **to_plain(type_, value)}
         raise CodecError("", f"expected a {', '.join(names)} or {last}, found {type(value).__name__}")
 
     return _Codec(read, write)

@@ -18,7 +18,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class MaxSize:
-    """The most characters of a string or entries of a list that are accepted from another machine."""
+    """The maximum length of a string or a list that is accepted from another machine."""
 
     most: int
 

@@ -29,12 +29,12 @@ class CodecError(ValueError):
         self.text = text
 
     def inside(self, step: str) -> CodecError:
-        """Return the error with its path below this key or position, such as `outputs` or `[2]`."""
+        """Return the error with `step`, a key or an index such as `[2]`, in front of its path."""
         return CodecError(_join_path(step, self.path), self.text)
 
 
 def unexpected(expected: str, value: Plain) -> CodecError:
-    """Return the error for a value of the wrong type. It quotes simple values, and contains the type of others."""
+    """Return a CodecError for a value of the wrong type. Its text quotes simple values and names the type of others."""
     is_simple = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
     quoted = repr(value) if is_simple else type(value).__name__
     if len(quoted) > _MAX_QUOTE_LENGTH:
@@ -61,7 +61,7 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
-    """Return the plain data in untrusted JSON. Raise CodecError if it has too many values, which need much memory."""
+    """Return the plain data in untrusted JSON. Raise CodecError if it is invalid or has too many values for the memory."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
         raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)
@@ -108,7 +108,7 @@ def read_json(value: Plain) -> Plain:
             if isinstance(item, int | float):
                 read_float(item)
             else:
-                pending.extend((inner, _join_path(path, step)) for step, inner in _children(item))
+                pending.extend((child, _join_path(path, step)) for step, child in _children(item))
         except CodecError as error:
             raise error.inside(path) from None
     return value
@@ -135,12 +135,12 @@ def _join_path(path: str, step: str) -> str:
 
 def _children(item: Plain) -> Iterator[tuple[str, Plain]]:
     if isinstance(item, list):
-        yield from ((f"[{step}]", inner) for step, inner in enumerate(item))
+        yield from ((f"[{index}]", child) for index, child in enumerate(item))
     elif isinstance(item, dict):
-        for key, inner in item.items():
+        for key, child in item.items():
             if not isinstance(key, str):
                 raise unexpected("keys that are strings", key)
-            yield key, inner
+            yield key, child
     else:
         raise unexpected("plain data", item)
 

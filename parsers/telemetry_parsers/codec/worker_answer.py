@@ -13,17 +13,17 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The worker replaces a longer answer with a fault. The daemon kills a worker that exceeds this limit.
+# A worker replaces a longer answer with a fault. The daemon kills a worker that sends a longer answer nevertheless.
 LIMIT_BYTES = 8 << 20
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:
-    """Return the plain form of an `Output` of one file or one call."""
+    """Return the plain form of an `Output`, which is that of one file or one call."""
     return {"name": name, "target": "", "text": text, "stderr": stderr, "status": status, "data": data}
 
 
 def failure(state: str, reason: str | None, text: str) -> Plain:
-    """Return the plain form of a `Failure`, if nothing was read."""
+    """Return the plain form of a `Failure`, for a reader that read nothing."""
     return {"state": state, "reason": reason, "text": text}
 
 
@@ -33,19 +33,19 @@ def read_result(outputs: Sequence[Plain] = (), failed: Plain = None) -> Plain:
 
 
 def fault(reason: str, text: str) -> Plain:
-    """Return the plain form of a `Fault`, if there is no result."""
+    """Return the plain form of a `Fault`, for an answer without a result."""
     return {"reason": reason, "text": text}
 
 
 def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
     """Return an `Answer` as a line within the limit. Raise CodecError for data that JSON cannot represent."""
-    line = _line(question_id, cpu_seconds, error, result)
+    line = _encoded_answer(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line
     text = f"the answer has {len(line)} bytes, but the limit is {LIMIT_BYTES}"
-    return _line(question_id, cpu_seconds, fault("too_much_output", text), None)
+    return _encoded_answer(question_id, cpu_seconds, fault("too_much_output", text), None)
 
 
-def _line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
+def _encoded_answer(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
     answer = {"id": question_id, "cpu_seconds": cpu_seconds, "error": error, "result": result}
     return encode_line(answer).encode("ascii") + b"\n"

@@ -74,17 +74,17 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """Return the question as a line. Raise CodecError for data that JSON cannot represent."""
+    """Encode the question as a line of JSON. Raise CodecError for data that JSON cannot represent."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
 def checked_result(result: Plain) -> ReadResult:
-    """Return the result of a plugin's reader. Raise CodecError for invalid data."""
+    """Create a ReadResult from the answer of a plugin's reader. Raise CodecError for invalid data."""
     return from_plain(ReadResult, result)
 
 
 def builtin_result(result: Plain) -> ReadResult:
-    """Return the result of a built-in reader, whose values are trusted and not checked."""
+    """Create a ReadResult from the answer of a built-in reader. Check its keys, but not its values, which are trusted."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
@@ -94,5 +94,5 @@ def builtin_result(result: Plain) -> ReadResult:
 
 
 def answer_in(line: bytes) -> Answer:
-    """Return the answer in a line."""
+    """Decode a worker's line of JSON. Raise CodecError for an invalid answer."""
     return from_plain(Answer, decode_line(line))

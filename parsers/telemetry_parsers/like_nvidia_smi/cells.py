@@ -1,4 +1,4 @@
-"""Columns of a framed table. Each column has the pattern of its values and the metrics that are read from them."""
+"""Columns of a framed table. Each column has a pattern for its values, and the metrics that are read from them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# The placeholder of the first value in a pair must be one of these. Any other word may belong to the previous column.
+# The placeholders of the first value in a pair. Any other word may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
-def _left_pattern(unit: str) -> str:
+def _first_value_pattern(unit: str) -> str:
     return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_VALUE}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
@@ -46,9 +46,9 @@ COUNT = f"({_quantity_pattern('')})"
 STATE = rf"(P[0-9]{{1,2}}|{_PLACEHOLDER})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # Power and limit: `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or a single placeholder for both.
-WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # Memory such as `858/65536 MiB`: the unit may be printed only once, after the second number.
-BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_left_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
 # `On` or `Off` after a name. Any other word must follow two blanks: after one blank, it would be part of the name.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
@@ -105,7 +105,7 @@ class CellReader:
     group_counts: tuple[int, ...]
 
     def read(self, text: str) -> TargetTexts | None:
-        """Return the cell's values, each with its target, or None if the cell does not match the pattern."""
+        """Return the cell's texts, each with its targets, or None if the cell does not match the pattern."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -119,10 +119,10 @@ class CellReader:
         return pairs
 
     def read_start(self, text: str) -> TargetTexts:
-        """Return the values at the start of a truncated cell. The last word may be a fragment and is ignored."""
+        """Return the texts at the start of a truncated cell. The last word may be a fragment and is ignored."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
-            texts = _reader_of(self.columns[:count]).read(words)
+            texts = _create_reader(self.columns[:count]).read(words)
             last_column = self.columns[count - 1]
             if texts is not None:
                 return texts[: len(texts) - len(last_column.targets)] if last_column.pattern == NAME else texts
@@ -131,10 +131,10 @@ class CellReader:
 
 def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """Return a reader for cells below these headings."""
-    return _reader_of(tuple(columns.get(name, _UNKNOWN) for name in names))
+    return _create_reader(tuple(columns.get(name, _UNKNOWN) for name in names))
 
 
-def _reader_of(columns: tuple[Column, ...]) -> CellReader:
+def _create_reader(columns: tuple[Column, ...]) -> CellReader:
     pattern = _BLANK.join(column.pattern for column in columns)
     group_counts = tuple(re.compile(column.pattern).groups for column in columns)
     return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), group_counts)

@@ -23,7 +23,7 @@ _FRAME_CHARACTERS = frozenset("-=*+ \t")
 
 @dataclass(frozen=True, slots=True)
 class CardListShape:
-    """The format of one tool's list of `key : value`."""
+    """The format of one tool's list of lines `key : value`."""
 
     card_heading: re.Pattern[str]
     card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
@@ -42,7 +42,7 @@ def is_card_heading(line: Line, shape: CardListShape) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
-    """Read a list into the draft. If the last card lacks the last section of all others, report a truncated list."""
+    """Add the cards to the draft. If all other cards end with a section that the last one lacks, report a truncated list."""
     *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
-    """Read the list into the draft. Return the names of each card's sections, and of its keys outside of sections."""
+    """Add the cards to the draft. Return the names of each card's sections, and of its keys outside of sections."""
     state = _ScanState(draft, shape)
     for line in lines:
         _read_line(state, line)
@@ -104,7 +104,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
         state.section = _section_name(state.draft, state.shape, text, state.section)
     elif not parts[0].strip():
         state.draft.add_problem(line.where, value_without_key(text))
-    elif not _is_of_next_card(state, key := (state.section, _normalized_key(parts[0], state.shape)), line):
+    elif not _belongs_to_next_card(state, key := (state.section, _normalized_key(parts[0], state.shape)), line):
         state.card_keys[key] = None
         if key in state.shape.address_keys:
             state.addresses.setdefault(state.device, {})[key] = parts[1].strip()
@@ -112,8 +112,8 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
             _read_value(state.draft, state.device, state.shape, key, parts[1], line)
 
 
-def _is_of_next_card(state: _ScanState, key: Key, line: Line) -> bool:
-    """Return whether a repeated key of the identity shows that the heading of the next card is missing."""
+def _belongs_to_next_card(state: _ScanState, key: Key, line: Line) -> bool:
+    """Return whether a repeated identity key shows that this line belongs to the next card, whose heading is missing."""
     targets = state.shape.keys.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_mixed:

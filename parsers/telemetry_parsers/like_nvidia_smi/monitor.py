@@ -19,7 +19,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class MonitorShape:
-    """The format of one tool's monitor. Columns are by name and unit, in lower case."""
+    """The format of one tool's monitor. `columns` maps (name, unit), in lower case, to targets."""
 
     heading_starts: tuple[str, ...]  # the beginnings of heading lines
     index_column: str
@@ -65,7 +65,6 @@ def _heading_words(line: Line, shape: MonitorShape) -> list[str]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split a string at commas or, if it has none, at blanks."""
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
@@ -118,25 +117,25 @@ NVIDIA_SMI_FIELDS: Mapping[str, Target] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """The fields of one tool's `--query-gpu`, by name in lower case. The fields in `ignored` have no metric."""
+    """The fields of one tool's `--query-gpu`, by name in lower case. Fields in `ignored` are known but have no metric."""
 
     fields: Mapping[str, Target]
     ignored: frozenset[str]
 
 
 def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
-    """Add the newest row of each card to the draft, in the order of the cards."""
+    """Add the newest row of each card to the draft, in the order in which the cards first appear."""
     headings: _Headings = ()
-    newest: _NewestRows = {}
+    newest_rows: _NewestRows = {}
     for line in lines:
-        names = query_headings(line, query)
-        if names:
-            headings = names
+        new_headings = query_headings(line, query)
+        if new_headings:
+            headings = new_headings
             unknown_fields = [name for name, _ in headings if name not in query.fields and name not in query.ignored]
             draft.add_unknown(*unknown_fields)
         elif headings and line.text.strip():
-            _keep_newest_row(draft, headings, line, newest)
-    for card, (line, headings, cells) in newest.items():
+            _store_newest_row(draft, headings, line, newest_rows)
+    for card, (line, headings, cells) in newest_rows.items():
         index = units.whole(card)
         device = draft.device(card if index is None else index)
         for (name, unit), cell in zip(headings, cells, strict=True):
@@ -160,8 +159,8 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
     return fields if has_known_fields and names.intersection(_IDENTITY_FIELDS) else ()
 
 
-def _keep_newest_row(draft: Draft, headings: _Headings, line: Line, newest: _NewestRows) -> None:
-    """Keep a row as the newest of its card. A truncated row is kept only if the card has no other."""
+def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows: _NewestRows) -> None:
+    """Store a row as the newest of its card. A truncated row is stored only if the card has no other row."""
     text = line.text[: _MAX_ROW_LENGTH + 1]
     cells = csv_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
@@ -172,9 +171,9 @@ def _keep_newest_row(draft: Draft, headings: _Headings, line: Line, newest: _New
     if not card:
         draft.add_problem(line.where, wrong_cells(line.text))
     elif line.ended:
-        newest[card] = (line, headings, cells)
-    elif card not in newest:
-        newest[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest_rows[card] = (line, headings, cells)
+    elif card not in newest_rows:
+        newest_rows[card] = (line, headings, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
@@ -190,5 +189,5 @@ def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _M
 
 
 def _with_unit(cell: str, unit: str) -> str:
-    """Return the cell. A bare number gets the unit of its heading."""
+    """Return the cell, with the unit of its heading if it is a bare number."""
     return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell

@@ -27,7 +27,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The number of processes of each card, or the reason why it is unknown."""
+    """The process count of each card, or the reason why the counts are unknown."""
 
     by_position: Counter[int] = field(default_factory=Counter)
     has_body: bool = False  # a row or the message about no processes was read
@@ -40,7 +40,7 @@ def is_process_title(line: Line) -> bool:
 
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes, and the number of processes of each card, to the draft."""
+    """Add the processes and the process count of each card to the draft."""
     counts = _ProcessCounts(absence=Absent.NOT_REPORTED)
     heading_lines: list[Line] = []
     row_pattern: re.Pattern[str] | None = None
@@ -66,7 +66,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
-    """Report an empty table and store no counts. A tool that is not permitted to see processes prints one, too."""
+    """Report an empty table and store no counts. A tool without permission to see processes prints an empty table, too."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
         draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")

@@ -27,7 +27,7 @@ _Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 @dataclass(frozen=True, slots=True)
 class CardTableShape:
-    """The format of one tool's table. Columns are by heading, in lower case with single blanks."""
+    """The format of one tool's table. `columns` maps headings, in lower case with single blanks, to columns."""
 
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings of the first heading line
@@ -37,7 +37,7 @@ class CardTableShape:
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
-    # The tool always ends with a process table. If the process table is printed, no card is missing.
+    # The tool always prints a process table last. If this table is there, no card is missing.
     ends_with_processes: bool = False
     separator: str = ""  # a mark in the rules between cards, but not in the rule below the last card
 
@@ -148,11 +148,10 @@ def _read_line(state: _ScanState, line: Line) -> None:
     elif state.headings and not _is_expected(text, state.shape):
         state.draft.add_problem(line.where, not_understood(line.text))
     elif not state.headings and not _is_expected(text, state.shape) and "|" not in text:
-        _report_error(state.draft, line)
+        _report_error_or_warning(state.draft, line)
 
 
-def _report_error(draft: Draft, line: Line) -> None:
-    """Report a line above the table that is an error or a warning."""
+def _report_error_or_warning(draft: Draft, line: Line) -> None:
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.add_problem(line.where, quote(line.text))
 
@@ -214,13 +213,13 @@ def _wrapped_model(state: _ScanState, line: Line) -> str:
     return cells[filled_positions[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
 
 
-def _fits_headings(state: _ScanState, line: Line, number: int) -> bool:
-    return all(texts is not None for _, texts in _read_row(state, line, number))
+def _fits_headings(state: _ScanState, line: Line, heading_index: int) -> bool:
+    return all(texts is not None for _, texts in _read_row(state, line, heading_index))
 
 
-def _read_row(state: _ScanState, line: Line, number: int) -> _Row:
+def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
     """Return the reader and the values of each cell. The values are None if the cell does not match its headings."""
-    readers = state.headings[number]
+    readers = state.headings[heading_index]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
     cells, truncated_cells = (cells, []) if is_complete else (cells[:-1], cells[-1:])
@@ -253,7 +252,7 @@ def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> No
     model_rest, state.model_rest = state.model_rest, []
     if not rows:
         return
-    rows_read = [(line, _read_row(state, line, number)) for number, line in enumerate(rows)]
+    rows_read = [(line, _read_row(state, line, heading_index)) for heading_index, line in enumerate(rows)]
     index = _index_in(texts for _, row in rows_read for _, texts in row if texts is not None)
     if index is None:
         state.draft.has_gaps = True
@@ -265,7 +264,7 @@ def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> No
         return
     device = state.draft.device(index)
     for line, row in rows_read:
-        _store_row(state.draft, device, line, _with_model(row, model_rest))
+        _store_row(state.draft, device, line, _with_model_rest(row, model_rest))
     for target in _always_read_targets([reader for readers in state.headings for reader in readers if reader]):
         if not state.draft.has_reading(device, target):
             state.draft.set_value(device, target, absence)
@@ -283,8 +282,7 @@ def _has_address(cells: Iterable[TargetTexts]) -> bool:
     return any(_BUS_ID in targets and bus_address(text) for pairs in cells for targets, text in pairs)
 
 
-def _with_model(row: _Row, model_rest: Sequence[str]) -> _Row:
-    """Return the row with the continuation of the model name appended."""
+def _with_model_rest(row: _Row, model_rest: Sequence[str]) -> _Row:
     if not model_rest:
         return row
     return [
@@ -311,7 +309,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the metrics that always get a reading from these cells, possibly an absence."""
+    """Return the targets of the metrics that always get a reading from these cells, even if it is an absence."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_always_read] + states

@@ -33,5 +33,5 @@ Each module is a step. Each rule follows from the output of real tools:
             │
       numbers               merged       a poll with only new values costs a few steps per value
 
-`memory.MergeState` is passed in and returned. After the merge, `ranks` adds the ranks of a job.
+`merge_state.MergeState` is passed in and returned. After the merge, `ranks` adds the ranks of a job.
 """

@@ -1,4 +1,4 @@
-"""Limits the size of reports before the merge: the excess is dropped and reported as a problem."""
+"""Limits the size of reports before the merge. Whatever exceeds a limit is dropped, and reported as a problem."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _is_within_limits(report: Report) -> bool:
 
 
 def _has_short_owner_names(item: Claim | Task) -> bool:
-    """Return whether an owner's names are short enough. They are never cut: a cut name could be another owner's."""
+    """Return whether an owner's names are short enough. They are never cut, because a cut name may name another owner."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
@@ -88,15 +88,15 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
     devices = report.devices
     if len(devices) <= bounds.MAX_DEVICES:
         return report
-    polls_of = {name: identity.polls for identity in identities for name in _identity_keys(identity)}
-    times_seen = [max((polls_of.get(name, 0) for name in _identity_keys(device)), default=0) for device in devices]
+    polls_by_key = {name: identity.polls for identity in identities for name in _identity_keys(identity)}
+    times_seen = [max((polls_by_key.get(name, 0) for name in _identity_keys(device)), default=0) for device in devices]
     order = sorted(
         range(len(devices)), key=lambda position: (devices[position].parent is not None, -times_seen[position])
     )
     kept = set(order[: bounds.MAX_DEVICES])
     kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
     problems.append(f"{len(devices)} devices reported; only the {len(kept)} seen in most polls are kept")
-    return reduce_to_devices(report, {position: number for number, position in enumerate(sorted(kept))})
+    return reduce_to_devices(report, {old: new for new, old in enumerate(sorted(kept))})
 
 
 def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str]]:
@@ -107,7 +107,7 @@ def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str
 
 
 def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Report:
-    """Return the report with only these devices. `new_positions` maps the old positions of devices to new ones."""
+    """Return the report with only the devices in `new_positions`, which maps their old positions to the new ones."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in new_positions

@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device, and the problems and the number of unresolved claims by source."""
+    """The owners of each device and, by source, the problems and the number of unresolved claims."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
@@ -58,8 +58,8 @@ def find_owners(
 ) -> NodeOwners:
     """Return the owners and the processes of each device."""
     devices = add_memory(devices, tasks)
-    current = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
-    registry = OwnerRegistry(current, tasks)
+    current_claims = [claim for claim in claims if claim.claim.lives is not False and not _has_ended(claim, wall_time)]
+    registry = OwnerRegistry(current_claims, tasks)
     running = _processes_by_device(devices)
     assignment = _Assignment(devices, registry, running)
     uses = {
@@ -99,7 +99,7 @@ def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[
     for device in devices:
         if device.parent:
             parts.setdefault(device.parent, []).append(device)
-    running = {device.id: device.processes for device in devices}
+    processes_by_device = {device.id: device.processes for device in devices}
     for card in devices:
         if card.id not in parts:
             continue
@@ -108,11 +108,11 @@ def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[
         card_processes = [process for process in card.processes if process.pid not in instance_pids]
         for process in card_processes:
             if process.instance and process.instance in instance_ids:
-                running[instance_ids[process.instance]] += (process,)
-        running[card.id] = tuple(
+                processes_by_device[instance_ids[process.instance]] += (process,)
+        processes_by_device[card.id] = tuple(
             process for process in card_processes if not process.instance or process.instance not in instance_ids
         )
-    return running
+    return processes_by_device
 
 
 def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
@@ -137,7 +137,7 @@ class _Assignment:
                 self._owners.setdefault(device_id, {})[id(entry)] = entry
 
     def owners(self, device_id: str) -> list[OwnerEntry]:
-        """Return the owners that claim this device. If it is not shared, only living owners count, if there are any."""
+        """Return the owners that claim this device. If it is not shared and some are known to run, return only those."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [entry for entry in claimants if entry.is_running]
         shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
@@ -157,13 +157,13 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Replace claimed devices by those that a pod uses. Plugins may swap ids after the kubelet recorded them."""
+        """Replace claimed devices with those that a pod really uses. Plugins may swap ids after the kubelet recorded them."""
         used_devices = self._used.get(id(entry), {})
-        elsewhere = [device_id for device_id in used_devices if device_id not in claimed]
-        if entry.owner.kind != "pod" or not elsewhere:
+        unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
+        if entry.owner.kind != "pod" or not unclaimed:
             return list(claimed)
         unused = [device_id for device_id in claimed if device_id not in used_devices]
-        swapped = dict(zip(unused, elsewhere, strict=False))
+        swapped = dict(zip(unused, unclaimed, strict=False))
         for device_id, other in swapped.items():
             problem = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
             self._add_problem(claimed[device_id], problem, entry)
@@ -236,7 +236,6 @@ class _DeviceUse:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all processes are listed and have a known owner."""
         return self.is_listed and not self.has_unknown
 
     def non_owner_memory(self) -> Value | None:
@@ -264,11 +263,11 @@ def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses:
     """Return a card's allocations, which include those of its partitions. Each owner has one allocation."""
     parts = [device for device in devices if device.parent == card.id]
     allocations = [item for part in parts for item in _partition_allocations(part, card, devices, uses)]
-    free = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
-    whole = _device_allocations(uses[card.id])
+    free_share = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
+    own = _device_allocations(uses[card.id])
     if parts and allocations:
-        whole = tuple(replace(item, share=item.share * free, basis="partition") for item in whole if free > 0)
-    return _limit_owners(_combine_by_owner((*allocations, *whole)))
+        own = tuple(replace(item, share=item.share * free_share, basis="partition") for item in own if free_share > 0)
+    return _limit_owners(_combine_by_owner((*allocations, *own)))
 
 
 def _partition_allocations(
@@ -290,29 +289,29 @@ def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
     uses = [GroupUsage.from_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()
-    parts = split_card([*uses, *device_use.use_by_other_users])[: len(uses)]
+    shares = split_card([*uses, *device_use.use_by_other_users])[: len(uses)]
     # The memory of other users does not reduce the shares of owners that use no memory yet.
-    uses_no_memory = parts[0].basis == "memory" and not any(use.memory_bytes for use in uses)
-    if parts[0].basis == "equal" or uses_no_memory:
-        parts = split_card(uses)
+    uses_no_memory = shares[0].basis == "memory" and not any(use.memory_bytes for use in uses)
+    if shares[0].basis == "equal" or uses_no_memory:
+        shares = split_card(uses)
     return tuple(
         _allocation(entry, processes, use, share, device_use)
-        for (entry, processes), use, share in zip(device_use.owners, uses, parts, strict=True)
+        for (entry, processes), use, share in zip(device_use.owners, uses, shares, strict=True)
     )
 
 
 def _allocation(
-    entry: OwnerEntry, processes: Sequence[Process], use: GroupUsage, share: Share, device: _DeviceUse
+    entry: OwnerEntry, processes: Sequence[Process], use: GroupUsage, share: Share, device_use: _DeviceUse
 ) -> Allocation:
     sources = {source_claim.source for source_claim in entry.claims} | ({"proc"} if processes else set())
     return Allocation(
         entry.owner,
-        share.share,
+        share.fraction,
         share.basis,
-        device.is_allocated,
-        True if processes else False if device.is_complete else None,
+        device_use.is_allocated,
+        True if processes else False if device_use.is_complete else None,
         tuple(sorted(sources)),
-        float(use.memory_bytes) if device.is_complete and use.memory_bytes is not None else None,
+        float(use.memory_bytes) if device_use.is_complete and use.memory_bytes is not None else None,
         entry.started,
     )
 

@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """The positions of a device's readings. `values` picks them from the values of all reports (`row`)."""
+    """Where a device's readings are. `values(row)` picks their values from `row`, the values of all reports."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class ReadingPositions:
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device, its (report, position in the report) pairs, and the newest lists that contain it."""
+    """A listed device, its (report index, position in the report) pairs, and the indices of the newest lists with it."""
 
     device: MergedDevice
     readings: ReadingPositions
@@ -45,7 +45,7 @@ class ArrangedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order. Valid until a lost device must be forgotten, or a report's shape or the state changes."""
+    """The devices in order. It is valid until a lost device must be forgotten, or a report's shape or the state changes."""
 
     shape: object
     pending: frozenset[str]
@@ -59,11 +59,11 @@ class Arrangement:
     device_ids: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def is_reusable(self, state: MergeState) -> bool:
-        """Return whether the arrangement can be reused, because it was made from this state and did not change it."""
+        """Return whether the arrangement was made from this state and did not change it, so that it can be reused."""
         return state.is_same_as(self.state_before) and self.state_after.is_same_as(self.state_before)
 
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
-        """Return whether the arrangement is still valid, because the state is the same and only values differ."""
+        """Return whether the arrangement can be reused: the state is the same, and the reports differ only in their values."""
         return (
             self.is_reusable(state)
             and wall < self.valid_until
@@ -92,7 +92,7 @@ def arrange(
     arranged_devices = _arranged_devices(devices, chosen, fresh, shapes)
     unconfirmed = new_devices.unconfirmed
     confirmed_groups = [unconfirmed[id(group)].group if id(group) in unconfirmed else group for group in joined.groups]
-    after = MergeState(
+    state_after_merge = MergeState(
         identities=present.identities,
         seen=state.seen,
         witnesses=new_devices.witnesses,
@@ -104,7 +104,7 @@ def arrange(
         shape=fresh.shape(),
         pending=pending,
         state_before=state,
-        state_after=after.reuse_if_equal(state),
+        state_after=state_after_merge.reuse_if_equal(state),
         valid_until=min(
             (lost.lost_since + presence.FORGET_AFTER_SECONDS for lost in present.lost if lost.lost_since),
             default=math.inf,
@@ -132,20 +132,20 @@ class _ShapeCache:
     def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
-        """Return the positions of the chosen readings in the values of all reports (`row`)."""
+        """Return the positions of the chosen readings, with a shape that devices with the same readings share."""
         keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
-        row = [
-            position if position == NO_POSITION else fresh.offsets[number] + position
-            for *_, number, position in chosen.values()
+        positions = [
+            position if position == NO_POSITION else fresh.offsets[report_index] + position
+            for *_, report_index, position in chosen.values()
         ]
-        return ReadingPositions(shape, _values_getter(row), frozenset(reports))
+        return ReadingPositions(shape, _values_getter(positions), frozenset(reports))
 
 
-def _values_getter(row: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
-    if len(row) > 1:
-        return itemgetter(*row)
-    return lambda values: tuple(value for position in row if (value := values[position]) is not None)
+def _values_getter(positions: Sequence[int]) -> Callable[[Sequence[Value | None]], tuple[Value, ...]]:
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    return lambda row: tuple(value for position in positions if (value := row[position]) is not None)
 
 
 def _choose_readings(
@@ -161,13 +161,13 @@ def _choose_readings(
     return chosen
 
 
-def _drop_card_level(values: dict[ReadingKey, Choice], parent: Mapping[ReadingKey, Choice] | None) -> None:
+def _drop_card_level(chosen: dict[ReadingKey, Choice], of_parent: Mapping[ReadingKey, Choice] | None) -> None:
     """Drop a partition's readings of card-level metrics, such as power, if the card itself has numbers for them."""
-    if parent is None:
+    if of_parent is None:
         return
-    metrics = {metric for (metric, _), choice in parent.items() if precedence.is_number(choice)}
-    for key in [key for key in values if key[0] in metrics and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
-        del values[key]
+    metrics = {metric for (metric, _), choice in of_parent.items() if precedence.is_number(choice)}
+    for key in [key for key in chosen if key[0] in metrics and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
+        del chosen[key]
 
 
 def _arranged_devices(
@@ -177,7 +177,7 @@ def _arranged_devices(
     shapes: _ShapeCache,
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
-        parts = tuple((fresh.number_of[report.source, report.poll], position) for report, position in named.group.parts)
+        parts = tuple((fresh.index_of[report.source, report.poll], position) for report, position in named.group.parts)
         # A sighting of the known device may have no parts after the reports about an unconfirmed device were removed.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
@@ -185,9 +185,9 @@ def _arranged_devices(
         device = _merged_device(named)
         yield ArrangedDevice(
             device,
-            shapes.locate(chosen[device.id] if device.up else {}, fresh, (number for number, _ in parts)),
+            shapes.locate(chosen[device.id] if device.up else {}, fresh, (report_index for report_index, _ in parts)),
             parts,
-            tuple(sorted(fresh.number_of[listing] for listing in listings)),
+            tuple(sorted(fresh.index_of[listing] for listing in listings)),
             named.identity.polls if named.identity.listed_by else 0,
         )
 
@@ -213,7 +213,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return a device with its remembered identity, for a device that no source lists now."""
+    """Return the device with this identity, which no source lists now, with only its remembered fields. It is not up."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,
@@ -233,12 +233,12 @@ def absent_device(identity: Identity) -> MergedDevice:
 
 def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions:
     chosen: dict[ReadingKey, Choice] = {}
-    for number in fresh.host:
-        shape = fresh.reports[number].shape
+    for report_index in fresh.host:
+        shape = fresh.reports[report_index].shape
         for position in shape.by_device[None]:
             key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
-                chosen[key] = (shape.ranks[position], 0, 0, number, position)
+                chosen[key] = (shape.ranks[position], 0, 0, report_index, position)
     return shapes.locate(chosen, fresh, fresh.host)
 
 

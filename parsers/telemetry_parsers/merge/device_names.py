@@ -26,7 +26,7 @@ class DeviceNames:
         self._positions = _positions(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Return the device that the claim names, or None. The first name that matches exactly one device is used."""
+        """Try the claim's names in order. Return the device of the first name that matches exactly one device, or None."""
         for name in claim.names:
             devices = self._matching_devices(name)
             if len(devices) == 1:
@@ -69,7 +69,6 @@ def _without_prefix(uuid: str | None) -> str:
 
 
 def _without_parts(devices: list[MergedDevice]) -> list[MergedDevice]:
-    """Return the devices without the partitions of cards that are among them."""
     ids = {device.id for device in devices}
     return [device for device in devices if device.parent not in ids]
 
@@ -81,16 +80,16 @@ def _trailing_number(text: str) -> str:
 
 def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
     """Map each device without a minor number to its position within its vendor, unless the order is ambiguous."""
-    keys: dict[str, list[tuple[bool, int, str]]] = {}
+    order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)
         number = next((_trailing_number(facts[fact]) for fact in ("render_node", "phy_id") if fact in facts), "")
         order = int(number) if number else device.index
         if order is not None and "minor" not in facts:
-            keys.setdefault(device.vendor, []).append((number == "", order, device.id))
+            order_keys.setdefault(device.vendor, []).append((number == "", order, device.id))
     positions: dict[str, str] = {}
-    for ordered in keys.values():
-        is_comparable = len({is_index for is_index, _, _ in ordered}) == 1
-        if is_comparable and len({order for _, order, _ in ordered}) == len(ordered):
-            positions.update({device_id: str(position) for position, (_, _, device_id) in enumerate(sorted(ordered))})
+    for keys in order_keys.values():
+        is_comparable = len({is_index for is_index, _, _ in keys}) == 1
+        if is_comparable and len({order for _, order, _ in keys}) == len(keys):
+            positions.update({device_id: str(position) for position, (_, _, device_id) in enumerate(sorted(keys))})
     return positions

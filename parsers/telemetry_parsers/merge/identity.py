@@ -57,12 +57,11 @@ class _RememberedIdentities:
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
     def unique_uuid(self, group: SightingGroup) -> str | None:
-        """Return the group's UUID if it is unique on the node, else None."""
         uuid = canonical_uuid(group.device.uuid)
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def has_shared_index(self, group: SightingGroup) -> bool:
-        """Return whether other chips have the same index as this one. Only the chip number distinguishes them."""
+        """Return whether other chips have the same index, so that only the chip number distinguishes them."""
         chip = chip_of(group.device)
         return chip is not None and chip.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
@@ -101,11 +100,11 @@ class _RememberedIdentities:
             return []
         key, slot = _bus_key(group.vendor, bus_id, partition), slot_of(bus_id, partition)
         slots = {identity.id: slot_of(identity.bus_id or "", partition) for identity in self.by_bus.get(key, ())}
-        ids = [id_ for id_, its_slot in slots.items() if its_slot == slot]
+        ids = [identity_id for identity_id, known_slot in slots.items() if known_slot == slot]
         if not ids and self.bus_count[key] == 1:
-            ids = [id_ for id_, its_slot in slots.items() if is_same_slot(its_slot, slot)]
+            ids = [identity_id for identity_id, known_slot in slots.items() if is_same_slot(known_slot, slot)]
             ids = ids if len(ids) == 1 else []
-        return sorted((self.identities[id_] for id_ in ids), key=partial(_likelihood_key, group.device))
+        return sorted((self.identities[identity_id] for identity_id in ids), key=partial(_likelihood_key, group.device))
 
 
 def _likelihood_key(device: Device, identity: Identity) -> tuple[bool, bool, int]:
@@ -129,17 +128,17 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
     """Return an unused id: the unique UUID, else the address, else vendor:index; parent/partition for a partition."""
     device = group.device
-    choices = []
+    candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:
-        choices.append(device.uuid.strip())
+        candidates.append(device.uuid.strip())
     if device.partition is not None:
-        owner = parent.id if parent else device.bus_id or f"{group.vendor}:{device.index}"
-        choices.append(f"{owner}/{device.partition}")
+        parent_id = parent.id if parent else device.bus_id or f"{group.vendor}:{device.index}"
+        candidates.append(f"{parent_id}/{device.partition}")
     elif device.bus_id:
-        choices.append(device.bus_id)
-    if device.partition is None and (device.index is not None or not choices):
-        choices.append(_chip_id(group) if remembered.has_shared_index(group) else _index_id(group))
-    return next((choice for choice in choices if choice not in remembered.identities), None)
+        candidates.append(device.bus_id)
+    if device.partition is None and (device.index is not None or not candidates):
+        candidates.append(_chip_id(group) if remembered.has_shared_index(group) else _index_id(group))
+    return next((candidate for candidate in candidates if candidate not in remembered.identities), None)
 
 
 def _index_id(group: SightingGroup) -> str:
@@ -159,7 +158,7 @@ def _label(group: SightingGroup, parent: Identity | None, remembered: _Remembere
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
-    index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
+    index = next((item.device.index for item in reversed(group.sightings) if item.device.index is not None), None)
     chip = chip_of(device)
     if chip is not None and remembered.has_shared_index(group):
         return f"{index}:{chip.chip}"
@@ -167,7 +166,7 @@ def _label(group: SightingGroup, parent: Identity | None, remembered: _Remembere
 
 
 def _updated_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with newly known or changed fields. The id, the device label and the model stay."""
+    """Return the identity with newly known or changed fields. The id, label and model do not change."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -205,10 +204,10 @@ def _parents(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
     return parents
 
 
-def _ranks(groups: Sequence[SightingGroup]) -> dict[int, int]:
+def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
     ranks: dict[int, int] = {}
     seen: Counter[str] = Counter()
-    for group in sorted(groups, key=lambda g: (g.vendor, g.device.bus_id or "~", g.device.index or 0)):
+    for group in sorted(groups, key=lambda item: (item.vendor, item.device.bus_id or "~", item.device.index or 0)):
         if group.device.partition is None:
             ranks[id(group)] = seen[group.vendor]
             seen[group.vendor] += 1
@@ -216,20 +215,20 @@ def _ranks(groups: Sequence[SightingGroup]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
-    """Give each group its identity. Omit new devices of `pending_vendors`, which have sources without a poll so far."""
+    """Give each group its identity. Omit new devices of `pending_vendors`, whose sources were not all polled yet."""
     remembered = _RememberedIdentities(state.identities, groups)
-    parents, ranks = _parents(groups), _ranks(groups)
+    parents, ranks = _parents(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}
     unnamed = []
-    whole_first = sorted(groups, key=lambda group: id(group) in parents)
-    identities = {id(group): remembered.claim(group) for group in whole_first}
+    cards_first = sorted(groups, key=lambda group: id(group) in parents)
+    identities = {id(group): remembered.claim(group) for group in cards_first}
     new_groups = [
-        group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
+        group for group in cards_first if identities[id(group)] is None and group.vendor not in pending_vendors
     ]
     new_devices = _check_new_devices(new_groups, remembered, state) if new_groups else NewDevices()
-    for group in whole_first:
-        owner = parents.get(id(group))
-        parent = devices[id(owner)].identity if owner is not None and id(owner) in devices else None
+    for group in cards_first:
+        parent_device = devices.get(id(parents[id(group)])) if id(group) in parents else None
+        parent = None if parent_device is None else parent_device.identity
         identity, shown_group = identities[id(group)], group
         if id(group) in new_devices.unconfirmed:
             unconfirmed = new_devices.unconfirmed[id(group)]

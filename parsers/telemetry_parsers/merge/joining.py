@@ -1,4 +1,4 @@
-"""Joins devices: a sighting is a device in one source's reports; a group holds the sightings of one device."""
+"""Joins sightings of the same device by different sources. A sighting is a device in the reports of one source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device in the reports of one source. `is_attached` if the source never lists devices, such as hccn-tool."""
+    """A device in the reports of one source. `is_attached` means that the source, such as hccn-tool, never lists devices."""
 
     source: str
     rank: tuple[int, str]
@@ -46,32 +46,31 @@ class _DeviceFinder:
     def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
         self._by_partition = by_partition
         self._by_bus: dict[tuple[str, str | None, str | None], int] = {}
-        self._by_slot: dict[tuple[str, int | None, str | None], list[int]] = {}
+        self._by_index_key: dict[tuple[str, int | None, str | None], list[int]] = {}
         self._devices = devices
         for position, device in enumerate(devices):
             if device.bus_id:
                 self._by_bus.setdefault((device.vendor, device.bus_id, device.partition), position)
-            self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
+            self._by_index_key.setdefault((device.vendor, *self.index_key(device)), []).append(position)
 
-    def slot(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index. If devices of the source share an index, also return the partition."""
+    def index_key(self, device: Device) -> tuple[int | None, str | None]:
+        """Return the index with the partition, which is None unless devices of the source share an index."""
         return device.index, device.partition if self._by_partition else None
 
-    def slots(self) -> set[tuple[int | None, str | None]]:
-        """Return the slots of all devices."""
-        return {self.slot(device) for device in self._devices}
+    def index_keys(self) -> set[tuple[int | None, str | None]]:
+        return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Return the position of the device in this report, or None. `device` is from another report of the source."""
+        """Return the position in this report of a device from another report of the source, or None."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
         # Devices with different addresses are different, even if their indices are equal.
-        same_slot = self._by_slot.get((device.vendor, *self.slot(device)), ())
-        by_slot = next(
-            (position for position in same_slot if not (device.bus_id and self._devices[position].bus_id)), None
+        candidates = self._by_index_key.get((device.vendor, *self.index_key(device)), ())
+        by_key = next(
+            (position for position in candidates if not (device.bus_id and self._devices[position].bus_id)), None
         )
-        return min((position for position in (by_address, by_slot) if position is not None), default=None)
+        return min((position for position in (by_address, by_key) if position is not None), default=None)
 
 
 class _NewestList:
@@ -81,27 +80,27 @@ class _NewestList:
         self.report = report
         self.devices = report.report.devices
         self.finder = _DeviceFinder(self.devices, by_partition=by_partition)
-        self.slots = self.finder.slots()
+        self.index_keys = self.finder.index_keys()
         self.chips = ChipFinder(self.devices)
 
 
 class _OtherReport:
     """An older report of the same source. Its devices are matched with those of the source's newest list."""
 
-    def __init__(self, report: SourceReport, newest: _NewestList, *, by_partition: bool) -> None:
+    def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
         self.report = report
-        self._newest = newest
+        self._newest_list = newest_list
         self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
         self._chips = ChipFinder(report.report.devices)
         # Some tools renumber the cards when a card is lost. So devices of two polls are matched by index only if both
         # polls list the same indices.
-        self._by_index = self._finder.slots() == newest.slots
-        self._by_chip = self._chips.is_comparable_with(newest.chips)
+        self._by_index = self._finder.index_keys() == newest_list.index_keys
+        self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
         """Return the listed device's position in this report, or None. `combined` also has other reports' fields."""
         if self._by_chip:
-            return self._chips.find(listed, in_output=self._newest.chips)
+            return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
@@ -109,7 +108,7 @@ class _OtherReport:
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
-        return self._newest.finder.find(self.report.report.devices[parent], by_index=self._by_index)
+        return self._newest_list.finder.find(self.report.report.devices[parent], by_index=self._by_index)
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
@@ -117,18 +116,18 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     if not lists:
         return _attached_sightings(reports)
     by_partition = any(has_repeated_index(report.report.devices) for report in reports)
-    newest = _NewestList(lists[0], by_partition=by_partition)
+    newest_list = _NewestList(lists[0], by_partition=by_partition)
     others = [
-        _OtherReport(report, newest, by_partition=by_partition)
+        _OtherReport(report, newest_list, by_partition=by_partition)
         for report in sorted(reports, key=preference_key)
-        if report is not newest.report
+        if report is not newest_list.report
     ]
-    return [_sighting(newest, position, others) for position in range(len(newest.devices))]
+    return [_create_sighting(newest_list, position, others) for position in range(len(newest_list.devices))]
 
 
-def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    report = newest.report
-    listed_device = device = newest.devices[position]
+def _create_sighting(newest_list: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
+    report = newest_list.report
+    listed_device = device = newest_list.devices[position]
     parts = [(report, position)]
     for other in others:
         position_in_other = other.find(listed_device, device)
@@ -145,23 +144,23 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that does not list devices: one for each device index in each index space."""
+    """Return the sightings of a source that lists no devices: one per device index in each index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
-    is_attached = []
+    attached_sightings = []
     for (space, _), reports_of_device in parts.items():
         preferred, position = reports_of_device[0]
         device = preferred.report.devices[position]
         for report, other_position in reports_of_device[1:]:
             device = combine_devices(device, report.report.devices[other_position])
         rank = (FORM_RANK[preferred.report.form], preferred.source)
-        is_attached.append(
+        attached_sightings.append(
             Sighting(preferred.source, rank, device, tuple(reports_of_device), preferred, space, is_attached=True)
         )
-    return is_attached
+    return attached_sightings
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
@@ -197,7 +196,7 @@ class SightingGroup:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSightings:
-    """All devices of the node, and a problem for each sighting that could belong to several devices."""
+    """All devices of the node, and a problem for each sighting that could belong to more than one device."""
 
     groups: tuple[SightingGroup, ...]
     problems: tuple[tuple[str, Problem], ...]
@@ -264,7 +263,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return the key of vendor, UUID and partition. None if the source reports the UUID for several devices."""
+        """Return a key from vendor, UUID and partition, or None if the source reports the UUID for more than one device."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:

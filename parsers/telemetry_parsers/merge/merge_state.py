@@ -10,12 +10,12 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The remembered devices, and facts about them that later reports may omit."""
+    """The remembered devices, and what was learnt about them from earlier reports."""
 
     identities: tuple[Identity, ...] = ()
     # Maps each device id to (number of lists with the device since the start, time of the newest list).
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    # The reports that list new devices that are not confirmed yet.
+    # Maps (vendor, UUID or address) of each unconfirmed device to the reports that list it.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # devices forgotten per (vendor, source)
     # Maps (vendor, index space) to the address and UUID that belong to each index, stored as a device.

@@ -22,14 +22,14 @@ from telemetry_parsers.merge.report_columns import RATIO, RATIO_OF, CheckedRepor
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value
 from telemetry_parsers.readings import Origin, Readings, Shape
 
-_NAMES = [field.name for field in fields(MergedDevice)]
-_VALUES = attrgetter(*_NAMES)
-_FACTS, _READINGS = _NAMES.index("facts"), _NAMES.index("readings")
+_FIELD_NAMES = [field.name for field in fields(MergedDevice)]
+_get_values = attrgetter(*_FIELD_NAMES)
+_FACTS, _READINGS = _FIELD_NAMES.index("facts"), _FIELD_NAMES.index("readings")
 
 
 def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], readings: Readings) -> MergedDevice:
     """Return the device with these facts and readings."""
-    values = list(_VALUES(device))
+    values = list(_get_values(device))
     values[_FACTS], values[_READINGS] = facts, readings
     return MergedDevice(*values)
 
@@ -55,7 +55,7 @@ class MergedNode:
 
     @property
     def device_ids(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """Return the device ids for the report of each (source, poll), in the report's order; None if not published."""
+        """Map each (source, poll) to the ids of its devices, in the report's order. The id of an unpublished device is None."""
         return self.arrangement.device_ids
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
@@ -79,7 +79,7 @@ def merge(
     pending_vendors: Collection[str] = (),
     before: MergedNode | None = None,
 ) -> MergedNode:
-    """Return the view of the node from all reports that have not expired at `now`, a monotonic time."""
+    """Merge all reports that have not expired at the monotonic time `now` into one view of the node."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
     arrangements = (before.arrangement, *before.previous_arrangements) if before is not None else ()
     reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall, pending)), None)
@@ -97,7 +97,7 @@ def merge(
 def _with_values(
     arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: MergedNode | None = None
 ) -> MergedNode:
-    """Fill the values of these reports into the arrangement. Devices without new values are reused from `before`."""
+    """Return the arranged devices with the values of these reports. Devices without new values are reused from `before`."""
     row, origins = fresh.row(), fresh.origins()
     previous_devices: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
     new_reports = _new_reports(fresh, before)
@@ -177,6 +177,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Return the devices and, with the time of their last list, remembered devices whose sources fail, in order."""
+    """Return the devices and those `unread`: remembered devices whose sources fail, with the time of their last list."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

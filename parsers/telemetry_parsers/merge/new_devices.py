@@ -56,7 +56,7 @@ def check_new_devices(
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
-            occupant_group = _reports_of_occupant(group, occupant)
+            occupant_group = _group_of_occupant(group, occupant)
             new_devices.unconfirmed[id(group)] = UnconfirmedDevice(occupant_group, occupant, _problem(group, occupant))
             known_devices.remove(occupant)
     return new_devices
@@ -65,14 +65,14 @@ def check_new_devices(
 class _KnownDevices:
     """Known devices by address and by index."""
 
-    def __init__(self, present: Iterable[Identity]) -> None:
+    def __init__(self, identities: Iterable[Identity]) -> None:
         self._by_key: dict[tuple[str, str | int], list[Identity]] = {}
-        for identity in present:
+        for identity in identities:
             for key in self._keys(identity):
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """Return the known device with the same address or else index. Return None unless it is the only one."""
+        """Return the only known device with the same address or, if none has it, with the same index; else None."""
         for key in self._keys(device):
             identities = self._by_key.get(key)
             if identities:
@@ -80,7 +80,7 @@ class _KnownDevices:
         return None
 
     def remove(self, occupant: Identity) -> None:
-        """Remove a known device, so that no second new device is compared with it."""
+        """Remove a known device, so that only one new device is compared with it."""
         for key in self._keys(occupant):
             self._by_key[key].remove(occupant)
 
@@ -98,7 +98,7 @@ def _is_different(device: Device, occupant: Identity) -> bool:
     return bool(device.bus_id and occupant.bus_id) and not is_same_slot(device.bus_id or "", occupant.bus_id or "")
 
 
-def _reports_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGroup:
+def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGroup:
     remaining = SightingGroup(group.vendor)
     for sighting in group.sightings:
         remaining.add(_sighting_of_occupant(sighting, occupant))

@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, the sources whose indices changed, and what remains learnt."""
+    """The sightings with learnt addresses, the sources whose listed indices changed, and what is still learnt."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -67,7 +67,7 @@ def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[int, Device]]:
-    """Learn the address and UUID of each index from lists in which every device has an address or a UUID."""
+    """Map each index to its address and UUID, for lists in which every device has an address or a UUID."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:

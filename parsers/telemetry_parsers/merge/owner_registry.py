@@ -15,19 +15,19 @@ SOURCE = "proc"
 
 
 def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """Add the memory that the kernel reports to processes whose memory the tools do not report."""
+    """For processes whose memory the tools do not report, add the memory that the kernel reports."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
     # The kernel reports memory by address. If partitions share their card's address, the memory cannot be assigned.
-    cards = Counter(device.bus_id for device in devices)
-    return tuple(_with_kernel_memory(device, tasks) if cards[device.bus_id] == 1 else device for device in devices)
+    counts = Counter(device.bus_id for device in devices)
+    return tuple(_with_kernel_memory(device, tasks) if counts[device.bus_id] == 1 else device for device in devices)
 
 
 def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
     """Return one reading for each distinct rank of these processes. Child processes inherit their parent's rank."""
-    ranks_of_tasks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
-    distinct = sorted(rank for rank in ranks_of_tasks if rank is not None)
-    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in distinct[:_MAX_RANKS])
+    ranks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
+    known_ranks = sorted(rank for rank in ranks if rank is not None)
+    return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in known_ranks[:_MAX_RANKS])
 
 
 def _with_kernel_memory(device: MergedDevice, tasks: Mapping[int, Task]) -> MergedDevice:
@@ -50,7 +50,7 @@ _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "ser
 _POD_KEY = "pod:"
 # The kinds of owners whose processes run as the owner's user. Processes in containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})
-_TEXTS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
+_TEXT_FIELDS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class OwnerRegistry:
         self._by_pid: dict[int, OwnerEntry] = {}
         self.entries: list[OwnerEntry] = []
         for group in _connected_groups(key_sets):
-            self._add([ordered[position] for position in group])
+            self._add_entry([ordered[position] for position in group])
         for pid in sorted(tasks):
             self._add_task(tasks[pid])
 
@@ -101,7 +101,7 @@ class OwnerRegistry:
         """Return the entry of a process's owner, or None if the owner is unknown."""
         return self._by_pid.get(pid)
 
-    def _add(self, claims: Sequence[SourceClaim]) -> None:
+    def _add_entry(self, claims: Sequence[SourceClaim]) -> None:
         entry = OwnerEntry(_joined_owner([source_claim.claim.owner for source_claim in claims]), list(claims))
         self.entries.append(entry)
         for source_claim in claims:
@@ -116,7 +116,7 @@ class OwnerRegistry:
     def _add_task(self, task: Task) -> None:
         if task.owner is None:
             return
-        entry = self._find(task)
+        entry = self._find_entry(task)
         if entry is None:
             entry = OwnerEntry(task.owner)
             self.entries.append(entry)
@@ -129,7 +129,7 @@ class OwnerRegistry:
         entry.pids.add(task.pid)
         self._by_pid[task.pid] = entry
 
-    def _find(self, task: Task) -> OwnerEntry | None:
+    def _find_entry(self, task: Task) -> OwnerEntry | None:
         owner_key = _name_key(task.owner) if task.owner is not None else ""
         entry = next((self._by_key[key] for key in (*task.keys, owner_key) if key in self._by_key), None)
         if entry is not None:
@@ -151,10 +151,10 @@ def _identifying_keys(keys: Collection[str]) -> set[str]:
     return {key for key in keys if not key.startswith(_POD_KEY)}
 
 
-def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
-    """Return groups of positions whose sets of keys share keys, directly or through other sets of the group."""
+def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
+    """Group the positions of sets that share a key, directly or through other sets."""
     leader_of: dict[str, int] = {}
-    leaders = list(range(len(keys)))
+    leaders = list(range(len(key_sets)))
 
     def leader(position: int) -> int:
         while leaders[position] != position:
@@ -162,12 +162,12 @@ def _connected_groups(keys: Sequence[set[str]]) -> list[list[int]]:
             position = leaders[position]
         return position
 
-    for position, own_keys in enumerate(keys):
-        for key in own_keys:
+    for position, keys in enumerate(key_sets):
+        for key in keys:
             first, other = leader(position), leader(leader_of.setdefault(key, position))
             leaders[max(first, other)] = min(first, other)
     groups: dict[int, list[int]] = {}
-    for position in range(len(keys)):
+    for position in range(len(key_sets)):
         groups.setdefault(leader(position), []).append(position)
     return list(groups.values())
 
@@ -177,6 +177,6 @@ def _joined_owner(owners: Sequence[Owner]) -> Owner:
     primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
     ordered = (primary, *(owner for owner in owners if owner is not primary))
     texts: dict[str, str] = {
-        name: next(filter(None, (getattr(owner, name) for owner in ordered)), "") for name in _TEXTS
+        name: next(filter(None, (getattr(owner, name) for owner in ordered)), "") for name in _TEXT_FIELDS
     }
     return Owner(primary.kind, primary.name, **texts)

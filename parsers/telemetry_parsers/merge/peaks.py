@@ -14,26 +14,26 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache. A model has several entries if cards of the model differ, for example in firmware.
+# The size of the cache. A model has one entry per variant of its cards, for example per firmware version.
 _MAX_CACHED = 1024
 Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
-_Found = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
+_FactsAndReadings = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
 # PCI vendor ids of the vendors whose tools print a card's PCI device id. The device id becomes the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
 class PeakFinder:
-    """Finds the peak rates of devices in the configuration or the table of models. `dtypes` are shown additionally."""
+    """Finds peak rates in the configuration or the model table. `dtypes` are shown besides the main data type."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
         # A cache. Its keys are the properties of a device that determine the device's peaks.
-        self._cache: dict[object, _Found] = {}
+        self._cache: dict[object, _FactsAndReadings] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
-        """Add readings of the peak rates to devices of known models."""
+        """Add peak rates to devices of known models."""
         by_id = {device.id: device for device in devices}
         return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
 
@@ -53,20 +53,20 @@ class PeakFinder:
             return device
         return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).extended(readings))
 
-    def _look_up(self, device: MergedDevice, card: MergedDevice) -> _Found:
+    def _look_up(self, device: MergedDevice, card: MergedDevice) -> _FactsAndReadings:
         peak = self._peak(device, card)
         readings = () if peak is None else tuple(_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
-        """Return the configured peak of an instance's own model or, if none, the device's share of its card's peak."""
+        """Return the configured peak of an instance's own model, else the device's share of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
         row = find_row(model, _pci_id(card))
-        part = _part(device, card, None if row is None else row.units)
+        part = _card_part(device, card, None if row is None else row.units)
         if model in self.configured:
-            return peak_of_part(self.configured[model], part) if part.is_cut else self.configured[model]
+            return peak_of_part(self.configured[model], part) if part.is_partial else self.configured[model]
         return None if row is None else peak_of_part(peak_of_row(row), part)
 
 
@@ -80,7 +80,7 @@ def _pci_id(card: MergedDevice) -> str:
     return f"{_PCI_VENDORS[card.vendor]}:{chip.removeprefix('0x')}" if chip and card.vendor in _PCI_VENDORS else ""
 
 
-def _part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> CardPart:
+def _card_part(device: MergedDevice, card: MergedDevice, model_units: int | None) -> CardPart:
     facts = dict(device.facts)
     return CardPart(
         units=_number(device, _UNITS),

@@ -14,8 +14,8 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _ALL = "all"
 
-# A candidate reading: (rank of its value, rank of its report's form, rank of its report, number of its report, position
-# in its report). The lowest candidate is chosen.
+# A candidate for a reading: (rank of the value, rank of the report's form, rank of the report, index of the report,
+# position in the report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
 # The position of an absence that no report contains, because no source reports the metric.
 NO_POSITION = -1
@@ -35,16 +35,16 @@ def choose_readings(
     """Return the best reading for each metric and label. A counter keeps its source once all sources were polled."""
     may_pin = device.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
-    for report, position in device.group.parts:
-        number = fresh.number_of[report.source, report.poll]
-        shape, rank = fresh.reports[number].shape, fresh.preferences[number]
+    for report, device_position in device.group.parts:
+        report_index = fresh.index_of[report.source, report.poll]
+        shape, rank = fresh.reports[report_index].shape, fresh.preferences[report_index]
         form = FORM_RANK[report.report.form]
-        is_other_power = _is_other_power_kind(report, position, device)
-        for offset in shape.by_device.get(position, ()):
-            key, choice = shape.columns.keys[offset], (shape.ranks[offset], form, rank, number, offset)
+        is_other_power = _is_other_power_kind(report, device_position, device)
+        for position in shape.by_device.get(device_position, ()):
+            key, choice = shape.columns.keys[position], (shape.ranks[position], form, rank, report_index, position)
             if key in best and best[key] <= choice:
                 continue
-            is_counted = offset in shape.columns.counters and choice[0] == NUMBER
+            is_counted = position in shape.columns.counters and choice[0] == NUMBER
             counter = (device.identity.id, *key)
             if is_counted and not _is_pinned_to(counters, counter, report.source, may_pin=may_pin):
                 continue
@@ -73,8 +73,8 @@ def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None
     used, total = (chosen.get(key) for key in RATIO_OF)
     if used is None or total is None or used[-2] != total[-2]:
         return
-    *_, number, used_position = used
-    shape = fresh.reports[number].shape
+    *_, report_index, used_position = used
+    shape = fresh.reports[report_index].shape
     ratio_position = shape.columns.ratios.get((used_position, total[-1]))
     if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
         chosen[RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
@@ -88,7 +88,7 @@ def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *,
 
 
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the sources of these devices' counters. If there are too many, keep only those with `current` readings."""
+    """Return the pins of these devices' counters. If there are too many, keep only those with `current` readings."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept
@@ -97,16 +97,16 @@ def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[
 
 
 class MissingMetrics:
-    """Finds the metrics that the sources of a device can report, but did not. Results are cached."""
+    """Finds the metrics that a device's sources can report, but did not report. Results are cached."""
 
     def __init__(self, fresh: FreshReports) -> None:
         self._fresh = fresh
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
-        """Return an absence for each metric that a source of the device can report, but no source reported."""
+        """Return an absence for each metric that no source reported, although a source of the device can report it."""
         listings = tuple(
-            self._fresh.number_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
+            self._fresh.index_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
         )
         reported = frozenset(metric for metric, _ in chosen)
         key = (reported, listings)
@@ -116,8 +116,8 @@ class MissingMetrics:
 
     def _absences(self, listings: Sequence[int], reported: frozenset[str]) -> dict[ReadingKey, Choice]:
         missing: dict[ReadingKey, Choice] = {}
-        for number in listings:
-            for metric in self._fresh.reports[number].report.gives:
+        for index in listings:
+            for metric in self._fresh.reports[index].report.gives:
                 if metric not in reported:
-                    missing.setdefault((metric, ""), (ABSENCE_RANK[Absent.NOT_REPORTED], 0, 0, number, NO_POSITION))
+                    missing.setdefault((metric, ""), (ABSENCE_RANK[Absent.NOT_REPORTED], 0, 0, index, NO_POSITION))
         return missing

@@ -43,7 +43,7 @@ class Presence:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return a problem for each source with lost devices that were forgotten, since only a limited number is remembered."""
+        """Return a problem for each source whose lost devices were partly forgotten, because there were too many."""
         text = (
             f"{{count}} lost {{vendor}} devices were forgotten, because at most {bounds.MAX_LOST} are remembered. "
             "To forget all lost devices, run `telemetry forget --all-lost --vendor {vendor}`."
@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceLists:
-    """The current device lists. `numbering_sources` list only indices; `seen` are the listed devices."""
+    """The current device lists, and the ids of the listed devices (`seen`). `numbering_sources` list only indices."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -71,7 +71,7 @@ class _DeviceLists:
 
 
 class _ReturnedDevices:
-    """Lost devices that returned. A device that was reported in such a slot in the meantime never existed."""
+    """Lost devices that returned. A device that was reported in their slot in the meantime never existed."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
@@ -107,7 +107,7 @@ def _address(identity: Identity, bus_id: str) -> _Address:
     return identity.vendor, identity.partition, without_domain(slot_of(bus_id, identity.partition))
 
 
-def _updated_missing(
+def _update_missing(
     identity: Identity, lists: _DeviceLists, with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
     is_missing = lists.would_be_listed(identity)
@@ -144,7 +144,7 @@ def update(
         (identity.vendor, identity.index) for identity in {**previous, **seen}.values() if has_address_or_uuid(identity)
     }
     missing = {
-        identity.id: _updated_missing(identity, lists, with_address)
+        identity.id: _update_missing(identity, lists, with_address)
         for identity in state.identities
         if identity.id not in seen
     }
@@ -186,7 +186,7 @@ def _limit_missing(
 
 
 def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
-    """Return the missing devices. If there are too many, keep those that were seen most often."""
+    """Return the missing devices or, if there are too many, those that were seen most often."""
     free: dict[tuple[str, bool], int] = {}
     kept: list[Identity] = []
     for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
@@ -198,12 +198,12 @@ def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
     return kept
 
 
-def shift_losses(identities: Iterable[Identity], between: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Return the identities after a clock change. Add `seconds` to each time of loss in the period `between`."""
-    first, last = between
+def shift_losses(identities: Iterable[Identity], period: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
+    """Return the identities after a clock change: `seconds` are added to each time of loss within `period`."""
+    start, end = period
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)
-        if identity.lost_since is not None and first <= identity.lost_since <= last
+        if identity.lost_since is not None and start <= identity.lost_since <= end
         else identity
         for identity in identities
     )

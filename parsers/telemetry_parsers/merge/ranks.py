@@ -18,14 +18,14 @@ _SOURCE = "rank-table"
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The name of this server in the rank table, and the rank on each chip of this node by the chip's physical id."""
+    """The name of this server in the rank table, and the rank on each chip by the chip's physical id."""
 
     server: str = ""
     by_physical_id: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """Add to each device the rank that runs on it. If devices share a physical id, none of them gets a rank."""
+    """Add the rank that runs on it to each device. If devices share a physical id, none of them gets a rank."""
     if not ranks.by_physical_id:
         return devices
     all_ids = [_physical_id(device) for device in devices]
@@ -40,8 +40,8 @@ def _physical_id(device: MergedDevice) -> int | None:
     """Return the physical id of an Ascend chip, else its index. Return None for lost and other devices."""
     if device.vendor != VENDOR or device.up is False:
         return None
-    printed = dict(device.facts).get("phy_id", "")
-    return int(printed) if printed.isdecimal() else device.index
+    printed_id = dict(device.facts).get("phy_id", "")
+    return int(printed_id) if printed_id.isdecimal() else device.index
 
 
 def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:

@@ -1,4 +1,4 @@
-"""Reports as columns. The names of the readings, which rarely change, are stored separately from the values."""
+"""Reports stored as columns. The names of the readings rarely change, so they are separate from the values."""
 
 from __future__ import annotations
 
@@ -66,22 +66,22 @@ def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> Report
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
     positions = tuple(position for position, key in enumerate(names[1]) if key in limits_of)
-    offered = [name for name in zip(*names, strict=True) if name[1] in limits_of]
+    valid_names = [name for name in zip(*names, strict=True) if name[1] in limits_of]
     # If a reading occurs twice, the first is used.
-    position_of = {name: position for position, name in reversed(list(enumerate(offered)))}
+    position_of = {name: position for position, name in reversed(list(enumerate(valid_names)))}
     # Most devices of a report have the same readings. Sharing equal keys saves memory.
-    keys = {name[1:]: name[1:] for name in offered}
+    keys = {name[1:]: name[1:] for name in valid_names}
     used, total = ({name[0]: position for name, position in position_of.items() if name[1:] == key} for key in RATIO_OF)
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
     return ReportColumns(
         names=names,
         plugin_metrics=plugin_metrics,
         positions=positions,
-        keys=(*(keys[name[1:]] for name in offered), *(RATIO for _ in ratios)),
-        devices=(*(device for device, _, _ in offered), *ratios),
-        limits=tuple(limits_of[key] for _, key, _ in offered),
-        counters=frozenset(position for position, (_, key, _) in enumerate(offered) if key in counter_keys),
-        ratios={pair: len(offered) + number for number, pair in enumerate(ratios.values())},
+        keys=(*(keys[name[1:]] for name in valid_names), *(RATIO for _ in ratios)),
+        devices=(*(device for device, _, _ in valid_names), *ratios),
+        limits=tuple(limits_of[key] for _, key, _ in valid_names),
+        counters=frozenset(position for position, (_, key, _) in enumerate(valid_names) if key in counter_keys),
+        ratios={pair: len(valid_names) + rank for rank, pair in enumerate(ratios.values())},
     )
 
 
@@ -181,39 +181,39 @@ class FreshReports:
     """All reports that have not expired, with their ranks (`preferences`) and the offsets of their values in `row`."""
 
     reports: tuple[CheckedReport, ...]
-    number_of: Mapping[tuple[str, str], int]
+    index_of: Mapping[tuple[str, str], int]  # maps (source, poll) to the report's index
     preferences: tuple[int, ...]
     offsets: tuple[int, ...]
     host: tuple[int, ...]
 
     @classmethod
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
-        """Create the collection without reports that have expired at `now`."""
+        """Collect the reports that have not expired at the monotonic time `now`."""
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
-        preferred = sorted(range(len(reports)), key=lambda number: preference_key(reports[number].report))
-        by_source = sorted(preferred, key=lambda number: reports[number].report.source)
-        preference_of = {number: rank for rank, number in enumerate(by_source)}
-        host = tuple(number for number in reversed(preferred) if None in reports[number].shape.by_device)
+        preferred = sorted(range(len(reports)), key=lambda index: preference_key(reports[index].report))
+        by_source = sorted(preferred, key=lambda index: reports[index].report.source)
+        preference_of = {index: rank for rank, index in enumerate(by_source)}
+        host = tuple(index for index in reversed(preferred) if None in reports[index].shape.by_device)
         return cls(
             reports,
-            {_poll_key(checked): number for number, checked in enumerate(reports)},
-            tuple(preference_of[number] for number in range(len(reports))),
+            {_poll_key(checked): index for index, checked in enumerate(reports)},
+            tuple(preference_of[index] for index in range(len(reports))),
             tuple(accumulate((len(checked.values) for checked in reports), initial=0)),
             host,
         )
 
     @property
     def source_reports(self) -> tuple[SourceReport, ...]:
-        """Return the reports in the form in which the sources created them."""
+        """Return the reports as the sources created them."""
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return everything in the reports that determines the arrangement, without the values and exact times."""
+        """Return everything that determines the arrangement: all except the values and the exact times of the reports."""
         lists = tuple(
-            self.number_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
+            self.index_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
         return (
-            tuple(self.number_of),
+            tuple(self.index_of),
             tuple(checked.shape for checked in self.reports),
             self.preferences,
             self.host,

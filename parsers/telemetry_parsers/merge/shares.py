@@ -19,20 +19,20 @@ _SLICES_OF_MODEL = (("A30", 4),)
 class Share:
     """An owner's share of a card, and the basis of the share, such as `memory`."""
 
-    share: float
+    fraction: float
     basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """The memory and utilization of a group of processes on a device. None if a process's part is unknown."""
+    """The memory and utilization of a group of processes on a device. None if the value of any process is unknown."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
 
     @classmethod
     def from_processes(cls, processes: Sequence[Process]) -> GroupUsage:
-        """Return the sum over these processes; 0 without processes."""
+        """Return the sums over these processes, which are 0 without processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
         return cls(_sum(memory), _sum(busy))
@@ -51,11 +51,11 @@ def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
     return tuple(Share(1.0 / len(uses), "equal") for _ in uses)
 
 
-def fraction_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
-    """Return the fraction of the card that an instance has: from its profile or, without one, an equal part."""
+def fraction_of(instance: MergedDevice, card: MergedDevice, partition_count: int) -> float:
+    """Return the fraction of the card that an instance has, from its profile. Without a profile, the parts are equal."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
-        return 1.0 / siblings
+        return 1.0 / partition_count
     card_slices = next((slices for word, slices in _SLICES_OF_MODEL if word in card.model.split()), _SLICES)
     return min(1.0, int(profile[1] or profile[2]) / card_slices)
 

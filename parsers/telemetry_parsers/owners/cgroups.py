@@ -1,4 +1,4 @@
-"""Finds a process's owner in its cgroup path: the innermost job or container or else the unit or user session."""
+"""Finds a process's owner in its cgroup path: the innermost job or container, else the pod, else the unit or user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _MatchedPart:
 
 @dataclass(frozen=True, slots=True)
 class _PartPattern:
-    """A pattern for one part of a path. Its first group is an id or name. `above` must match the path before it."""
+    """A pattern for one part of a path. Its first group is an id or name. `above` must match the path above the part."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -79,24 +79,24 @@ _PATTERNS = (
 )
 # fmt: on
 # Kinds that have priority over a pod if they are inside it, and kinds that are used only if there is no other owner.
-_INNERMOST = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
-_UNITS = frozenset({"user", "service"})
+_INNERMOST_KINDS = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
+_UNIT_KINDS = frozenset({"user", "service"})
 
 
 def owner_in_cgroup(text: str) -> CgroupOwner:
     """Find the owner in the text of /proc/PID/cgroup (version 1, 2 or both). The result is empty if there is none."""
-    paths = dict(_paths(text))
+    paths = dict(_hierarchy_paths(text))
     fallback: list[_MatchedPart] = []
     for hierarchy in (*_HIERARCHIES, *(name for name in paths if name not in _HIERARCHIES)):
-        matches = _matched_parts(paths[hierarchy]) if hierarchy in paths else []
-        if any(part.kind in _INNERMOST or part.kind == "pod" for part in matches):
+        matches = _match_parts(paths[hierarchy]) if hierarchy in paths else []
+        if any(part.kind in _INNERMOST_KINDS or part.kind == "pod" for part in matches):
             return _choose_owner(matches)
         fallback = fallback or matches
     return _choose_owner(fallback)
 
 
-def _paths(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of each hierarchy. That of version 2 has an empty name."""
+def _hierarchy_paths(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the path of each hierarchy. The name is empty for version 2."""
     for line in text[:MAX_CHARACTERS].splitlines():
         number, colon, rest = line.partition(":")
         controllers, second_colon, path = rest.partition(":")
@@ -104,7 +104,7 @@ def _paths(text: str) -> Iterator[tuple[str, str]]:
             yield controllers, path.removesuffix(_DELETED)
 
 
-def _matched_parts(path: str) -> list[_MatchedPart]:
+def _match_parts(path: str) -> list[_MatchedPart]:
     matches = []
     above = ""
     for raw in path.split("/", _MAX_PARTS)[:_MAX_PARTS]:
@@ -126,23 +126,23 @@ def _choose_owner(matches: list[_MatchedPart]) -> CgroupOwner:
     """Return the innermost container or job, or else the pod, or else the unit."""
     if any(part.kind == "monitor" for part in matches):
         return CgroupOwner()
-    owners = [position for position, part in enumerate(matches) if part.kind in _INNERMOST]
-    pods = [position for position, part in enumerate(matches) if part.kind == "pod"]
-    if owners and (not pods or owners[-1] > pods[-1]):
-        return _innermost_owner(matches[: owners[-1] + 1])
-    if pods:
-        uid = _with_hyphens(matches[pods[-1]].text)
+    owner_positions = [position for position, part in enumerate(matches) if part.kind in _INNERMOST_KINDS]
+    pod_positions = [position for position, part in enumerate(matches) if part.kind == "pod"]
+    if owner_positions and (not pod_positions or owner_positions[-1] > pod_positions[-1]):
+        return _innermost_owner(matches[: owner_positions[-1] + 1])
+    if pod_positions:
+        uid = _with_hyphens(matches[pod_positions[-1]].text)
         return CgroupOwner(Owner("pod", uid), (f"pod:{uid}",))
-    units = [part for part in matches if part.kind in _UNITS]
-    return _MAKERS[units[0].kind](units[0].text) if units else CgroupOwner()
+    units = [part for part in matches if part.kind in _UNIT_KINDS]
+    return _OWNER_MAKERS[units[0].kind](units[0].text) if units else CgroupOwner()
 
 
 def _innermost_owner(matches: list[_MatchedPart]) -> CgroupOwner:
-    group = _MAKERS[matches[-1].kind](matches[-1].text)
+    innermost = _OWNER_MAKERS[matches[-1].kind](matches[-1].text)
     pods = [f"pod:{_with_hyphens(part.text)}" for part in matches if part.kind == "pod"]
-    outer = [part.text for part in matches if part.kind == "container"]
-    keys = (*group.keys, *pods[-1:]) if matches[-1].kind == "container" else group.keys
-    return CgroupOwner(group.owner, keys, group.container or (_short(outer[-1]) if outer else ""))
+    containers = [part.text for part in matches if part.kind == "container"]
+    keys = (*innermost.keys, *pods[-1:]) if matches[-1].kind == "container" else innermost.keys
+    return CgroupOwner(innermost.owner, keys, innermost.container or (_short(containers[-1]) if containers else ""))
 
 
 def _with_hyphens(text: str) -> str:
@@ -150,7 +150,7 @@ def _with_hyphens(text: str) -> str:
 
 
 def _short(container: str) -> str:
-    """Return a container's name. An id is shortened as container runtimes print it."""
+    """Return a container's name, or the beginning of its id, as container runtimes print it."""
     return container[:_SHORT_ID] if re.fullmatch(_ID, container) else container
 
 
@@ -158,7 +158,7 @@ def _job_maker(key: str) -> Callable[[str], CgroupOwner]:
     return lambda text: CgroupOwner(Owner("job", text, job_id=text), (f"{key}:{text}",))
 
 
-_MAKERS: Mapping[str, Callable[[str], CgroupOwner]] = {
+_OWNER_MAKERS: Mapping[str, Callable[[str], CgroupOwner]] = {
     "container": lambda text: CgroupOwner(Owner("container", _short(text)), (f"container:{text}",), _short(text)),
     "slurm": _job_maker("slurm"),
     "sluid": _job_maker("sluid"),

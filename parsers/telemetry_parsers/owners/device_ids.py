@@ -1,4 +1,4 @@
-"""Parses the kubelet's device ids (resource and id, or DRA driver and device). The results are names of cards."""
+"""Parses the kubelet's device ids into names of cards. Each id belongs to a resource or to a DRA driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.ownership import DeviceName, Way
 
-# A pattern has up to three named groups: the card's name, the instance on the card, and the part of a shared card.
+# Patterns have named groups for the card's name and, in some ids, the card's instance or the part of a shared card.
 _Patterns = tuple[tuple[re.Pattern[str], Way], ...]
 
 _HEX = "[0-9a-fA-F]"
@@ -26,7 +26,7 @@ def _patterns(*rows: tuple[str, Way]) -> _Patterns:
 
 
 # Ids that any vendor may use. NVIDIA's drivers before 470 name a MIG instance by card, GPU and compute instance.
-_OF_ANY_VENDOR = (
+_IDS_OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
     *_patterns((rf"(?P<name>{_BUS})", "bus_id")),
@@ -42,7 +42,7 @@ class _Family:
     vendor: str
     domains: tuple[str, ...]
     resources: re.Pattern[str]  # names of resources that are always cards
-    # The beginning of card ids of other resources. Network plugins use the same domains, so not all ids are of cards.
+    # Matches ids of cards in other resources. Network plugins use the same domains, so not every id is that of a card.
     card_ids: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
@@ -102,7 +102,7 @@ _DRIVERS = (
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
 )  # fmt: skip
-# A resource that only the configuration names may be of any vendor.
+# A resource that only the configuration names may belong to any vendor.
 _UNKNOWN_VENDOR = _Family(
     "",
     (),
@@ -112,16 +112,16 @@ _UNKNOWN_VENDOR = _Family(
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether devices of this resource or DRA driver can be cards. `configured` are more resource names."""
+    """Return whether devices of this resource or DRA driver can be cards. `configured` are additional resource names."""
     return _family_of(resource, configured) is not None
 
 
 def parse_device_id(
     resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Parse a device id. Return None for an unknown form. The keys of `render_nodes` are device names and bus ids."""
+    """Parse a device id. Return None for an unknown form. `render_nodes` maps device names and bus ids to render nodes."""
     family = _family_of(resource, configured)
-    for pattern, way in () if family is None else (*_OF_ANY_VENDOR, *family.ids):
+    for pattern, way in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
             return _device_from_match(match, way, family.vendor, render_nodes)
@@ -129,7 +129,7 @@ def parse_device_id(
 
 
 def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
-    """Return whether the id can be that of a card. Network devices may have the same vendor's domain."""
+    """Return whether the device can be a card. The resources of network devices may have the same domain."""
     family = _family_of(resource, configured)
     if family is None:
         return False
@@ -156,8 +156,8 @@ def _resource_name(resource: str) -> str:
 
 def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
-    text, name = match.string, groups["name"]
-    name = DeviceName(text, way, name.lower() if way == "bus_id" else name, vendor, groups.get("instance", ""))
+    value = groups["name"].lower() if way == "bus_id" else groups["name"]
+    name = DeviceName(match.string, way, value, vendor, groups.get("instance", ""))
     render = render_nodes.get(name.value) if way in ("bus_id", "render") else None
     names: tuple[DeviceName, ...] = (name,)
     if render is not None:

@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 READER = "jobs"
-_NUMBERS_MEAN: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
+_NUMBER_WAYS: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_PREFIXES = "ƒf"
 _LATEST_SECONDS = 1e12
 # Device numbers from the kernel's devices.txt: NVIDIA's cards (254 and 255 are control devices), and render nodes.
@@ -38,7 +38,7 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
         if not isinstance(job, dict) or "problem" in job:
             problems.append(_problem(scheduler, job))
         elif not (job_claims := list(_claims(scheduler, job))):
-            problems.append(Problem(quote(_text(job, "file")), "contains no job id"))
+            problems.append(Problem(quote(_text_at(job, "file")), "contains no job id"))
         else:
             claims += job_claims
     if len(claims) > MAX_CLAIMS:
@@ -55,41 +55,41 @@ def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
 
 
 def scheduler_of(job_id: str) -> str:
-    """Guess the scheduler from a job id: Slurm's are numbers, those of PBS contain a server name, others are Flux's."""
+    """Guess the scheduler from a job id: a number is from Slurm, an id with a server name from PBS, any other from Flux."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
-def device_name(text: str, number_means: Way) -> DeviceName:
-    """Return the name of a device from a number or UUID. `number_means` says what a number is, such as the index."""
+def device_name(text: str, number_way: Way) -> DeviceName:
+    """Create a device name from a number or UUID. `number_way` is the way in which a number names devices, such as `index`."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
-        return DeviceName(text, number_means, str(int(text)))
+        return DeviceName(text, number_way, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
 def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield a claim for each device of the job, or one without a device. A job without an id has no claims."""
-    job_id = _text(job, "id")
+    """Yield a claim for each device of the job, or one claim without a device. A job without an id has no claims."""
+    job_id = _text_at(job, "id")
     if not job_id:
         return
-    name = _text(job, "name") or job_id
+    name = _text_at(job, "name") or job_id
     owner = Owner(
         "job",
         name,
         job_id=name,
-        job_name=_text(job, "job_name"),
-        user=_text(job, "user"),
-        account=_text(job, "account"),
-        partition=_text(job, "partition"),
+        job_name=_text_at(job, "job_name"),
+        user=_text_at(job, "user"),
+        account=_text_at(job, "account"),
+        partition=_text_at(job, "partition"),
     )
-    sluid = _text(job, "sluid")
+    sluid = _text_at(job, "sluid")
     keys = (*job_keys(scheduler, job_id), *((f"sluid:{sluid}",) if sluid else ()))
     lives = job.get("lives") if isinstance(job.get("lives"), bool) else None
-    ended = _seconds(job, "ended")
-    claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds(job, "started"), ended)
-    devices = [device_name(text, _NUMBERS_MEAN[scheduler]) for text in _texts(job, "devices")]
-    devices += [device for text in _texts(job, "nodes") if (device := _device_of_node(text)) is not None]
+    ended = _seconds_at(job, "ended")
+    claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds_at(job, "started"), ended)
+    devices = [device_name(text, _NUMBER_WAYS[scheduler]) for text in _texts_at(job, "devices")]
+    devices += [device for text in _texts_at(job, "nodes") if (device := _device_of_node(text)) is not None]
     if not devices:
         yield claim
     for device in dict.fromkeys(devices):
@@ -110,31 +110,31 @@ def _device_of_node(text: str) -> DeviceName | None:
 def _problem(scheduler: str, job: Plain) -> Problem:
     if not isinstance(job, dict):
         return Problem(scheduler, f"expected an object for each job, found {type(job).__name__}")
-    return Problem(quote(_text(job, "file")) or scheduler, quote(_text(job, "problem")) or "could not be read")
+    return Problem(quote(_text_at(job, "file")) or scheduler, quote(_text_at(job, "problem")) or "could not be read")
 
 
-def _text(data: Mapping[str, Plain], key: str) -> str:
+def _text_at(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     return value[:MAX_NAME_LENGTH] if isinstance(value, str) else ""
 
 
-def _texts(data: Mapping[str, Plain], key: str) -> list[str]:
+def _texts_at(data: Mapping[str, Plain], key: str) -> list[str]:
     value = data.get(key)
     return [text for text in value if isinstance(text, str)][:MAX_DEVICES] if isinstance(value, list) else []
 
 
-def _seconds(data: Mapping[str, Plain], key: str) -> float | None:
+def _seconds_at(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value < _LATEST_SECONDS else None
 
 
-def _parser(scheduler: str) -> SourceParser:
+def _create_parser(scheduler: str) -> SourceParser:
     poll = Poll("jobs", Library(READER, (scheduler,)), interval=5.0, deadline=2.0, lists_devices=False)
     return SourceParser(name=scheduler, vendor="", gives=(), polls=(poll,), parse=partial(_parse_jobs, scheduler))
 
 
-SLURM = _parser("slurm")
-PBS = _parser("pbs")
-FLUX = _parser("flux")
+SLURM = _create_parser("slurm")
+PBS = _create_parser("pbs")
+FLUX = _create_parser("flux")

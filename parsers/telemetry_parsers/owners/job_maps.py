@@ -31,9 +31,9 @@ def parse(capture: Capture) -> Report:
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    folders = [output for output in capture.outputs if _text(output.data, "kind") in _KINDS]
+    folders = [output for output in capture.outputs if _text_at(output.data, "kind") in _CLAIM_PARSERS]
     if not folders:
-        return failed("not_understood", CALL, f"no folder of the kinds {' '.join(_KINDS)}")
+        return failed("not_understood", CALL, f"no folder of the kinds {' '.join(_CLAIM_PARSERS)}")
     problems: list[Problem] = []
     claims: list[Claim] = []
     for output in folders:
@@ -46,27 +46,27 @@ def _claims_of(output: Output, problems: list[Problem]) -> Iterator[Claim]:
         problems.append(Problem(quote(output.name), quote(output.stderr) or f"error {output.status}"))
     files = output.data.get("files")
     for file in files if isinstance(files, list) else ():
-        path = quote(f"{output.name}/{_text(file, 'file')}")
+        path = quote(f"{output.name}/{_text_at(file, 'file')}")
         try:
-            yield from _KINDS[output.data["kind"]](_text(file, "file"), _content(file), _user_names(file))
+            yield from _CLAIM_PARSERS[output.data["kind"]](_text_at(file, "file"), _text_in(file), _user_names(file))
         except _InvalidFileError as error:
             if not (isinstance(file, dict) and file.get("is_new") is True):
                 problems.append(Problem(path, str(error)))
 
 
 def _dcgm_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield a claim for each line, which is a job id. The file's name has the GPU's NVML index and the instance."""
+    """Yield a claim for each job id in the text. The file's name is the GPU's NVML index, with the instance if there is one."""
     match = _DCGM_NAME(file)
     if match is None:
         return
     name = DeviceName(file, "index", str(int(match[1])), "nvidia", match[2] or "")
     jobs = list(dict.fromkeys(text.split()))
-    for number, job in enumerate(jobs):
-        yield _claim(job, (name,), replica=str(number) if len(jobs) > 1 else "")
+    for replica, job in enumerate(jobs):
+        yield _claim(job, (name,), replica=str(replica) if len(jobs) > 1 else "")
 
 
 def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claim in `JOB UID`. The file is named by the minor number or the UUID of the card."""
+    """Yield the claim in a text `JOB UID`. The file's name is the minor number or the UUID of the card."""
     if not text.strip() or not (_NUMBER(file) or file.startswith(("GPU-", "MIG-"))):
         return
     name = device_name(file, "minor")
@@ -77,21 +77,21 @@ def _jobstats_claims(file: str, text: str, users: Mapping[str, str]) -> Iterator
 
 
 def _amd_exporter_claims(file: str, text: str, _user_names: Mapping[str, str]) -> Iterator[Claim]:
-    """Yield the claim in a JSON object of strings. The file is named by the card's render node, counted from 0."""
+    """Yield the claim in a JSON object. The file's name is the number of the card's render node, counted from 0."""
     if _NUMBER(file) is None or not text.strip():
         return
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         raise _InvalidFileError("is not JSON") from None
-    job = _text(data, "SLURM_JOB_ID")
+    job = _text_at(data, "SLURM_JOB_ID")
     if not job:
         raise _InvalidFileError("contains no job id")
     name = DeviceName(file, "render", str(int(file) + _FIRST_RENDER_NODE), "amd")
-    yield _claim(job, (name,), user=_text(data, "SLURM_JOB_USER"), partition=_text(data, "SLURM_JOB_PARTITION"))
+    yield _claim(job, (name,), user=_text_at(data, "SLURM_JOB_USER"), partition=_text_at(data, "SLURM_JOB_PARTITION"))
 
 
-_KINDS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] = {
+_CLAIM_PARSERS: Mapping[str, Callable[[str, str, Mapping[str, str]], Iterator[Claim]]] = {
     "dcgm": _dcgm_claims,
     "jobstats": _jobstats_claims,
     "dme": _amd_exporter_claims,
@@ -106,8 +106,8 @@ def _claim(job: str, names: tuple[DeviceName, ...], *, user: str = "", partition
     )
 
 
-def _content(file: Plain) -> str:
-    problem = _text(file, "problem")
+def _text_in(file: Plain) -> str:
+    problem = _text_at(file, "problem")
     if problem:
         raise _InvalidFileError(quote(problem))
     text = file.get("text") if isinstance(file, dict) else None
@@ -119,7 +119,7 @@ def _user_names(file: Plain) -> Mapping[str, str]:
     return {uid: name for uid, name in users.items() if isinstance(name, str)} if isinstance(users, dict) else {}
 
 
-def _text(data: Plain, key: str) -> str:
+def _text_at(data: Plain, key: str) -> str:
     value = data.get(key) if isinstance(data, dict) else None
     return value[:MAX_NAME_LENGTH] if isinstance(value, str) else ""
 

@@ -15,9 +15,9 @@ MAX_ANSWER_BYTES = 4 << 20
 # The maximum number of pods, of containers and of devices. No real node reaches this number.
 MAX_ENTRIES = 4096
 
-# A function that returns whether the devices of a resource or driver shall be decoded.
+# A function that returns whether the devices of a resource or driver are decoded.
 IsWanted = Callable[[str], bool]
-_Span = tuple[int, int]
+_Span = tuple[int, int]  # (start, end) in bytes
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
@@ -49,7 +49,7 @@ def _checked(answer: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Answer:
-    """Decodes the bytes of one answer. `counts` are the numbers of decoded entries of each kind."""
+    """Decodes the bytes of one answer, and counts the decoded entries of each kind."""
 
     data: bytes
     is_wanted: IsWanted
@@ -62,24 +62,24 @@ class _Answer:
         return self._devices((0, len(self.data)), 1)
 
     def _pod(self, span: _Span) -> Plain:
-        self._count("pods")
+        self._count_entry("pods")
         names = self._texts(span, (1, 2))
-        containers = [self._container(inner) for inner in self._messages(span, 3)]
+        containers = [self._container(message) for message in self._messages(span, 3)]
         return {"namespace": names[2], "pod_name": names[1], "containers": containers}
 
     def _container(self, span: _Span) -> Plain:
-        self._count("containers")
+        self._count_entry("containers")
         drawn = [device for dynamic in self._messages(span, 5) for device in self._dynamic_devices(dynamic)]
         return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
 
-    def _devices(self, span: _Span, number: int) -> list[Plain]:
+    def _devices(self, span: _Span, field_number: int) -> list[Plain]:
         devices: list[Plain] = []
-        for message in self._messages(span, number):
+        for message in self._messages(span, field_number):
             resource = self._texts(message, (1,))[1]
             if not self.is_wanted(resource):
                 continue
             for device in self._messages(message, 2):
-                self._count("devices")
+                self._count_entry("devices")
                 devices.append({"resource": resource, "device": self._text(device)})
         return devices
 
@@ -87,23 +87,23 @@ class _Answer:
         for message in self._messages(span, 4):
             names = self._texts(message, (2, 4, 5))
             if self.is_wanted(names[2]):
-                self._count("devices")
+                self._count_entry("devices")
                 yield {"driver": names[2], "device": names[4], "share": names[5]}
 
-    def _count(self, kind: str) -> None:
+    def _count_entry(self, kind: str) -> None:
         count = self.counts[kind] = self.counts.get(kind, 0) + 1
         if count > MAX_ENTRIES:
             raise DecodeError(f"the answer has more than {MAX_ENTRIES} {kind}")
 
-    def _messages(self, span: _Span, number: int) -> Iterator[_Span]:
-        return (inner for field_number, inner in _length_delimited_fields(self.data, span) if field_number == number)
+    def _messages(self, span: _Span, field_number: int) -> Iterator[_Span]:
+        return (value for number, value in _length_delimited_fields(self.data, span) if number == field_number)
 
-    def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
-        """Return the text of each of these fields, or "" if it is missing. If a field is repeated, the last one counts."""
-        texts = dict.fromkeys(numbers, "")
-        for number, inner in _length_delimited_fields(self.data, span):
+    def _texts(self, span: _Span, field_numbers: tuple[int, ...]) -> dict[int, str]:
+        """Map each field number to the field's text, or to "" if it is missing. The last text of a repeated field counts."""
+        texts = dict.fromkeys(field_numbers, "")
+        for number, value in _length_delimited_fields(self.data, span):
             if number in texts:
-                texts[number] = self._text(inner)
+                texts[number] = self._text(value)
         return texts
 
     def _text(self, span: _Span) -> str:
@@ -118,22 +118,22 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
     offset, end = span
     while offset < end:
         key, offset = _varint(data, offset, end)
-        kind = key & 7
+        wire_type = key & 7
         if not key >> 3:
             raise DecodeError(f"the field before byte {offset} has the invalid number 0")
         start = offset
-        if kind == _VARINT:
+        if wire_type == _VARINT:
             _, offset = _varint(data, offset, end)
-        elif kind == _LENGTH:
+        elif wire_type == _LENGTH:
             length, start = _varint(data, offset, end)
             offset = start + length
-        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
-            offset += 8 if kind == _EIGHT_BYTES else 4
+        elif wire_type in (_EIGHT_BYTES, _FOUR_BYTES):
+            offset += 8 if wire_type == _EIGHT_BYTES else 4
         else:
-            raise DecodeError(f"the field before byte {offset} has the unsupported wire type {kind}")
+            raise DecodeError(f"the field before byte {offset} has the unsupported wire type {wire_type}")
         if offset > end:
             raise DecodeError(f"the field at byte {start} is longer than its message")
-        if kind == _LENGTH:
+        if wire_type == _LENGTH:
             yield key >> 3, (start, offset)
 
 

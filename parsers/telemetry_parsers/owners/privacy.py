@@ -48,11 +48,11 @@ class Privacy:
 
     def hide_owner(self, owner: Owner) -> Owner:
         """Return the owner with hashed or hidden names."""
-        category = _KIND_CATEGORIES.get(owner.kind)
         texts: Mapping[str, Any] = {
-            field: self._hide_text(of_field, getattr(owner, field)) for field, of_field in _FIELD_CATEGORIES.items()
+            field: self._hide_text(category, getattr(owner, field)) for field, category in _FIELD_CATEGORIES.items()
         }
-        name = owner.name if category is None else self._hide_name(category, owner)
+        kind_category = _KIND_CATEGORIES.get(owner.kind)
+        name = owner.name if kind_category is None else self._hide_name(kind_category, owner)
         return replace(owner, name=name, **texts)
 
     def hide_claim(self, claim: Claim) -> Claim:

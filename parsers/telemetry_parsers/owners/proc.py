@@ -24,10 +24,10 @@ _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class DriverClient(NamedTuple):
-    """A client of a card's driver. Several open files may belong to it, also those of forked processes."""
+    """A client of a card's driver. Several open files, even those of forked processes, may belong to the same client."""
 
     bus_id: str
-    number: str
+    client_id: str
     memory_bytes: int | None
 
 
@@ -35,9 +35,9 @@ def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
     """Yield the client in the fdinfo text of each open file. The same client may be yielded several times."""
     for text in texts:
         fields = dict(_fields(text))
-        bus_id, number = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
-        if _BUS_ID.fullmatch(bus_id) and number.isdecimal():
-            yield DriverClient(bus_id, number, _memory(fields))
+        bus_id, client_id = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
+        if _BUS_ID.fullmatch(bus_id) and client_id.isdecimal():
+            yield DriverClient(bus_id, client_id, _card_memory(fields))
 
 
 def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
@@ -56,7 +56,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
             yield key, value.strip()
 
 
-def _memory(fields: dict[str, str]) -> int | None:
+def _card_memory(fields: dict[str, str]) -> int | None:
     regions: dict[str, dict[str, int]] = {}
     for key, value in fields.items():
         match, quantity = _MEMORY.fullmatch(key), _QUANTITY.fullmatch(value)
@@ -67,7 +67,7 @@ def _memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The reader always adds an output with this name. So an empty list of processes differs from a missing list.
+# The reader always adds an output with this name, which distinguishes an empty list of processes from a missing list.
 _LIST_OUTPUT = "/proc"
 _MAX_PID = 1 << 22
 _MAX_NUMBER = 1e18
@@ -93,7 +93,7 @@ def parse(capture: Capture) -> Report:
     for output in capture.outputs:
         if output in lists:
             continue
-        if (task := _task(output.data)) is None:
+        if (task := _parse_task(output.data)) is None:
             problems.append(Problem(quote(output.name), "is not a valid process"))
         else:
             tasks.append(task)
@@ -102,7 +102,7 @@ def parse(capture: Capture) -> Report:
     return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
 
 
-def _task(data: Plain) -> Task | None:
+def _parse_task(data: Plain) -> Task | None:
     if not isinstance(data, dict):
         return None
     pid, ticks = _whole(data.get("pid"), _MAX_PID), _whole(data.get("ticks"), _MAX_NUMBER)
@@ -131,9 +131,9 @@ def _with_environment(task: Task, environment: Plain) -> Task:
     task = replace(task, rank=rank)
     if not jobs or (task.owner is not None and task.owner.kind not in ("user", "service", "job")):
         return task
-    keys = tuple(dict.fromkeys((*task.keys, *(f"{key}:{number}" for key, number in jobs))))
-    number = jobs[0][1]
-    owner = task.owner if task.owner is not None and task.owner.kind == "job" else Owner("job", number, job_id=number)
+    keys = tuple(dict.fromkeys((*task.keys, *(f"{key}:{job_id}" for key, job_id in jobs))))
+    job_id = jobs[0][1]
+    owner = task.owner if task.owner is not None and task.owner.kind == "job" else Owner("job", job_id, job_id=job_id)
     return replace(task, keys=keys, owner=owner)
 
 

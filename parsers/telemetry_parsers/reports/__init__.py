@@ -19,7 +19,7 @@ A vendor's tables map its keys or headings to targets, and its shapes call `draf
     _TOOL = Tool("my-smi", "vendor", (of_lines(is_key, read_keys, tables=(KEYS,)),), silent="no output: load the driver")
     PARSER = parser_of(_TOOL, Poll("readings", Command((("my-smi",),))))
 
-`draft.value_in(target, text, unit)` returns a value for parsers that choose or compute a number, such as a maximum, which
-they pass to `draft.set_value`. Without `where`, `give` reports no problem. After all readings of a device are known, a parser can
-correct readings (`draft.replace_reading`) and the device (`draft.replace_device`).
+`draft.value_in(target, text, unit)` returns a value for parsers that choose or compute a number, such as a maximum. They
+pass the number to `draft.set_value`. Without `where`, a bad value is not reported as a problem. After all readings of a
+device are known, a parser can correct readings (`draft.replace_reading`) and the device (`draft.replace_device`).
 """

@@ -15,19 +15,19 @@ from telemetry_parsers.text.lines import bus_address, quote
 
 # Readings with these absences become problems, because the tool printed a text that is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
-# (absent reading, printed text) → text of the problem.
+# A function that takes (absent reading, printed text) and returns the text of the problem.
 Wording = Callable[[Reading, str], str]
 # A reading's (metric, label).
 Key = tuple[str, str]
 
 
 def problem_by_metric(item: Reading, text: str) -> str:
-    """Return `power_watts: "57" is implausible`."""
+    """Return a problem text such as `power_watts: "57" is implausible`."""
     return f'{item.metric}: "{quote(text)}" is {absence_reason(item)}'
 
 
 def problem_by_text(item: Reading, text: str) -> str:
-    """Return `"57" is implausible`, for tools whose problems name the key in `where`."""
+    """Return a problem text such as `"57" is implausible`, for tools whose problems name the key in `where`."""
     return f'"{quote(text)}" is {absence_reason(item)}'
 
 
@@ -38,16 +38,16 @@ def absence_reason(item: Reading) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """The content of one text of a tool. All its devices belong to one vendor."""
+    """A report under construction on one text of a tool. All devices belong to one vendor."""
 
     vendor: str
     wording: Wording = problem_by_metric
-    words: Mapping[str, Value] = field(default_factory=dict)  # in lower case, in place of numbers: `failed`
+    words: Mapping[str, Value] = field(default_factory=dict)  # lower-case words, such as `failed`, in place of numbers
     index_space: str = ""
     tool_version: str | None = None
     driver: str | None = None
     is_cut: bool = False  # the text shows that its list may be truncated
-    is_open: bool = False  # the list has no end mark, so the list is ignored if the tool failed
+    is_open: bool = False  # the list has no end mark, so it is ignored if the tool failed
     has_gaps: bool = False  # the list is complete, but some device could not be parsed
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Draft:
         return list(self._positions)
 
     def positions(self) -> dict[int, int]:
-        """Return the position of each device with an index, by index."""
+        """Map the index of each device to its position. Devices without an index are omitted."""
         return {device.index: position for position, device in enumerate(self._devices) if device.index is not None}
 
     def device_count(self) -> int:
@@ -104,28 +104,28 @@ class Draft:
         return len(self._devices)
 
     def set_index(self, position: int, index: int | None) -> None:
-        """Set the printed index of a device, instead of the index from its key. None is ignored."""
+        """Replace the index that a device has from its key with the printed index, unless that is None."""
         if index is not None:
             self._devices[position] = replace(self._devices[position], index=index)
 
     def set_partition(self, position: int, parent: int, name: str) -> None:
-        """Make a device a partition of its parent."""
+        """Make the device at `position` a partition of the device at `parent`."""
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
     def clear_devices(self) -> None:
-        """Remove all devices and readings, if the devices in the output cannot be identified. Problems are kept."""
+        """Remove all devices and readings but keep the problems, for output whose devices cannot be identified."""
         for collection in (self._devices, self._positions, self._readings, self._order):
             collection.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
-        """Fill in unknown fields of a device except its index, and add unknown facts."""
+        """Fill in unknown fields of the device at `position`, except its index, and add facts that it does not have."""
         previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
         device = combine_devices(previous, replace(device, index=None, facts=()))
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Store a printed text in its targets. `unit` is the unit that its key or heading states."""
+        """Parse a printed text and store its value in each target. `unit` is the unit in the text's key or heading."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)
@@ -139,12 +139,12 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Return the value of a printed text for a metric, or None if the text gives no reading."""
+        """Parse a printed text for a metric target. Return None if the text gives no reading."""
         word = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if word is None else word
 
     def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Store a reading. If `where` is not empty, report a bad value as a problem."""
+        """Add a reading of the target's metric. If `where` is not empty, report a bad value as a problem."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
             self.report_bad_value(item, text, where)
@@ -156,7 +156,7 @@ class Draft:
             self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
-        """Add a reading, or replace an absence with its number. The first number of a reading is kept."""
+        """Add a reading. For each metric and label, the first number is kept; an absence is kept until a number follows."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         previous = readings.get(key)
@@ -193,13 +193,13 @@ class Draft:
             self.unknown[quote(name) or "(blank)"] = None
 
     def add_event(self, position: int, code: str, text: str) -> None:
-        """Add an ongoing event of a device."""
+        """Add an ongoing event of a device, unless it was already added."""
         event = Event(position, code, text, is_ongoing=True)
         if event not in self.events:
             self.events.append(event)
 
     def report(self, form: Form = "text") -> Report:
-        """Return the report with the content of this draft."""
+        """Return the finished report."""
         if len(self._devices) > bounds.MAX_LISTED:
             text = f"{len(self._devices)} devices in one output are more than any tool prints"
             return failed("not_understood", "text", text)

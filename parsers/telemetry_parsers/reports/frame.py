@@ -28,8 +28,8 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture. Shell prompts and notes of ssh or kubectl are removed before."""
-    commands = _commands(capture.request)
+    """Return one report on all outputs of a capture. Shell prompts and notes of ssh or kubectl are removed first."""
+    commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
 
@@ -42,11 +42,11 @@ def _report_on_runs(
     if refusal is not None:
         return refusal
     outputs = [_change_texts(output, without_notes) for output in capture.outputs]
-    reports = [_with_status(read(output), output, quiet_statuses) for output in outputs]
+    reports = [_with_exit_status_problem(read(output), output, quiet_statuses) for output in outputs]
     return combine_reports(reports or [failed("not_understood", "text", silent)])
 
 
-def _commands(request: Request) -> frozenset[str]:
+def _command_names(request: Request) -> frozenset[str]:
     return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
 
 
@@ -56,7 +56,7 @@ def _change_texts(output: Output, change: Callable[[str], str]) -> Output:
     return output if is_same else replace(output, text=text, stderr=stderr)
 
 
-def _with_status(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:
+def _with_exit_status_problem(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:
     if report.outcome != "ok" or not output.status or output.status in quiet_statuses:
         return report
     problem = Problem("exit status", f"exit status {output.status} despite output")
@@ -87,7 +87,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the problem of a known error in the text, or nothing. An unsupported feature is not an error."""
+    """Return the problem of a known error in these lines; empty if there is none. An unsupported feature is no error."""
     report = error_report(printed, None, errors)
     # Unknown errors do not count, because some keys begin like an error: `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
@@ -112,11 +112,11 @@ def parse(capture: Capture, tool: Tool) -> Report:
     """Return the report on a tool's outputs: devices and readings, or the reason why there are none."""
     report = report_on if tool.per_device is None else _report_on_runs
     return report(
-        capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
+        capture, lambda output: tool.finish(_parse_output(output, tool), output), tool.silent, tool.quiet_statuses
     )
 
 
-def _report_of(output: Output, tool: Tool) -> Report:
+def _parse_output(output: Output, tool: Tool) -> Report:
     refusal = _report_on_long_output(output, tool.name)
     if refusal is not None:
         return refusal
@@ -125,20 +125,20 @@ def _report_of(output: Output, tool: Tool) -> Report:
     answers = [] if is_foreign else _best_answers(stdout, output, tool)
     if not answers:
         printed = stdout if tool.per_device is None else without_commands(stdout, tool.per_device.command)
-        return _without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
+        return _report_without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
     report = combine_reports([answer.report for answer in answers])
     if report.outcome not in ("ok", "no_devices"):
         return report
     if output.status and any(answer.is_open for answer in answers):
         return failed_midway(report, output.status)
-    return _with_complaints(report, output, tool)
+    return _with_stderr_problems(report, output, tool)
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Read the lines in each way, and return the first answers that list a device; if none does, the first answers."""
+    """Parse the lines in each possible way. Return the first answers that list a device or, if none do, the first answers."""
     fallback: list[_AnswerReport] = []
     for printed in _ways_to_read(stdout, tool):
-        answers = _answers(printed, output, tool)
+        answers = _parse_lines(printed, output, tool)
         if answers and (tool.per_device is not None or any(answer.report.devices for answer in answers)):
             return answers
         fallback = fallback or answers
@@ -146,7 +146,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines as they may be meant, the likeliest first: without a launcher's prefix or typed commands."""
+    """Yield the lines with and without a launcher's prefix or typed commands, the likeliest form first."""
     bare = without_prefix(stdout)
     ways = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from ways
@@ -154,25 +154,25 @@ def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]
         yield without_typed
 
 
-def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
+def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     if tool.per_device is None:
-        answer = _answer(ToolText(printed, (), output), tool)
+        answer = _parse_text(ToolText(printed, (), output), tool)
         return [] if answer is None else [answer]
     parts_of_runs = [(run, tool.per_device.parts(run)) for run in runs(printed, tool.per_device.command)]
-    is_alone = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
-    unclear = None if is_alone else tool.per_device.unclear_problem
-    answers_by_run = [(run, list(_answers_in(parts, output, tool, unclear))) for run, parts in parts_of_runs]
+    is_only_answer = len(parts_of_runs) == 1 and len(parts_of_runs[0][1]) == 1 and not parts_of_runs[0][0].arguments
+    ambiguity = None if is_only_answer else tool.per_device.unclear_problem
+    answers_by_run = [(run, list(_parse_parts(parts, output, tool, ambiguity))) for run, parts in parts_of_runs]
     if not any(answers for _, answers in answers_by_run):
         return []
     return [answer for run, answers in answers_by_run for answer in answers or _failures(run, tool, tool.per_device)]
 
 
-def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, unclear: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers after a command line. `unclear` is the problem with an answer that does not name its device."""
+def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
+    """Yield the answers to one command. An answer without a device index becomes the problem `ambiguity`, if that is given."""
     for part in parts:
-        answer = _answer(ToolText(part.lines, part.arguments, output), tool)
-        if answer is not None and unclear and any(device.index is None for device in answer.report.devices):
-            answer = _AnswerReport(Report(problems=(Problem(part.lines[0].where, unclear),)))
+        answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
+        if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):
+            answer = _AnswerReport(Report(problems=(Problem(part.lines[0].where, ambiguity),)))
         if answer is not None:
             yield answer
 
@@ -186,7 +186,7 @@ def _failures(run: Run, tool: Tool, per_device: DeviceTool) -> Iterator[_AnswerR
         yield _AnswerReport(Report(problems=problems))
 
 
-def _answer(text: ToolText, tool: Tool) -> _AnswerReport | None:
+def _parse_text(text: ToolText, tool: Tool) -> _AnswerReport | None:
     for shape in tool.shapes if text.lines else ():
         draft = tool.draft()
         if shape.read(text, draft):
@@ -197,13 +197,13 @@ def _answer(text: ToolText, tool: Tool) -> _AnswerReport | None:
     return None
 
 
-def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
+def _with_stderr_problems(report: Report, output: Output, tool: Tool) -> Report:
     stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
     problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
     return replace(report, problems=problems)
 
 
-def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
+def _report_without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
     report = _report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
         report = report or refusal(output, printed)
@@ -216,11 +216,11 @@ def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Repor
 def parser_of(
     tool: Tool,
     *polls: Poll,
-    more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a number of rows
-    is_kept: Callable[[str, Reading], bool] | None = None,  # returns whether this poll keeps a reading
+    more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a row count
+    is_kept: Callable[[str, Reading], bool] | None = None,  # takes (poll name, reading); False drops the reading
 ) -> SourceParser:
     """Return the parser of a tool. The source has the name of the tool, such as `hccn-tool` for hccn_tool."""
-    gives = dict.fromkeys((*_metrics([shape.tables for shape in tool.shapes]), *more_metrics))
+    gives = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))
     read = partial(parse, tool=tool) if is_kept is None else partial(_parse_and_filter, tool=tool, is_kept=is_kept)
     return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)
 
@@ -230,13 +230,13 @@ def _parse_and_filter(capture: Capture, tool: Tool, is_kept: Callable[[str, Read
     return replace(report, readings=tuple(item for item in report.readings if is_kept(capture.poll, item)))
 
 
-def _metrics(table: object) -> Iterator[str]:
+def _metric_keys(table: object) -> Iterator[str]:
     if isinstance(table, Target):
         yield from (table.key,) if table.kind in ("metric", "health") else ()
     elif isinstance(table, Mapping):
-        yield from _metrics([*table.values()])
+        yield from _metric_keys([*table.values()])
     elif isinstance(table, tuple | list):
         for item in table:
-            yield from _metrics(item)
+            yield from _metric_keys(item)
     elif is_dataclass(table):
-        yield from _metrics([getattr(table, field.name) for field in fields(table)])
+        yield from _metric_keys([getattr(table, field.name) for field in fields(table)])

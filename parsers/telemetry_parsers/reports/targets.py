@@ -51,9 +51,9 @@ _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-# Returns the value of a text that is not a plain quantity. Arguments: the text, the unit in its key or an empty string.
+# A function that parses a special text such as `x16`. It takes (text, unit in the text's key, or an empty string).
 Read = Callable[[str, str], Value]
-# What happens to a text that is not one of a target's words: read as a number, reported as not understood, or ignored.
+# How a text that is not one of the target's words is handled: parsed as a number, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 
@@ -73,7 +73,7 @@ class Target:
 
     @property
     def is_always_read(self) -> bool:
-        """Return whether every text gives a number or an absence."""
+        """Return whether every text, even an unknown word, gives a number or an absence."""
         return self.kind == "metric" and self.other_words != "ignored"
 
 
@@ -120,14 +120,14 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of the text, or None if it gives no reading. `unit` is the unit in the key or heading, in upper or lower case."""
-    bare = " ".join(text.split())
-    word = target.words.get(bare.lower())
+    """Return the value of the text, or None if it gives no reading. `unit` is that of the key or heading, in any case."""
+    clean_text = " ".join(text.split())
+    word = target.words.get(clean_text.lower())
     if word is not None:
         return word
     if target.other_words != "number":
-        return None if target.other_words == "ignored" else _absence(bare)
-    value = target.read(bare, unit) if target.read is not None else _parse_number(target, bare, unit)
+        return None if target.other_words == "ignored" else _absence(clean_text)
+    value = target.read(clean_text, unit) if target.read is not None else _parse_number(target, clean_text, unit)
     return target.if_zero if value == 0.0 else value
 
 
@@ -137,17 +137,17 @@ def with_domain(address: str) -> str:
     return f"00{match[1]}:{match[2]}" if match else address
 
 
-def _parse_number(target: Target, bare: str, unit: str) -> Value:
+def _parse_number(target: Target, clean_text: str, unit: str) -> Value:
     pattern = _NUMBER_PATTERNS.get(target.key)
     if pattern is not None:
-        match = pattern.match(bare)
-        return units.number(match[1]) if match else _absence(bare)
-    family = _UNITS_OF_METRIC.get(target.key) or _UNITS[BY_KEY[target.key].unit]
+        match = pattern.match(clean_text)
+        return units.number(match[1]) if match else _absence(clean_text)
+    allowed_units = _UNITS_OF_METRIC.get(target.key) or _UNITS[BY_KEY[target.key].unit]
     if not unit:
-        return units.quantity(bare, family, target.unit)
-    unit_name = units.spelled(unit, family)
-    return _absence(bare) if unit_name is None else units.quantity(bare, family, unit_name)
+        return units.quantity(clean_text, allowed_units, target.unit)
+    unit_name = units.spelled(unit, allowed_units)
+    return _absence(clean_text) if unit_name is None else units.quantity(clean_text, allowed_units, unit_name)
 
 
-def _absence(bare: str) -> Absent:
-    return units.placeholder(bare) or Absent.NOT_UNDERSTOOD
+def _absence(clean_text: str) -> Absent:
+    return units.placeholder(clean_text) or Absent.NOT_UNDERSTOOD

@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# The keys, headings and targets of one vendor for a shape that several vendors share.
+# The keys, headings and targets of one vendor's tool, for a shape that tools of several vendors share.
 _Words = TypeVar("_Words")
 
 
@@ -39,11 +39,11 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# Reads a text into the draft if it has the expected shape. Returns whether it has.
+# A function that reads a text into the draft if it has the expected shape, and returns whether it has.
 Reader = Callable[[ToolText, Draft], bool]
-# Returns the final report on a text without devices. The first argument is the draft's report.
+# A function that takes the draft's report on a text without devices, and returns the final report.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# Returns a report on output in no known shape, or None if this refusal does not apply.
+# A function that returns a report on output in no known shape, or None if it does not recognize the output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
@@ -66,7 +66,7 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
 
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a successful report if the output lists no devices, as a list of processes may, or a report on an error."""
+    """Return a successful report if the output lists no devices, as a process list may, or a report on a printed error."""
     result = _needs_devices(report, text, tool)
     return Report(facts=report.facts) if result.outcome == "no_devices" else result
 
@@ -92,7 +92,7 @@ def of_lines(
     empty: Empty = _needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
-    """Return the shape of texts with a line for which `is_mark` is true. `read` parses all lines."""
+    """Return a shape for texts that have a line for which `is_mark` is true. `read` parses all lines of such a text."""
 
     def read_if_matching(text: ToolText, draft: Draft) -> bool:
         has_shape = any(map(is_mark, text.lines))
@@ -106,7 +106,7 @@ def of_lines(
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape that several vendors' tools share, with the words of one vendor."""
+    """Return a shape that the tools of several vendors share, for the tool with these keys, headings and targets."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
@@ -116,8 +116,8 @@ class DeviceTool:
 
     command: str
     unclear_problem: str  # the problem if one of several answers does not name its device
-    parts: Callable[[Run], Sequence[Run]]  # splits the output after one command line into answers
-    missing: Callable[[Run], Problem | None]  # returns the problem of a command without an answer
+    parts: Callable[[Run], Sequence[Run]]  # splits the output of one command into answers
+    missing: Callable[[Run], Problem | None]  # returns the problem with a command that has no answer
 
 
 def _unchanged(report: Report, _output: Output) -> Report:
@@ -130,7 +130,7 @@ def _accept_any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool. The shapes of its output are tried in order. `silent` is the problem text for empty output."""
+    """A vendor's tool. The shapes of its output are tried in order. `silent` is the problem text if it prints nothing."""
 
     name: str
     vendor: str
@@ -139,7 +139,7 @@ class Tool:
     errors: tuple[ErrorText, ...] = ()
     index_space: str | None = None  # the numbering of its device indices; None if the tool has its own numbering
     words: Mapping[str, Value] = field(default_factory=dict)  # words that the tool may print instead of any number
-    wording: Wording = problem_by_metric  # creates the text of the problem of a bad number
+    wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
     # Reject texts with marks of other tools before trying the shapes, because related tools share shapes. False if the

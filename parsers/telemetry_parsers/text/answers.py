@@ -55,7 +55,6 @@ def several_runs(runs: int) -> str:
     return f"{runs} runs of the tool in one text; only the last run is read"
 
 
-# The maximum number of problems in a report.
 MAX_PROBLEMS = 12
 
 
@@ -69,7 +68,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# These error texts are searched in this order, after those of the tool.
+# The error texts of all tools, in the order of the search. Those of the tool itself are searched first.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
@@ -98,10 +97,10 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failure for a tool that exited with an error inside its list. Devices may be missing from the list."""
+    """Return a failed report for a tool that exited with an error before the end of its device list."""
     reason: Reason = "killed" if status < 0 else "exit_status"
-    first = Problem("exit status", f"exit status {status} inside the list of devices")
-    return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)
+    problem = Problem("exit status", f"exit status {status} inside the list of devices")
+    return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 
 def not_read(capture: Capture) -> Report | None:
@@ -112,7 +111,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report that quotes the first known or unknown error in these lines, or None if there is no error."""
+    """Return a report that quotes the first known error in these lines, else the first unknown one, or None without errors."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()
@@ -129,8 +128,8 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return all problems, or the first eleven and the number of other problems: `and 31 more problems`."""
+    """Return all problems or, if there are more than 12, the first 11 and one such as `and 31 more problems`."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
-    rest = len(problems) - MAX_PROBLEMS + 1
-    return (*problems[: MAX_PROBLEMS - 1], Problem("text", f"and {rest} more problems"))
+    omitted_count = len(problems) - MAX_PROBLEMS + 1
+    return (*problems[: MAX_PROBLEMS - 1], Problem("text", f"and {omitted_count} more problems"))

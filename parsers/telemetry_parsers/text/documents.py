@@ -18,16 +18,16 @@ _LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
 # For tools that print one object per line, a document may also begin after other text in the line.
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list to the line on which the previous list ends.
-_NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
+_APPENDED_START = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MAX_APPENDED = 1000
 # After this many brackets that do not begin JSON, the search for documents ends.
 _MAX_FAILURES = 16
-# The start of JSON, unlike that of `[sudo] password`, `[1,0]<stdout>:` and `{x} ignored`.
+# Matches the start of JSON, but not that of `[sudo] password`, `[1,0]<stdout>:` or `{x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
 _COMMA = re.compile(r"\s*,\s*")
-# The beginnings of lines that are not JSON: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`.
+# Matches lines that are not JSON. They begin with a letter or sign, `[ 12.345678] amdgpu: …`, a date, a time or `----`.
 _FOREIGN = re.compile(
     r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
     r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document and its position. If it is truncated or invalid, `fault` is the reason, and `value` the items before."""
+    """A JSON document and its offsets. If it is truncated or invalid, `fault` says why, and `value` has the items before."""
 
     start: int
     end: int
@@ -81,7 +81,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
     """Return the JSON documents in a tool's output. Lines inside them that are not JSON are ignored."""
     documents, foreign = ignore_foreign_lines(
         text,
-        lambda part: _find_documents(part, starts),
+        lambda part: _scan_documents(part, starts),
         lambda documents: (not documents.fault, documents.covered_length),
     )
     return replace(documents, foreign=foreign)
@@ -90,19 +90,19 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read output with and without lines that are not JSON. Return the better result, and the ignored lines."""
+    """Read output with and without the lines that are not JSON. Return the result with more progress, and the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
     return (cleaned, foreign) if progress(cleaned) > progress(unchanged) else (unchanged, ())
 
 
-def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
+def _scan_documents(text: str, starts: re.Pattern[str]) -> Documents:
     documents: list[Document] = []
-    position, failures, appended, end = 0, 0, 0, -1
-    while failures < _MAX_FAILURES:
-        match = _NEXT.match(text, position) if position == end and appended < _MAX_APPENDED else None
-        appended += match is not None
+    position, failure_count, appended_count, end = 0, 0, 0, -1
+    while failure_count < _MAX_FAILURES:
+        match = _APPENDED_START.match(text, position) if position == end and appended_count < _MAX_APPENDED else None
+        appended_count += match is not None
         match = match or starts.search(text, position)
         if match is None:
             break
@@ -112,7 +112,7 @@ def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
             position = end
             documents.append(Document(start, end, value))
         except (ValueError, RecursionError) as error:
-            failures += 1
+            failure_count += 1
             if _JSON_START.match(text, start):
                 items, end = _complete_items(text, start)
                 documents.append(Document(start, end, items, quote(str(error))))
@@ -122,10 +122,10 @@ def _find_documents(text: str, starts: re.Pattern[str]) -> Documents:
 
 
 def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
-    """Return the complete items of a truncated list (or of an object's first list), and where they end."""
+    """Return the complete items of a truncated list (or of an object's first list), and the offset of their end."""
     items: list[Plain] = []
     end = start
-    position = _first_item(text, start)
+    position = _first_item_offset(text, start)
     while position is not None:
         try:
             item, end = _DECODER.raw_decode(text, position)
@@ -138,8 +138,8 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
     return items, end
 
 
-def _first_item(text: str, position: int) -> int | None:
-    """Return where a list, or the first list in an object, has its first item. None if there is no list."""
+def _first_item_offset(text: str, position: int) -> int | None:
+    """Return the offset of the first item of a list, or of an object's first list, or None if there is no list."""
     while (match := _LIST_START.match(text, position)) is None:
         member = _MEMBER.match(text, position)
         if member is None:

@@ -9,7 +9,7 @@ from itertools import product
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.text.lines import Line, plain
 
-# A line prefix: the tag of `mpirun --tag-output` (`[1,0]<stdout>:`), the sign of a quotation or comment (`> ` or `# `),
+# A line prefix: the tag of `mpirun --tag-output` (`[1,0]<stdout>:`), the mark of a quotation or comment (`> ` or `# `),
 # or a name that `:`, `|` or `>` follows.
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
 # The line prefix of a log collector: a date, a time, the stream of a container's log, a name in brackets, or `|`.
@@ -36,9 +36,9 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
     return list(lines)
 
 
-def is_document(lines: Sequence[Line], without_prefix: Sequence[Line]) -> bool:
-    """Return whether the lines are certainly a document once the prefix is removed. Then the prefix is not a key."""
-    changed = (after.text for before, after in zip(lines, without_prefix, strict=True) if before.text != after.text)
+def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
+    """Return whether `bare`, the lines without their prefix, certainly begin a document, so that the prefix is not a key."""
+    changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
 
@@ -52,9 +52,9 @@ _PROMPT = re.compile(
     r"\[[^\[\]]{1,120}\][#$](?:[ \t]|(?=[/\w])|$)"
     r"|(?:[\w.-]{1,64}@[\w.-]{1,64}[^#$%>|\n]{0,120}?|(?:ba|z|k|da)?sh-[0-9.]{1,8})(?:[#$>]|(?<=[ \t])%)(?:[ \t]|$))"
 )
-# Signs of prompts that can also begin a line of output. Before a command of the tool, the sign is a prompt.
-_SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
-_PROMPT_ENDS = (*_SIGNS, "cmd:")
+# Signs of prompts that can also begin a line of output. If a command of the tool follows, the sign is a prompt.
+_PROMPT_SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
+_PROMPT_ENDS = (*_PROMPT_SIGNS, "cmd:")
 _OPERATORS = ("|", ">", "<", ";", "&", "2>")
 _WRAPPERS = frozenset({"sudo", "timeout", "stdbuf", "time"})
 # A prompt without a command, which is removed only from the last line.
@@ -70,7 +70,7 @@ _NOTE = re.compile(
 # A fast check: text in which no line begins like this contains no echoes.
 _ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MAX_WORDS = 40
-_LONGEST = 400
+_MAX_LINE_LENGTH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Run:
     lines: tuple[Line, ...]
 
     def value_of(self, flag: str) -> str:
-        """Return the argument after this flag, or an empty string."""
+        """Return the argument that follows this flag, or an empty string."""
         for position, word in enumerate(self.arguments[:-1]):
             if word == flag:
                 return self.arguments[position + 1]
@@ -129,20 +129,21 @@ def _echoed_command(text: str, commands: Collection[str]) -> str | None:
         return watch_header[1]
     if not any(command in text for command in commands):
         return None
-    words = text[:_LONGEST].split(maxsplit=_MAX_WORDS)
+    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
     start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
     if start is None or "|" in words[:start]:
         return None
-    before, arguments = words[:start], words[start + 1 :]
-    is_typed = not before or before[0] in _SIGNS or _WRAPPERS.intersection(before) or before[-1].endswith(_PROMPT_ENDS)
+    words_before, arguments = words[:start], words[start + 1 :]
+    follows_prompt = not words_before or words_before[0] in _PROMPT_SIGNS or words_before[-1].endswith(_PROMPT_ENDS)
+    is_typed = follows_prompt or _WRAPPERS.intersection(words_before)
     return " ".join(words[start:]) if is_typed and _are_arguments(arguments) else None
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
     """Return whether these words can be arguments: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
     words = words[: next((position for position, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
-    names = next((position for position, word in enumerate(words) if word.startswith("-")), len(words))
-    return all(word.isalpha() for word in words[:names]) and (names <= 1 or names < len(words))
+    flag_index = next((position for position, word in enumerate(words) if word.startswith("-")), len(words))
+    return all(word.isalpha() for word in words[:flag_index]) and (flag_index <= 1 or flag_index < len(words))
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
@@ -182,5 +183,5 @@ def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Seq
 
 def _is_other_command(text: str) -> bool:
     """Return whether a line is a command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
-    words = text[:_LONGEST].split(maxsplit=_MAX_WORDS)
-    return len(words) > 1 and (words[0] == "cat" or words[0] in _SIGNS)
+    words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
+    return len(words) > 1 and (words[0] == "cat" or words[0] in _PROMPT_SIGNS)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.text.lines import Line
 
-_RULE_SIGNS = frozenset("-+=| \t")
+_RULE_CHARACTERS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _MAX_CELL_LENGTH = 400  # a longer cell contains no headings
@@ -18,7 +18,7 @@ _MAX_CELLS = 64  # a line with more cells is not a row
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """The form of one tool's table. Rules separate its records."""
+    """The known headings and value patterns of one tool's table. Rules separate its records."""
 
     headings: frozenset[str]  # in lower case with single blanks
     words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values; other values are free text
@@ -70,7 +70,7 @@ class Table:
 
 def is_rule(text: str) -> bool:
     """Return whether a line consists only of dashes, equal signs, plus signs and bars."""
-    return _RULE_SIGNS.issuperset(text) and _RULE.search(text) is not None
+    return _RULE_CHARACTERS.issuperset(text) and _RULE.search(text) is not None
 
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
@@ -96,11 +96,11 @@ def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
 class _TableReader:
     shape: TableShape
     headed: bool = False
-    in_headings: bool = False
+    is_in_headings: bool = False
     closed: bool = True
-    bordered: bool = False
+    has_border: bool = False
     headings: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
-    current: list[_Row] = field(default_factory=list)
+    current_rows: list[_Row] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     unread: list[Line] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
@@ -114,21 +114,21 @@ class _TableReader:
             self.unread.append(line)
         elif self._opens_headings(line):
             self._start_headings(line)
-        elif self.in_headings and not self._starts_record(self._split_row(line)):
+        elif self.is_in_headings and not self._starts_record(self._split_row(line)):
             self._add_headings(self._split_row(line))
         else:
             self._read_row(self._split_row(line))
 
     def end_record(self) -> None:
-        if self.current:
-            self.records.append(_create_record(self.current, self.headings, self.shape))
-            self.current = []
+        if self.current_rows:
+            self.records.append(_create_record(self.current_rows, self.headings, self.shape))
+            self.current_rows = []
 
     def _read_rule(self, line: Line) -> None:
         self.end_record()
-        if not self.in_headings:
+        if not self.is_in_headings:
             self.closed = "=" in line.text  # set to False if another record follows
-        self.in_headings = False
+        self.is_in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
         first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
@@ -138,8 +138,8 @@ class _TableReader:
     def _start_headings(self, line: Line) -> None:
         self.end_record()
         text = line.text.strip()
-        self.bordered = text.startswith("|") and text.endswith("|")
-        self.headed, self.in_headings, self.closed = True, True, False
+        self.has_border = text.startswith("|") and text.endswith("|")
+        self.headed, self.is_in_headings, self.closed = True, True, False
         self.headings = []
         self._add_headings(self._split_row(line))
 
@@ -155,26 +155,26 @@ class _TableReader:
         return bool(first_words) and self.shape.words[self.shape.opening].match(first_words[0]) is not None
 
     def _may_start_record(self) -> bool:
-        return self.headed and not 0 < len(self.current) < len(self.headings)
+        return self.headed and not 0 < len(self.current_rows) < len(self.headings)
 
     def _read_row(self, row: _Row) -> None:
         if self._may_start_record() and self._starts_record(row):
             self.end_record()
-            self.in_headings = self.closed = False
-            self.current = [row]
-        elif self.current and len(self.current) < len(self.headings):
-            self.current.append(row)
+            self.is_in_headings = self.closed = False
+            self.current_rows = [row]
+        elif self.current_rows and len(self.current_rows) < len(self.headings):
+            self.current_rows.append(row)
         else:
             self.unread.append(row.line)
 
     def _split_row(self, line: Line) -> _Row:
         parts = line.text.split("|")
-        if self.bordered and not parts[0].strip():
+        if self.has_border and not parts[0].strip():
             parts = parts[1:]
         is_truncated = not line.ended
-        if self.bordered and not parts[-1].strip():
+        if self.has_border and not parts[-1].strip():
             parts = parts[:-1]
-        elif self.bordered:
+        elif self.has_border:
             is_truncated = True
         cells = [Cell(part.strip()) for part in parts]
         if is_truncated and cells:
@@ -197,7 +197,7 @@ def _split_at_gaps(text: str) -> list[str]:
 
 
 def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
-    """Return these words as known headings, with long headings preferred; empty if a word belongs to no heading."""
+    """Split these words into known headings, preferring long ones. The result is empty if a word belongs to no heading."""
     headings: list[str] = []
     start = 0
     while start < len(words):
@@ -256,7 +256,7 @@ def _is_complete(parts: Mapping[str, str], names: Sequence[str], shape: TableSha
 
 
 def _assign_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Return the words by heading. One heading may have free text, which gets the words that remain."""
+    """Map each heading to its words. One heading may have free text, which takes all words that remain."""
     free_text = [position for position, name in enumerate(names) if name not in shape.words]
     has_enough_words = len(words) >= len(names) if free_text else len(words) == len(names)
     if len(free_text) > 1 or not has_enough_words or not shape.headings.issuperset(names):

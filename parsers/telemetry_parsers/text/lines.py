@@ -48,7 +48,7 @@ def lines(text: str, stream: str = "") -> list[Line]:
 
 
 def quote(text: str) -> str:
-    """Return the beginning of a foreign text for a problem, with printable characters only."""
+    """Return the beginning of a tool's text as one line of printable characters, for a problem."""
     piece = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
     piece = "".join(character if character.isprintable() else "?" for character in piece)
     return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
