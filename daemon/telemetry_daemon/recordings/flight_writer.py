@@ -68,7 +68,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
         file.writelines(lines)
     with OwnFolder.create_at(path, flights.FOLDER_MODE) as folder:
         folder.replace(name, packed.getvalue())
-        flights.make_room(path, folder, name, max_bytes)
+        flights.remove_oldest(path, folder, name, max_bytes)
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Values derived from readings over time: busy seconds, energy and counts of events."""
+"""Derives values from readings over time: busy seconds, energy and event counts."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from telemetry_parsers.readings import Origin, Readings
 # (counter, metric whose readings are integrated for the counter)
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
-# The code of the event for lost links, and the (source, poll) under which these events are stored.
+# The event code for lost links, and the (source, poll) under which these events are stored.
 LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
-# The changes of presence that cause an event. The first appearance of a device causes no event.
+# The presence changes that are recorded as events. A device's first appearance is not one of them.
 _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
 class CurveSegment(NamedTuple):
-    """A segment of a reading's curve: linear from the value `first` at `begin` to `last` at `end` (monotonic times)."""
+    """A linear segment of a reading's curve, between two monotonic times."""
 
     begin: float
     end: float
-    first: float
-    last: float
+    begin_value: float
+    end_value: float
 
     def split(self, time: float) -> tuple[CurveSegment, CurveSegment]:
-        """Split the segment at a time. A part outside the segment has zero length."""
-        begin, end, first, last = self
+        """Return the parts before and after a time. If the time is outside the segment, one part has zero length."""
+        begin, end, begin_value, end_value = self
         if time <= begin:
-            return CurveSegment(begin, begin, first, first), self
+            return CurveSegment(begin, begin, begin_value, begin_value), self
         if time >= end:
-            return self, CurveSegment(end, end, last, last)
-        middle_value = first + (last - first) * (time - begin) / (end - begin)
-        return CurveSegment(begin, time, first, middle_value), CurveSegment(time, end, middle_value, last)
+            return self, CurveSegment(end, end, end_value, end_value)
+        middle_value = begin_value + (end_value - begin_value) * (time - begin) / (end - begin)
+        return CurveSegment(begin, time, begin_value, middle_value), CurveSegment(time, end, middle_value, end_value)
 
 
 class UsageLedger(Protocol):
-    """Receives the use of the cards, to attribute it to their owners."""
+    """Receives the use of the cards and attributes it to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
         """Add a segment of a reading's curve. Its integral is attributed to the owners of the card."""
 
     def add_event(self, event: PastEvent) -> None:
-        """Add an event of a device."""
+        """Count an event for the owners of its device."""
 
     def forget(self, device_id: str) -> None:
-        """Drop a device that was forgotten."""
+        """Remove a forgotten device."""
 
 
 class DeviceObserver(Protocol):
-    """Is notified of changes to devices and of their events. Must return quickly, because the store's lock is held."""
+    """Receives device updates and events. Its methods must return quickly, because the store's lock is held."""
 
     def add_event(self, event: PastEvent) -> None:
         """Accept an event that began while the daemon was running."""
@@ -73,19 +73,19 @@ class Integral:
 
     total: float = 0.0
     integrated_until: float = -math.inf
-    last: tuple[float, Origin] | None = None
+    last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
         """Integrate up to this reading. Return the added segment, or None if the reading is not newer than the last one."""
-        previous, self.last = self.last, (value, origin)
+        previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)
         previous_value, previous_origin = previous
         if origin.taken <= previous_origin.taken:
-            self.last = previous
+            self.last_reading = previous
             return None
-        longest = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
-        if origin.taken - previous_origin.taken > longest:
+        max_gap_seconds = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
+        if origin.taken - previous_origin.taken > max_gap_seconds:
             return CurveSegment(origin.taken, origin.taken, value, value)
         # Part of this time may already be integrated from the readings of another source.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
@@ -120,21 +120,21 @@ class Accumulator:
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> None:
-        """Count the events of a report. `ids` are the ids of the report's devices."""
+        """Count the events of a report. `ids` has the id of each device in the report."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record(counted.event)
             if counted.is_start_observed:
                 self._notify(counted.event)
 
     def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
-        """Record an ongoing event for each device with links that were up earlier and are now down."""
+        """Record an ongoing event for each device whose links were up earlier and are now down."""
         lost_links = self._links.update(devices)
-        down = [
-            Event(position, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
-            for position, links in enumerate(lost_links.values())
+        link_events = [
+            Event(device_index, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
+            for device_index, links in enumerate(lost_links.values())
             if links
         ]
-        self.add_events(_LINKS_POLL, tuple(lost_links), down, wall_time)
+        self.add_events(_LINKS_POLL, tuple(lost_links), link_events, wall_time)
 
     def close_events(self, device_id: str) -> tuple[str, ...]:
         """Close a device's open events, and return their codes. The current link states are accepted as normal."""
@@ -174,18 +174,16 @@ class Accumulator:
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
                 if (device_id, counter) not in continued:
-                    integral.last = None
+                    integral.last_reading = None
 
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:
         """Return the devices with the counters and events as additional readings."""
         codes = self.events.open_codes()
-        return tuple(self._with_counters(device, codes.get(device.id, frozenset())) for device in devices)
+        return tuple(self._device_with_counters(device, codes.get(device.id, frozenset())) for device in devices)
 
-    def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
-        derived = (*self._integrals(device), *self.events.readings(device.id, codes))
-        return (
-            with_readings(device, device.facts, Readings.of(device.readings).extended(derived)) if derived else device
-        )
+    def _device_with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
+        added = (*self._integral_readings(device), *self.events.readings(device.id, codes))
+        return with_readings(device, device.facts, Readings.of(device.readings).extended(added)) if added else device
 
     def forget(self, device_id: str) -> None:
         """Drop all counts, events and history of a forgotten device."""
@@ -207,7 +205,7 @@ class Accumulator:
         if self._observer is not None:
             self._observer.add_event(event)
 
-    def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
+    def _integral_readings(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})
         for counter, _, _, origin in _integrands(device):
             if counter in integrals:

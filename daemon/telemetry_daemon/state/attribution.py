@@ -25,7 +25,7 @@ UNRESOLVED = "telemetry_claims_unresolved"
 _device_fields = attrgetter("id", "parent", "index", "uuid", "bus_id", "facts", "processes")
 log = logging.getLogger(__name__)
 KEY_FILE_NAME = "owners.key"
-_MIN_BYTES, _MAX_BYTES = 16, 4096
+_MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 4096
 _NEW_KEY_BYTES = 32
 
 
@@ -60,38 +60,40 @@ class Attribution:
         self._ledger = ledger
         self.privacy = privacy
         self._input: _OwnershipInput | None = None
-        self._owned = NodeOwners()
+        self._node_owners = NodeOwners()
         # Each owner as first reported, and the owners that were later reported with other details.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return `merged` with the owners of its devices and the problems of the owners' claims."""
+        """Return the node with the owners of its devices and the problems found in the owners' claims."""
         devices, wall_time = merged.devices, self._clock.wall()
-        current = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
-        if current != self._input or self._has_ended_claim(wall_time):
-            self._input = current
-            self._owned = self._as_first_reported(self._derive_owners(devices, current, wall_time))
-        pairs = zip(devices, self._owned.devices, strict=True)
+        inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
+        if inputs != self._input or self._has_ended_claim(wall_time):
+            self._input = inputs
+            self._node_owners = self._as_first_reported(self._derive_owners(devices, inputs, wall_time))
+        pairs = zip(devices, self._node_owners.devices, strict=True)
         owned_devices = tuple(ownership.apply_to(device) for device, ownership in pairs)
-        return replace(merged, devices=owned_devices, problems=(*merged.problems, *self._owned.problems))
+        return replace(merged, devices=owned_devices, problems=(*merged.problems, *self._node_owners.problems))
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return the kind and name of each device's owners in the newest merge."""
-        return [tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._owned.devices]
+        """Return, for each device of the newest merge, the kind and name of each owner."""
+        return [
+            tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
+        ]
 
     def update_ledger(self, devices: Sequence[MergedDevice]) -> None:
-        """Pass the current owners to the ledger, after the ledger has received the readings of these devices."""
+        """Pass the current owners to the ledger. Call this after the ledger has received the devices' readings."""
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
-            newest = [self._with_newest_owners(device) for device in devices]
+            owned_devices = [self._with_newest_owners(device) for device in devices]
             self._ledger.update(
-                newest, self._clock.monotonic(), self._clock.wall(), map(self.privacy.hide_claim, ended)
+                owned_devices, self._clock.monotonic(), self._clock.wall(), map(self.privacy.hide_claim, ended)
             )
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
-        """Return the devices with the ledger's totals of each owner."""
+        """Return the devices with each owner's totals from the ledger."""
         if self._ledger is None:
             return tuple(devices)
         return tuple(self._ledger.with_totals(device) for device in devices)
@@ -100,16 +102,16 @@ class Attribution:
         """Return, for each source, how many device names in its claims match no device or several devices."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
-            Sample(UNRESOLVED, float(self._owned.unresolved.get(source, 0)), (("source", source),))
+            Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
             for source in sorted(claimed)
         )
 
-    def _derive_owners(self, devices: Sequence[MergedDevice], current: _OwnershipInput, wall_time: float) -> NodeOwners:
-        reported = [
-            SourceClaim(source, self.privacy.hide_claim(claim)) for source, claims in current.claims for claim in claims
+    def _derive_owners(self, devices: Sequence[MergedDevice], inputs: _OwnershipInput, wall_time: float) -> NodeOwners:
+        source_claims = [
+            SourceClaim(source, self.privacy.hide_claim(claim)) for source, claims in inputs.claims for claim in claims
         ]
-        tasks = {task.pid: self.privacy.hide_task(task) for tasks in current.tasks for task in tasks}
-        return find_owners([self.privacy.hide_folders(device) for device in devices], reported, tasks, wall_time)
+        tasks = {task.pid: self.privacy.hide_task(task) for tasks in inputs.tasks for task in tasks}
+        return find_owners([self.privacy.hide_folders(device) for device in devices], source_claims, tasks, wall_time)
 
     def _has_ended_claim(self, wall_time: float) -> bool:
         return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())
@@ -118,16 +120,16 @@ class Attribution:
         for _, claims in self._input.claims if self._input is not None else ():
             yield from claims
 
-    def _as_first_reported(self, owned: NodeOwners) -> NodeOwners:
+    def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
         """Keep each owner's details as first reported, because new label values would begin new time series."""
-        owners = [allocation.owner for device in owned.devices for allocation in device.allocations]
+        owners = [allocation.owner for device in node_owners.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}
         self._newer_owners = {_key(owner): owner for owner in owners if owner != self._first_owners[_key(owner)]}
         devices = tuple(
             replace(device, allocations=tuple(map(self._with_first_owner, device.allocations)))
-            for device in owned.devices
+            for device in node_owners.devices
         )
-        return replace(owned, devices=devices)
+        return replace(node_owners, devices=devices)
 
     def _with_newest_owners(self, device: MergedDevice) -> MergedDevice:
         if not any(_key(allocation.owner) in self._newer_owners for allocation in device.allocations):
@@ -146,8 +148,8 @@ def _key(owner: Owner) -> tuple[str, str]:
     return owner.kind, owner.name
 
 
-def owner_key(key_file: str, directory: str | None) -> bytes:
-    """Return the hash key from the file or from the state directory, else a random key. Raises ConfigError."""
+def hash_key(key_file: str, directory: str | None) -> bytes:
+    """Return the key for hashing owner names: from the file or the state directory, else random. Raises ConfigError."""
     if key_file:
         return _key_from_file(key_file)
     return os.urandom(_NEW_KEY_BYTES) if directory is None else _key_in_directory(Path(directory))
@@ -155,14 +157,14 @@ def owner_key(key_file: str, directory: str | None) -> bytes:
 
 def _key_from_file(path: str) -> bytes:
     try:
-        key = read_file(path, _MAX_BYTES).strip()
+        key = read_file(path, _MAX_KEY_BYTES).strip()
     except OSError as error:
         raise ConfigError(
             f"attribution.hash_key_file {path}: {error.strerror or error}; let the service's user read it"
         ) from error
-    if len(key) < _MIN_BYTES:
+    if len(key) < _MIN_KEY_BYTES:
         raise ConfigError(
-            f"attribution.hash_key_file {path} has fewer than {_MIN_BYTES} bytes; fill it with `openssl rand -hex 32`"
+            f"attribution.hash_key_file {path} has fewer than {_MIN_KEY_BYTES} bytes; fill it with `openssl rand -hex 32`"
         )
     return key
 
@@ -180,10 +182,10 @@ def _key_in_directory(directory: Path) -> bytes:
 
 def _stored_key(folder: OwnFolder) -> bytes | None:
     try:
-        key = folder.read(KEY_FILE_NAME, _MAX_BYTES)
+        key = folder.read(KEY_FILE_NAME, _MAX_KEY_BYTES)
     except FileNotFoundError:  # the first start
         return None
-    return key if len(key) >= _MIN_BYTES else None
+    return key if len(key) >= _MIN_KEY_BYTES else None
 
 
 def _create_key(folder: OwnFolder) -> bytes:

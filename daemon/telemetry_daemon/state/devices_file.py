@@ -1,4 +1,4 @@
-"""The devices and open events that survive a restart, in `devices.json` in the state directory."""
+"""Stores devices and open events in `devices.json` in the state directory, so that they survive a restart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Enough for a hundred thousand devices.
 MAX_FILE_BYTES = 64 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
-# The value of `since` for files of versions that did not store it.
+# The `since` of files from versions that did not store it.
 _LONG_AGO = 0.0
 
 
@@ -54,15 +54,15 @@ class _Document:
 
 
 def path_in(directory: str) -> Path:
-    """Return the path of the file in a state directory."""
+    """Return the path of `devices.json` in a state directory."""
     return Path(directory) / "devices.json"
 
 
 def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
-    """Return the content of the file. If the file is unusable, log a warning and return empty content."""
+    """Return the stored devices. If the file is unusable, log a warning and return none, with `since` set to `now`."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            content = _read(folder.read(path.name, MAX_FILE_BYTES))
+            content = _decode(folder.read(path.name, MAX_FILE_BYTES))
     except FileNotFoundError:  # the first start
         return StoredDevices(since=now)
     except (OSError, CodecError) as error:
@@ -87,7 +87,7 @@ def save(path: Path, stored: StoredDevices) -> None:
 
 
 def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
-    """Return a predicate that accepts devices of this vendor, or all devices for None."""
+    """Return a predicate that accepts devices of this vendor; if None, all devices."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
 
@@ -123,19 +123,19 @@ class DevicesFileWriter:
         self.stored = stored
 
 
-def _read(content: bytes) -> StoredDevices:
-    plain = decode_line(content)
-    if isinstance(plain, dict):
-        plain.setdefault("since", _LONG_AGO)
-        plain.setdefault("events", [])
-    devices = plain.get("devices") if isinstance(plain, dict) else None
+def _decode(content: bytes) -> StoredDevices:
+    decoded = decode_line(content)
+    if isinstance(decoded, dict):
+        decoded.setdefault("since", _LONG_AGO)
+        decoded.setdefault("events", [])
+    devices = decoded.get("devices") if isinstance(decoded, dict) else None
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
             device.setdefault("polls", ENOUGH_WITNESSES)  # older versions did not count polls
-    events = plain.get("events") if isinstance(plain, dict) else None
+    events = decoded.get("events") if isinstance(decoded, dict) else None
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
             event.setdefault("times", [])  # older versions did not store times
-    document = from_plain(_Document, plain)
-    polled = tuple(replace(device, polls=max(1, device.polls)) for device in document.devices)
-    return StoredDevices(polled, document.events, document.since)
+    document = from_plain(_Document, decoded)
+    seen_devices = tuple(replace(device, polls=max(1, device.polls)) for device in document.devices)
+    return StoredDevices(seen_devices, document.events, document.since)

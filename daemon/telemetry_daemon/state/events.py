@@ -18,11 +18,11 @@ SOURCE = "telemetry"
 # Once a device has the maximum number of codes, events with a new code are counted under this code.
 OTHER_CODE = "other"
 # Counters that start again at 0 when the driver is loaded or the card is reset.
-_SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
-_LAST_TIME = BY_KEY["event_last_timestamp_seconds"]
+_COUNTERS_SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
+_LAST_TIME_METRIC = BY_KEY["event_last_timestamp_seconds"]
 _Poll = tuple[str, str]
-# Counter values by metric, label and source.
-_Counts = Mapping[tuple[str, str, str], float]
+# Maps (metric, label, source) to the value of a counter.
+_Counters = Mapping[tuple[str, str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class CounterFloor:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """The codes and Unix times (0: unknown) of a device's open events. A new `boot` or `binding`, or lower counts, close them."""
+    """A device's open events: codes and Unix times (0: unknown). A new `boot` or `binding`, or lower counts, close them."""
 
     id: str
     codes: tuple[str, ...]
@@ -48,7 +48,7 @@ class OpenEvents:
 
     @property
     def last_times(self) -> dict[str, float]:
-        """Return when each code last occurred, in Unix seconds."""
+        """Map each code to the Unix time at which it last occurred, or to 0 if that is unknown."""
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
@@ -57,20 +57,20 @@ class OpenEvents:
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the events are still open: the machine has not rebooted since."""
+        """Return whether the events are still open: the machine has not rebooted. Unknown boot ids match any boot."""
         return "" in (boot, self.boot) or boot == self.boot
 
-    def is_repaired(self, binding: int | None, counts: _Counts) -> bool:
+    def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
         """Return whether the card was bound to its driver again, or its counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
-        values = ((counts.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
+        values = ((counters.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
         return any(value is not None and value < least / 2 for value, least in values)
 
-    def raised_to(self, counts: _Counts) -> OpenEvents:
-        """Return these events with lower bounds raised to the card's current counters."""
+    def raised_to(self, counters: _Counters) -> OpenEvents:
+        """Return these events with the counter floors raised to the card's current counters."""
         least = {(count.metric, count.label, count.source): count.least for count in self.counts}
-        current = {key: _power_of_two_below(value) for key, value in counts.items()}
+        current = {key: _power_of_two_below(value) for key, value in counters.items()}
         raised = {key: floor for key, floor in current.items() if floor > least.get(key, 0.0)}
         floors = sorted({**least, **raised}.items())
         return replace(self, counts=tuple(CounterFloor(*key, floor) for key, floor in floors)) if raised else self
@@ -85,19 +85,19 @@ class _EventCount:
 
 
 class CountedEvent(NamedTuple):
-    """An event that was counted. The start of an ongoing event in the first report of a poll was not observed."""
+    """A counted event. Its start was not observed if the event was already ongoing in the first report of its poll."""
 
     event: PastEvent
     is_start_observed: bool
 
 
 class Events:
-    """The events of all devices. Not thread-safe. `opened` are the open events of the previous daemon; a reboot closes them."""
+    """The events of all devices. Not thread-safe. `opened` has the previous daemon's open events; a reboot closes them."""
 
     def __init__(self, machine: MachineState | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or MachineState()
         self._open = {event.id: event for event in opened if event.survives(self._machine.boot)}
-        self._counted = {
+        self._event_counts = {
             event.id: {code: _EventCount(last_wall_time=when) for code, when in event.last_times.items()}
             for event in self._open.values()
         }
@@ -112,11 +112,11 @@ class Events:
         newest = self._newest_devices
         newest.update({device.id: device for device in devices if device.readings or device.id not in newest})
         for opened in self.open_events():
-            counts = self._counts(opened.id)
-            if opened.is_repaired(self._binding(opened.id), counts):
+            counters = self._card_counters(opened.id)
+            if opened.is_repaired(self._driver_binding(opened.id), counters):
                 del self._open[opened.id]
             else:
-                self._open[opened.id] = opened.raised_to(counts)
+                self._open[opened.id] = opened.raised_to(counters)
 
     def add_report(
         self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
@@ -124,21 +124,21 @@ class Events:
         """Count the events of a report and return the new ones. An ongoing event counts once, when it begins."""
         self._removed.discard(poll)
         is_first = poll not in self._ongoing
-        before = self._ongoing.setdefault(poll, frozenset())
+        previously_ongoing = self._ongoing.setdefault(poll, frozenset())
         counted: list[CountedEvent] = []
-        if not events and not before:
+        if not events and not previously_ongoing:
             return counted
-        ongoing = {pair for pair in before if pair[0] not in ids}  # the report does not cover these devices
+        ongoing = {pair for pair in previously_ongoing if pair[0] not in ids}  # the report does not cover these devices
         for event in events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
             if device_id is None:
                 continue
             if event.is_ongoing:
                 ongoing.add((device_id, event.code))
-            if event.is_ongoing and (device_id, event.code) in before:
+            if event.is_ongoing and (device_id, event.code) in previously_ongoing:
                 continue
             when = event.wall_time or wall_time
-            code = self._count(device_id, event.code, when)
+            code = self._count_event(device_id, event.code, when)
             past = PastEvent(when, device_id, event.code, event.text)
             counted.append(CountedEvent(past, not (is_first and event.is_ongoing)))
             if not event.is_ongoing:
@@ -158,7 +158,7 @@ class Events:
     def forget(self, device_id: str) -> None:
         """Drop all events of a forgotten device."""
         self._open.pop(device_id, None)
-        self._counted.pop(device_id, None)
+        self._event_counts.pop(device_id, None)
         self._newest_devices.pop(device_id, None)
         self._ongoing = {
             poll: frozenset(pair for pair in pairs if pair[0] != device_id) for poll, pairs in self._ongoing.items()
@@ -169,54 +169,54 @@ class Events:
         return tuple(self._open.values())
 
     def open_codes(self) -> Mapping[str, frozenset[str]]:
-        """Return the codes of the open and ongoing events, by device id."""
+        """Map each device id to the codes of its open and ongoing events."""
         codes: dict[str, set[str]] = {event.id: set(event.codes) for event in self._open.values()}
         ongoing = (pairs for poll, pairs in self._ongoing.items() if poll not in self._removed)
         for device_id, code in chain.from_iterable(ongoing):
-            kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
-            codes.setdefault(device_id, set()).add(kept)
+            counted_code = code if code in self._event_counts.get(device_id, ()) else OTHER_CODE
+            codes.setdefault(device_id, set()).add(counted_code)
         return {device_id: frozenset(device_codes) for device_id, device_codes in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
         """Yield the event metrics of a device. `codes` are the codes of its open events."""
-        for code, counted in sorted(self._counted.get(device_id, {}).items()):
-            yield MergedReading("events_total", code, float(counted.count), SOURCE)
-            if counted.last_wall_time:
-                last = in_range(_LAST_TIME, counted.last_wall_time)
+        for code, event_count in sorted(self._event_counts.get(device_id, {}).items()):
+            yield MergedReading("events_total", code, float(event_count.count), SOURCE)
+            if event_count.last_wall_time:
+                last = in_range(_LAST_TIME_METRIC, event_count.last_wall_time)
                 yield MergedReading("event_last_timestamp_seconds", code, last, SOURCE)
         for code in sorted(codes):
             yield MergedReading("event_open", code, 1.0, SOURCE)
 
-    def _count(self, device_id: str, code: str, wall_time: float) -> str:
-        counted = self._counted.setdefault(device_id, {})
-        if code not in counted and len(counted) >= bounds.MAX_EVENT_CODES:
+    def _count_event(self, device_id: str, code: str, wall_time: float) -> str:
+        counts_by_code = self._event_counts.setdefault(device_id, {})
+        if code not in counts_by_code and len(counts_by_code) >= bounds.MAX_EVENT_CODES:
             code = OTHER_CODE
-        event = counted.setdefault(code, _EventCount())
-        event.count += 1
-        event.last_wall_time = wall_time
+        event_count = counts_by_code.setdefault(code, _EventCount())
+        event_count.count += 1
+        event_count.last_wall_time = wall_time
         return code
 
     def _add_open(self, device_id: str, code: str, wall_time: float) -> None:
         opened = self._open.get(device_id)
         if opened is None:
-            opened = OpenEvents(device_id, (), self._machine.boot, self._binding(device_id))
-        when = in_range(_LAST_TIME, wall_time)
+            opened = OpenEvents(device_id, (), self._machine.boot, self._driver_binding(device_id))
+        when = in_range(_LAST_TIME_METRIC, wall_time)
         self._open[device_id] = opened.with_event(code, 0.0 if isinstance(when, Absent) else when).raised_to(
-            self._counts(device_id)
+            self._card_counters(device_id)
         )
 
-    def _binding(self, device_id: str) -> int | None:
+    def _driver_binding(self, device_id: str) -> int | None:
         device = self._newest_devices.get(device_id)
         return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
-    def _counts(self, device_id: str) -> _Counts:
+    def _card_counters(self, device_id: str) -> _Counters:
         """Return the counters of a device's card, because a partition has no counters of its own."""
         device = self._newest_devices.get(device_id)
         card = self._newest_devices.get(device.parent or device_id) if device is not None else None
         return {
             (reading.metric, reading.label, reading.source): reading.value
             for reading in (card.readings if card is not None else ())
-            if reading.metric in _SINCE_RESET and not isinstance(reading.value, Absent)
+            if reading.metric in _COUNTERS_SINCE_RESET and not isinstance(reading.value, Absent)
         }
 
 

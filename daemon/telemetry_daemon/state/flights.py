@@ -1,4 +1,4 @@
-"""The flight recorder's files. A name contains time and cause; the oldest files are removed first."""
+"""Names, lists and removes the flight recorder's files. A file name contains the time and the cause."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class FlightFile:
 
 
 def folder_in(state_directory: str) -> Path:
-    """Return the folder of the files in a state directory."""
+    """Return the folder of the flight files in a state directory."""
     return Path(state_directory) / "flights"
 
 
 def file_name(wall_time: float, cause: str) -> str:
     """Return the file name for an alarm at this Unix time."""
-    word = _INVALID_CHARACTERS.sub("_", cause.lower()).strip("_")[:40] or "event"
-    return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{word}.jsonl.gz"
+    cause_word = _INVALID_CHARACTERS.sub("_", cause.lower()).strip("_")[:40] or "event"
+    return f"{datetime.fromtimestamp(wall_time, timezone.utc):{_TIME}}-{cause_word}.jsonl.gz"
 
 
 def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
-    """Return the files, newest first. Raises OSError if the folder cannot be read."""
+    """Return the flight files, newest first. Raises OSError if the folder cannot be read."""
     path = folder_in(state_directory)
     try:
         with OwnFolder.at(path) as folder:
@@ -51,28 +51,28 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
         return ()
 
 
-def make_room(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files above the limits, but never the file `written`. Raises OSError."""
+def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
+    """Remove the oldest files until the limits are met, but never the file named `written`. Raises OSError."""
     bytes_left = max_bytes
     # After the clock was set back, another file may have a newer name than the file just written.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
-    for number, flight in enumerate(flights):
+    for index, flight in enumerate(flights):
         bytes_left -= flight.size_bytes
-        if flight.name != written and (bytes_left < 0 or number >= MAX_FILES):
+        if flight.name != written and (bytes_left < 0 or index >= MAX_FILES):
             folder.remove(flight.name)
 
 
 def _newest_first(path: Path, folder: OwnFolder) -> tuple[FlightFile, ...]:
-    flights = (_flight(path, name, size) for name, size in folder.sizes().items())
+    flights = (_flight_named(path, name, size) for name, size in folder.sizes().items())
     return tuple(sorted(filter(None, flights), key=lambda flight: flight.name, reverse=True))
 
 
-def _flight(path: Path, name: str, size_bytes: int) -> FlightFile | None:
+def _flight_named(path: Path, name: str, size_bytes: int) -> FlightFile | None:
     match = _NAME.match(name)
     if match is None:
         return None
     try:
-        begun = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
+        alarm_time = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
     except ValueError:  # not a date, so not our file
         return None
-    return FlightFile(name, str(path / name), begun.timestamp(), match[2], size_bytes)
+    return FlightFile(name, str(path / name), alarm_time.timestamp(), match[2], size_bytes)

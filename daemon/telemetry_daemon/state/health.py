@@ -1,4 +1,4 @@
-"""The state of each poll and source, derived from captures and reports. While a state is unchanged, its object is reused."""
+"""Derives the state of each poll and source from captures and reports. While a state is unchanged, its object is reused."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def health_after(
     if result.state in ("failed", "stuck") and reason is not None:
         failures[reason] = failures.get(reason, 0) + 1
     succeeded = result.state in ("ok", "no_devices")
-    earlier = previous.last_success if previous and result.state not in OF_ALL_POLLS else None
+    previous_success = previous.last_success if previous and result.state not in OF_ALL_POLLS else None
     return Health(
         source=source,
         poll=poll.name,
@@ -106,7 +106,7 @@ def health_after(
         attempted_monotonic=capture.monotonic_time,
         expires=expiry_time(capture.monotonic_time, interval, capture.seconds),
         seconds=capture.seconds,
-        last_success=capture.wall_time if succeeded else earlier,
+        last_success=capture.wall_time if succeeded else previous_success,
         fails_since=_fails_since(result.state, capture.monotonic_time, previous),
         failures=tuple(sorted(failures.items())),
         overruns=previous.overruns if previous else 0,
@@ -120,18 +120,18 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Return when the most frequent device list of each source ended. Sources whose list has not ended are left out."""
+    """Map each source to the time at which its most frequent device list ended. Omit sources with a current list."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
-        more_frequent = most_frequent.get(health.source)
+        previous = most_frequent.get(health.source)
         is_list = health.lists_devices and health.state not in OF_ALL_POLLS
-        if is_list and (more_frequent is None or _TIERS.index(health.tier) < _TIERS.index(more_frequent.tier)):
+        if is_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
             most_frequent[health.source] = health
-    ended = {source: _end_of_list(health, now) for source, health in most_frequent.items()}
+    ended = {source: _list_end_time(health, now) for source, health in most_frequent.items()}
     return {source: since for source, since in ended.items() if since is not None}
 
 
-def _end_of_list(health: Health, now: float) -> float | None:
+def _list_end_time(health: Health, now: float) -> float | None:
     if health.state in SUCCESSFUL:
         return None if is_up(health, now) else health.expires
     return health.fails_since
@@ -167,7 +167,7 @@ def source_status(
         detail=worst.detail,
         up=up,
         version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
-        problems=_distinct((*_problem_of_failure(worst), *problems, *merge_problems)),
+        problems=_distinct_problems((*_problem_of_failure(worst), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
@@ -176,7 +176,7 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that determine the state. Polls that list devices count as failed if none is supported."""
+    """Return the polls that determine a source's state. Polls that list devices count as failed if none is supported."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
@@ -184,7 +184,7 @@ def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
     return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or healths
 
 
-def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def _distinct_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     distinct = tuple(dict.fromkeys(problems))
     if len(distinct) <= bounds.MAX_PROBLEMS:
         return tuple(map(cut_problem, distinct))
@@ -234,7 +234,7 @@ class StatusCache:
         self._cache: Mapping[str, tuple[StatusInput, tuple[bool, ...], SourceStatus]] = {}
 
     def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
-        """Return the status of each source. If nothing changed, it is the same object as before."""
+        """Return the status of each source. An unchanged status is the same object as before."""
         self._cache = {status_input.source: self._status(status_input, now) for status_input in inputs}
         return tuple(status for _, _, status in self._cache.values())
 

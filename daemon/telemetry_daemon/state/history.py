@@ -60,7 +60,7 @@ class ReasonCodes:
         self._codes = {"": _HAS_VALUE, "unknown": 1}
 
     def code(self, text: str) -> int:
-        """Return the byte of a reason. Once all bytes are used, other reasons have the byte of `unknown`."""
+        """Return the byte that encodes a reason. Once all bytes are used, new reasons get the byte of `unknown`."""
         if text not in self._codes and len(self._texts) <= _MAX_REASONS:
             self._codes[text] = len(self._texts)
             self._texts.append(text)
@@ -82,59 +82,59 @@ class SlotRange:
 
 @dataclass(slots=True)
 class MetricHistory:
-    """The history of one metric of a device: its slots from number `since` on, the open slot, and the current value."""
+    """The history of one metric of a device: its slots since slot `since`, the open slot, and the current value."""
 
     since: int
-    last: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
+    last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
     # None while the last value of each slot was its highest, for example for a constant limit.
-    highest: array[float] | None = None
-    reasons: bytearray | None = None
-    newest: float = math.nan
-    highest_value: float = math.nan
+    highest_values: array[float] | None = None
+    reason_codes: bytearray | None = None
+    open_last: float = math.nan
+    open_highest: float = math.nan
     value: Value | None = None
     poll_key: PollKey = ("", "")
 
     def set_value(self, value: float, poll_key: PollKey) -> None:
         """Set the current value and the poll that reported it."""
-        self.value, self.poll_key, self.newest = value, poll_key, value
-        if not value <= self.highest_value:
-            self.highest_value = value
+        self.value, self.poll_key, self.open_last = value, poll_key, value
+        if not value <= self.open_highest:
+            self.open_highest = value
 
     def end_slot(self, slot: int) -> bool:
         """Store the open slot, and return whether it has a value."""
-        index, has_value = slot % STORED_SLOTS, self.newest == self.newest
-        if self.highest is None and self.highest_value > self.newest:
-            self.highest = self.last[:]
-        self.last[index] = self.newest
-        if self.highest is not None:
-            self.highest[index] = self.highest_value
-        if self.reasons is not None:
-            self.reasons[index] = _HAS_VALUE
+        index, has_value = slot % STORED_SLOTS, self.open_last == self.open_last
+        if self.highest_values is None and self.open_highest > self.open_last:
+            self.highest_values = self.last_values[:]
+        self.last_values[index] = self.open_last
+        if self.highest_values is not None:
+            self.highest_values[index] = self.open_highest
+        if self.reason_codes is not None:
+            self.reason_codes[index] = _HAS_VALUE
         return has_value
 
-    def set_reason(self, slot: int, reason: int) -> None:
+    def set_reason(self, slot: int, reason_code: int) -> None:
         """Store why a slot has no value."""
-        self.reasons = self.reasons or bytearray(STORED_SLOTS)
-        self.reasons[slot % STORED_SLOTS] = reason
+        self.reason_codes = self.reason_codes or bytearray(STORED_SLOTS)
+        self.reason_codes[slot % STORED_SLOTS] = reason_code
 
     def begin_slot(self, *, is_valid: bool) -> None:
         """Open the next slot, with the current value if it is still valid."""
-        self.newest = self.highest_value = math.nan
+        self.open_last = self.open_highest = math.nan
         if is_valid and self.value is not None and not isinstance(self.value, Absent):
-            self.newest = self.highest_value = self.value
+            self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the slots in this span. `unclosed` maps each slot that was not stored to the code of the reason."""
-        last = _slots_in(self.last, span)
-        highest_value = last if self.highest is None else _slots_in(self.highest, span)
-        codes = bytearray(span.end - span.first) if self.reasons is None else _slots_in(self.reasons, span)
-        before = max(0, min(self.since, span.end) - span.first)
-        codes[:before] = bytes([reasons.code(NOT_SEEN)]) * before
-        for slot, reason in unclosed.items():
+        """Return the slots in this span. `unclosed` maps each slot that was not stored to its reason code."""
+        last = _slots_in(self.last_values, span)
+        highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
+        codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
+        unseen_count = max(0, min(self.since, span.end) - span.first)
+        codes[:unseen_count] = bytes([reasons.code(NOT_SEEN)]) * unseen_count
+        for slot, reason_code in unclosed.items():
             if span.first <= slot < span.end:
                 index = slot - span.first
-                codes[index], last[index], highest_value[index] = reason, math.nan, math.nan
-        return Series(last, highest_value, reasons.gaps(bytes(codes)))
+                codes[index], last[index], highest[index] = reason_code, math.nan, math.nan
+        return Series(last, highest, reasons.gaps(bytes(codes)))
 
 
 def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
@@ -145,10 +145,10 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 class DeviceHistory:
     """The history of one device. `shown` is the device as currently reported, or None if no source lists it."""
 
-    __slots__ = ("metric_histories", "newest", "shown")
+    __slots__ = ("metric_histories", "newest_slot", "shown")
 
     def __init__(self, slot: int) -> None:
-        self.newest = slot
+        self.newest_slot = slot
         self.metric_histories: list[MetricHistory | None] = [None] * len(KEPT)
         self.shown: MergedDevice | None = None
 
@@ -156,23 +156,23 @@ class DeviceHistory:
         """Set the current values of the device. A new metric begins with this slot."""
         self.shown, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
-        for number, (value, positions) in enumerate(
+        for metric_index, (value, positions) in enumerate(
             zip(kept_values(device), kept_positions(readings.shape), strict=True)
         ):
-            metric_history = self.metric_histories[number]
+            metric_history = self.metric_histories[metric_index]
             if value is None or isinstance(value, Absent):
                 if metric_history is not None:
                     metric_history.value = value
                 continue
             if metric_history is None:
-                metric_history = self.metric_histories[number] = MetricHistory(slot)
+                metric_history = self.metric_histories[metric_index] = MetricHistory(slot)
             metric_history.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
 
     def end_slot(self, slot: int, reason_of: Callable[[DeviceHistory, MetricHistory], int]) -> None:
-        """Store the open slot. `reason_of` returns the reason for a metric without a value."""
+        """Store the open slot. `reason_of` returns the reason code of a metric without a value."""
         for metric_history in self.metric_histories:
             if metric_history is not None and metric_history.end_slot(slot):
-                self.newest = slot
+                self.newest_slot = slot
             elif metric_history is not None:
                 metric_history.set_reason(slot, reason_of(self, metric_history))
 
@@ -230,9 +230,9 @@ class History:
 
     def add_event(self, event: PastEvent) -> None:
         """Add an event. Beyond the limit the oldest event is dropped."""
-        wall_ahead = self._clock.boot_time()
+        boot_time = self._clock.boot_time()
         with self._lock:
-            self._events.append(replace(event, wall_time=event.wall_time - wall_ahead))
+            self._events.append(replace(event, wall_time=event.wall_time - boot_time))
 
     def end_slots(self, snapshot: Callable[[], Snapshot]) -> None:
         """Store the slots that have ended. Called once per slot, because `update` is not called while nothing is polled."""
@@ -241,7 +241,7 @@ class History:
             now = self._now()
             # Reports that have expired since the snapshot are handled by the next call.
             if now < self._valid_until and not self._store_past_slots(now):
-                self._begin(self._open, is_valid=True)
+                self._begin_slots(self._open, is_valid=True)
 
     def forget(self, device_id: str) -> None:
         """Drop the history of a forgotten device."""
@@ -272,20 +272,20 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the stored slots from `first` to before `end`, of these devices and metrics, and the events since `first`."""
-        wall_ahead = self._clock.boot_time()
+        """Return the slots from `first` to before `end` of these devices and metrics, and the events since `first`."""
+        boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open if end is None else end)
             events = [event for event in self._events if first <= 0 or event.wall_time >= SLOT_SECONDS * first]
             return Past(
-                start=SLOT_SECONDS * span.first + wall_ahead,
+                start=SLOT_SECONDS * span.first + boot_time,
                 slots=span.end - span.first,
                 first=span.first,
                 devices={
                     device_id: self._series(span, device_id, metrics)
                     for device_id in (self._devices if ids is None else ids)
                 },
-                events=tuple(replace(event, wall_time=event.wall_time + wall_ahead) for event in events),
+                events=tuple(replace(event, wall_time=event.wall_time + boot_time) for event in events),
             )
 
     def _span(self, first: int, end: int) -> SlotRange:
@@ -321,28 +321,28 @@ class History:
         previous_slot, current_slot = self._open, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:
             return True
-        self._end(previous_slot)
+        self._end_slots(previous_slot)
         for slot in range(max(previous_slot + 1, current_slot - STORED_SLOTS), current_slot):
             if gap_reason:
                 self._unclosed[slot] = self._reasons.code(gap_reason)
             else:
-                self._begin(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
-                self._end(slot)
+                self._begin_slots(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
+                self._end_slots(slot)
         is_valid = not gap_reason and SLOT_SECONDS * current_slot < self._valid_until
-        self._begin(current_slot, is_valid=is_valid)
+        self._begin_slots(current_slot, is_valid=is_valid)
         self._open = current_slot
         return is_valid
 
-    def _end(self, slot: int) -> None:
+    def _end_slots(self, slot: int) -> None:
         for device in self._devices.values():
             device.end_slot(slot, self._reason_code)
 
-    def _begin(self, slot: int, *, is_valid: bool) -> None:
+    def _begin_slots(self, slot: int, *, is_valid: bool) -> None:
         for device in self._devices.values():
             device.begin_slot(is_valid=is_valid)
         self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
-            if history.shown is None and history.newest < slot - SLOTS:
+            if history.shown is None and history.newest_slot < slot - SLOTS:
                 del self._devices[device_id]
 
     def _reason_code(self, device: DeviceHistory, metric_history: MetricHistory) -> int:
@@ -365,10 +365,10 @@ def absence_reason(shown: MergedDevice | None, metric_history: MetricHistory, ou
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
     """Map each (source, poll) to its failure, or "" if it works. (source, "") stands for polls that list devices."""
-    words = {key: _outage(health, now) for key, health in healths.items()}
-    sources = {(source, ""): "" for source, _ in words}
-    lists = {(key[0], ""): word for key, word in words.items() if word and healths[key].lists_devices}
-    return {**words, **sources, **lists}
+    outages = {key: _outage(health, now) for key, health in healths.items()}
+    no_list_outages = {(source, ""): "" for source, _ in outages}
+    list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}
+    return {**outages, **no_list_outages, **list_outages}
 
 
 def _outage(health: Health, now: float) -> str:

@@ -1,4 +1,4 @@
-"""The ledger: the use of each card by each owner. With the unallocated use, it adds up to the card's total use."""
+"""The ledger records each owner's use of each card. Together with the unallocated use, it adds up to the total use."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class Ledger:
             card.add_segment(metric, segment)
 
     def add_event(self, event: PastEvent) -> None:
-        """Add an event of a card."""
+        """Count an event for the owners of its card."""
         card = self._cards.get(event.id)
         if card is not None:
-            card.add_event(self._monotonic(event.wall_time), event.code)
+            card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
         """Update the owners of the cards, and end the entries of owners whose claims have ended."""
@@ -92,13 +92,13 @@ class Ledger:
             self._end_day()
 
     def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
-        """Return the totals of each current owner of a card since the daemon started."""
+        """Update and return each current owner's totals on a card since the daemon started."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
-        recent = card.preliminary_tallies((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
+        recent_tallies = card.preliminary_tallies((BUSY, ENERGY_COUNTED, ENERGY_ESTIMATED))
         card_uses = [(entry, entry.card_uses[device_id]) for entry in card.shares]
-        return {entry.key: card_use.update_totals(recent.get(entry, Tally())) for entry, card_use in card_uses}
+        return {entry.key: card_use.update_totals(recent_tallies.get(entry, Tally())) for entry, card_use in card_uses}
 
     def with_totals(self, device: MergedDevice) -> MergedDevice:
         """Return the device with the totals in its allocations."""
@@ -190,7 +190,7 @@ class Ledger:
         earlier_starts: list[tuple[Entry, float]] = []
         for allocation in device.allocations:
             entry = self._entry_for(allocation)
-            since = self._start_by_hook(entry, allocation, device.id)
+            since = self._new_reported_start(entry, allocation, device.id)
             if since is not None:
                 earlier_starts.append((entry, since))
             entry.use_of(device).update(allocation)
@@ -224,29 +224,29 @@ class Ledger:
             self._end_previous_run(entry, start)
             entry = None
         if entry is None:
-            is_first = self._now - self._began < _START_SECONDS
-            origin: TimeOrigin = "daemon_start" if is_first else "seen"
+            was_present_before = self._now - self._began < _START_SECONDS
+            origin: TimeOrigin = "daemon_start" if was_present_before else "seen"
             entry = self._entries[key] = Entry(JobOwner(*key), start or RecordedTime(self._wall, origin))
             self.has_new_owner = True
         entry.add_details(allocation.owner)
         return entry
 
-    def _start_by_hook(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return when an owner got this card according to its hook, or None if the polls observed the change."""
+    def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
+        """Return the reported start (monotonic) if it is the first from a hook or for this card, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
-        is_new = start.told_by == "hook" != entry.start.told_by
-        if is_new:
+        is_first_by_hook = start.told_by == "hook" != entry.start.told_by
+        if is_first_by_hook:
             entry.start = start
-        return self._monotonic(start.time) if is_new or device_id not in entry.card_uses else None
+        return self._to_monotonic(start.time) if is_first_by_hook or device_id not in entry.card_uses else None
 
     def _end_previous_run(self, entry: Entry, start: RecordedTime) -> None:
         del self._entries[entry.key]
         last_seen = (entry.last_seen if entry.missing_since is not None else None) or RecordedTime(self._wall, "seen")
         entry.end = RecordedTime(min(last_seen.time, start.time), last_seen.told_by)
         entry.cut_gap(entry.end.time)
-        self._remove_from_cards(entry, self._monotonic(start.time))
+        self._remove_from_cards(entry, self._to_monotonic(start.time))
 
     def _end_owner(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
         entry = self._entries.get(entry_key(claim.owner))
@@ -264,7 +264,7 @@ class Ledger:
         entry.end = RecordedTime(ended, "hook")
         entry.cut_gap(ended)
         self._remember_end(entry.key, ended)
-        self._remove_from_cards(entry, self._monotonic(ended))
+        self._remove_from_cards(entry, self._to_monotonic(ended))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
         """Add an owner that began and ended between two polls. Attribute the use of that time to this owner."""
@@ -290,7 +290,7 @@ class Ledger:
             return
         use = entry.use_of(device)
         use.is_allocated, use.basis = True, ("whole",)
-        since, until = self._monotonic(started), self._monotonic(ended)
+        since, until = self._to_monotonic(started), self._to_monotonic(ended)
         counted_seconds = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
         if ended - started - counted_seconds > START_TOLERANCE_SECONDS and not entry.gaps:
             entry.add_gap(started, ended, ended - started - counted_seconds)
@@ -347,7 +347,7 @@ class Ledger:
         self._completed.append(entry.record(self._hostname, {}))
 
     def _end_day(self) -> None:
-        """Complete the daily record of unallocated use. Recent use, whose owners may still change, is for the next record."""
+        """Complete the daily record of unallocated use. Recent use, whose owners may change, goes into the next record."""
         max_report_delay = self._longest_wait(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - max_report_delay))
@@ -367,7 +367,7 @@ class Ledger:
         for entry, tally in tallies_by_entry.items():
             (self._unallocated if entry.is_over else entry).card_uses[device_id].tally.add(tally)
 
-    def _monotonic(self, wall_time: float) -> float:
+    def _to_monotonic(self, wall_time: float) -> float:
         """Convert a Unix time to monotonic time. Future times become the current time."""
         return min(self._now, self._now - (self._wall - wall_time))
 

@@ -82,7 +82,7 @@ class LedgerCard(Generic[_Holder]):
             if segment is not None:
                 self.add_segment(metric, segment)
         for metric in self._integrals.keys() - continued:
-            self._integrals[metric].last = None
+            self._integrals[metric].last_reading = None
 
     def _count_energy(self, readings: Readings) -> None:
         """Add the energy since the counter's last value, distributed over time like the power."""
@@ -93,8 +93,8 @@ class LedgerCard(Generic[_Holder]):
         if previous is not None and origin.taken <= previous[1]:
             return
         self._counter = (joules, origin.taken, origin.source)
-        longest = max(MAX_REPORT_DELAY_SECONDS, MAX_GAP_INTERVALS * origin.interval)
-        self._uncounted.max_interval = longest
+        max_interval = max(MAX_REPORT_DELAY_SECONDS, MAX_GAP_INTERVALS * origin.interval)
+        self._uncounted.max_interval = max_interval
         if previous is None or previous[2] != origin.source:
             return
         seconds = origin.taken - previous[1]
@@ -106,7 +106,7 @@ class LedgerCard(Generic[_Holder]):
         if not self._has_counter:
             self._has_counter = watts > 0.0
             return
-        if seconds <= longest and 0.0 <= watts <= _MAX_WATTS:
+        if seconds <= max_interval and 0.0 <= watts <= _MAX_WATTS:
             for segment in distribute_like_power(CurveSegment(previous[1], origin.taken, watts, watts), power):
                 self.add_segment(ENERGY_COUNTED, segment)
 
@@ -142,7 +142,7 @@ class LedgerCard(Generic[_Holder]):
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Let a current holder start earlier, but not in time that is settled. Return the new start."""
+        """Move a current holder's start back to `since`, but not into settled time. Return the new start."""
         time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, time)
         self._drop_preliminary()
@@ -169,7 +169,7 @@ class LedgerCard(Generic[_Holder]):
         self._readings = self._counter = None
         self._uncounted.clear()
         for integral in self._integrals.values():
-            integral.last = None
+            integral.last_reading = None
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
@@ -187,9 +187,9 @@ class LedgerCard(Generic[_Holder]):
             add_seconds(tallies, self._timeline, self.unallocated, self._settled_until, end)
             self._settled_until = end
         for metric, curve in self._curves.items():
-            position = next((offset for offset in range(0, len(curve), WIDTH) if curve[offset + 1] > until), len(curve))
-            add_segments(tallies, self._timeline, self.unallocated, metric, curve[:position])
-            del curve[:position]
+            count = next((index for index in range(0, len(curve), WIDTH) if curve[index + 1] > until), len(curve))
+            add_segments(tallies, self._timeline, self.unallocated, metric, curve[:count])
+            del curve[:count]
             if curve and curve[0] < end:
                 before, after = CurveSegment(*curve[:WIDTH]).split(end)
                 add_integral(tallies, self._timeline, self.unallocated, metric, before)
@@ -202,7 +202,7 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Return tallies of the use that is not settled. If `metrics` is given, other metrics may be missing from them."""
+        """Return tallies of the use that is not settled. If `metrics` is given, they may omit other metrics."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)
@@ -227,7 +227,7 @@ class LedgerCard(Generic[_Holder]):
 
 @dataclass(slots=True)
 class _UncountedEnergy:
-    """The energy since the card's energy counter last grew, integrated from the power."""
+    """The energy since the last growth of the card's energy counter, integrated from the power."""
 
     segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
@@ -238,14 +238,13 @@ class _UncountedEnergy:
     _largest_step: float = 0.0
 
     def add(self, segment: CurveSegment) -> None:
-        """Add a segment of the power during which the counter did not grow."""
         self.segments.append(segment)
         seconds = segment.end - segment.begin
         self._seconds += seconds
-        self._joules += seconds * (segment.first + segment.last) / 2.0
+        self._joules += seconds * (segment.begin_value + segment.end_value) / 2.0
 
     def clear(self, step: float = 0.0) -> None:
-        """Clear the energy, because the counter grew by `step` or the card is missing."""
+        """Reset the energy to 0, because the counter grew by `step` or the card is missing."""
         self._largest_step = max(self._largest_step, step)
         self.segments, self._seconds, self._joules = [], 0.0, 0.0
 
@@ -259,36 +258,36 @@ def distribute_like_power(energy: CurveSegment, power: Iterable[CurveSegment]) -
     """Split `energy` into segments with the same total integral, distributed over time like the power."""
     times, watts = [energy.begin], [0.0]
     for segment in power:
-        slope = (segment.last - segment.first) / ((segment.end - segment.begin) or 1.0)
+        slope = (segment.end_value - segment.begin_value) / ((segment.end - segment.begin) or 1.0)
         for time in (segment.begin, segment.end):
             if time <= energy.end and segment.end > energy.begin:
                 times.append(max(time, energy.begin))
-                watts.append(segment.first + slope * (times[-1] - segment.begin))
+                watts.append(segment.begin_value + slope * (times[-1] - segment.begin))
     watts[0] = watts[min(1, len(watts) - 1)]
     times.append(energy.end)
     watts.append(watts[-1])
     pieces = [
         CurveSegment(*piece) for piece in zip(times, times[1:], watts, watts[1:], strict=False) if piece[1] > piece[0]
     ]
-    area = sum((piece.end - piece.begin) * (piece.first + piece.last) / 2.0 for piece in pieces)
+    area = sum((end - begin) * (first + last) / 2.0 for begin, end, first, last in pieces)
     if area <= 0.0:
         return [energy]
-    scale = (energy.end - energy.begin) * energy.first / area
-    return [piece._replace(first=piece.first * scale, last=piece.last * scale) for piece in pieces]
+    scale = (energy.end - energy.begin) * energy.begin_value / area
+    return [CurveSegment(begin, end, first * scale, last * scale) for begin, end, first, last in pieces]
 
 
 def _readings_to_integrate(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
     values, shape = readings.values, readings.shape
-    for metric, positions in _positions(shape):
-        numbers = [(value, offset) for offset in positions if not isinstance(value := values[offset], Absent)]
-        if numbers:
-            value, position = max(numbers)
-            yield metric, value, readings.origins[shape.origins[position]]
+    for metric, indices in _metric_indices(shape):
+        candidates = [(value, index) for index in indices if not isinstance(value := values[index], Absent)]
+        if candidates:
+            value, index = max(candidates)
+            yield metric, value, readings.origins[shape.origins[index]]
 
 
 @lru_cache(maxsize=_CACHED_SHAPES)
-def _positions(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    offsets = {metric: offset for (metric, label), offset in shape.indices.items() if label == ""}
-    unlabelled = tuple((metric, (offsets[metric],)) for metric in _UNLABELLED_METRICS if metric in offsets)
-    positions_of_kept = kept_positions(shape)
-    return unlabelled + tuple((metric, positions_of_kept[KEPT.index(metric)]) for metric in _PEAK_METRICS)
+def _metric_indices(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    index_of = {metric: index for (metric, label), index in shape.indices.items() if label == ""}
+    unlabelled = tuple((metric, (index_of[metric],)) for metric in _UNLABELLED_METRICS if metric in index_of)
+    kept_indices = kept_positions(shape)
+    return unlabelled + tuple((metric, kept_indices[KEPT.index(metric)]) for metric in _PEAK_METRICS)

@@ -27,7 +27,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
-# Not in the `readings` of a record, because the record has other fields for them.
+# These metrics are not in the `readings` of a record, because the record has separate fields for them.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
 # Times that differ by less count as equal, because sources report the time of a hook with different precision.
@@ -37,7 +37,7 @@ OwnerKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """An owner's totals on one card since the daemon started. None: never measured."""
+    """An owner's totals on one card since the daemon started. None means never measured."""
 
     seconds: float
     busy_seconds: float | None
@@ -73,11 +73,11 @@ class CardUse:
             self.memory_peak = max(memory, self.memory_peak or 0.0)
 
     def without_tally(self) -> CardUse:
-        """Return an empty record of use for the same card."""
+        """Return an unused `CardUse` for the same card."""
         return CardUse(self.id, self.vendor, self.device, self.model)
 
     def update_totals(self, recent: Tally) -> Totals:
-        """Return the totals with the `recent` use, whose owners may still change. The totals never decrease."""
+        """Update and return the exposed totals, which never decrease. `recent` is use whose owners may still change."""
         exposed, at_start = self.exposed, self.tally_at_start
         seconds = self.tally.seconds + recent.seconds - at_start.seconds
         busy = _growth(exposed.busy_seconds, self.tally, recent, at_start, (BUSY,))
@@ -88,7 +88,7 @@ class CardUse:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's use of the node. `cards` are its current cards. If it has none, `missing_since` is when it lost the last."""
+    """An owner's use of the node. `cards` are the owner's current cards; `missing_since` is when it lost the last one."""
 
     owner: JobOwner
     start: RecordedTime
@@ -162,13 +162,13 @@ class Entry:
 
 
 def restored_entry(record: JobRecord) -> Entry:
-    """Return the entry of a record that an earlier daemon stored."""
+    """Restore an entry from a record that an earlier daemon stored."""
     card_uses = {card.id: _restored_use(card) for card in record.cards}
     return Entry(record.owner, record.start, record.id, card_uses, list(record.gaps), record.end)
 
 
 def entry_key(owner: Owner) -> OwnerKey:
-    """Return the key of an owner's entry."""
+    """Return the kind and the name of an owner, which identify the owner's entry."""
     return owner.kind, clean(owner.name)
 
 
@@ -235,9 +235,11 @@ def _energy_source(sums: Mapping[str, ReadingSum]) -> EnergySource:
 
 def _restored_use(card: CardShare) -> CardUse:
     tally = Tally(card.seconds)
-    for metric, course in card.readings.items():
+    for metric, reading in card.readings.items():
         tally.sums[metric] = ReadingSum(
-            course.seconds, (course.mean or 0.0) * course.seconds, -math.inf if course.peak is None else course.peak
+            reading.seconds,
+            (reading.mean or 0.0) * reading.seconds,
+            -math.inf if reading.peak is None else reading.peak,
         )
     if card.throttled_seconds is not None:
         tally.sums[THROTTLED] = ReadingSum(card.seconds, card.throttled_seconds, 0.0)
@@ -266,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return how much the integrals grew since the daemon started, but at least `last`. None: nothing was measured."""
+    """Return how much the integrals grew since the daemon started, but at least `last`; None if nothing was measured."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

@@ -46,18 +46,18 @@ class SavedLedger:
 
 
 def encode_ledger(saved: SavedLedger) -> str:
-    """Return the state as the content of `ledger.json`."""
+    """Encode the state as the content of `ledger.json`."""
     return encode_line(to_plain(SavedLedger, deep_clean(saved))) + "\n"
 
 
 def decode_ledger(content: bytes | str) -> SavedLedger:
-    """Return the state that this content of `ledger.json` describes. Raises CodecError."""
+    """Decode the content of `ledger.json`. Raises CodecError."""
     saved = from_plain(SavedLedger, decode_line(content))
     return replace(saved, jobs=tuple(clean_record(job) for job in saved.jobs))
 
 
 class LedgerFile:
-    """Reads and writes both files. Thread-safe: a thread gives up if another write hangs. A failure is logged once."""
+    """Reads and writes the ledger's files. Thread-safe: if another write hangs, a thread gives up. Logs a failure once."""
 
     def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self._folder = Path(directory)
@@ -68,18 +68,18 @@ class LedgerFile:
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
-        """Return the stored state, without jobs that already have a record, or None if there is none or it is unusable."""
+        """Return the stored state without jobs that are already completed, or None if it is missing or unusable."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
                 saved = decode_ledger(folder.read(LEDGER, MAX_LEDGER_BYTES))
-                completed = _newest_records(folder)
+                end_of_jobs_file = _end_of_jobs_file(folder)
         except FileNotFoundError:  # the first start
             return None
         except (OSError, CodecError) as error:
             log.warning("starting a new ledger: the old one is unusable", extra={"path": str(path), "error": error})
             return None
-        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in completed))
+        return replace(saved, jobs=tuple(job for job in saved.jobs if job.id.encode() not in end_of_jobs_file))
 
     @property
     def is_due(self) -> bool:
@@ -116,7 +116,7 @@ class LedgerFile:
                 self._written = self._monotonic()
 
 
-def _newest_records(folder: OwnFolder) -> bytes:
+def _end_of_jobs_file(folder: OwnFolder) -> bytes:
     try:
         return folder.read(JOBS, 2 * MAX_JOBS_BYTES)[-_TAIL_BYTES:]
     except FileNotFoundError:  # no records yet

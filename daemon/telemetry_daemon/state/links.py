@@ -40,12 +40,12 @@ class Links:
                 continue
             self._seen[device.id] = device
             readings = Readings.of(device.readings)
-            if places := _link_positions(readings.shape):
+            if link_positions := _link_positions(readings.shape):
                 links = self._devices.setdefault(device.id, {})
-                for label, position in places:
+                for label, position in link_positions:
                     _update_link(links.setdefault(label, _Link()), readings, position)
                 if len(links) > bounds.MAX_WORDS:  # the source reports more and more labels
-                    links = self._devices[device.id] = {label: links[label] for label, _ in places}
+                    links = self._devices[device.id] = {label: links[label] for label, _ in link_positions}
                 lost_links[device.id] = _lost_labels(links)
         return lost_links
 

@@ -155,10 +155,10 @@ class MaintenanceState:
 
 
 def path_in(directory: str) -> Path:
-    """Return the path of the file in a state directory."""
+    """Return the path of `maintenance.json` in a state directory."""
     return Path(directory) / "maintenance.json"
 
 
 def is_announceable(seconds: float) -> bool:
-    """Return whether this is a valid duration of a maintenance window."""
+    """Return whether a maintenance window may last this long."""
     return math.isfinite(seconds) and 0 < seconds <= MAX_SECONDS

@@ -25,7 +25,7 @@ class NodeFacts:
         self.daemon_samples: dict[str, tuple[Sample, ...]] = {}
 
     def set_daemon_metric(self, metric: str, samples: tuple[Sample, ...]) -> None:
-        """Set all samples of one of the daemon's metrics."""
+        """Replace all samples of one of the daemon's own metrics."""
         with self._lock:
             self.daemon_samples[metric] = samples
             self._request_snapshot()
@@ -37,19 +37,19 @@ class NodeFacts:
             self._request_snapshot()
 
     def set_peaks(self, peaks: PeakFinder | None) -> None:
-        """Set the peaks of the card models. None: no peaks are shown."""
+        """Set the peak rates of card models. If None, no peaks are shown."""
         with self._lock:
             self._peaks = peaks
             self._request_snapshot()
 
     def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set the function that returns the maintenance. Call this method again when the maintenance has changed."""
+        """Set the function that returns the maintenance. Call this method again whenever the maintenance changes."""
         with self._lock:
             self._maintenance = maintenance
             self._request_snapshot()
 
     def applied_to(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
-        """Return the devices with their ranks and peaks."""
+        """Return the devices with their ranks and peak rates."""
         ranked = with_ranks(devices, self._ranks)
         return ranked if self._peaks is None else self._peaks.with_peaks(ranked)
 

@@ -1,4 +1,4 @@
-"""The peaks of card models, from the built-in table and the settings."""
+"""Peak rates of card models, from the built-in table and the settings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from telemetry_parsers.merge.peaks import PeakFinder
 
 
 def configured_peaks(settings: Settings) -> PeakFinder:
-    """Return the peaks of the built-in table, overridden by these settings."""
-    configured = {model: _peak(peak_settings) for model, peak_settings in settings.peaks.items()}
+    """Return the peak rates from the built-in table, overridden by the settings."""
+    configured = {model: _peak_rates(peak_settings) for model, peak_settings in settings.peaks.items()}
     return PeakFinder(configured, settings.peak_dtypes)
 
 
-def _peak(settings: PeakSettings) -> PeakRates:
+def _peak_rates(settings: PeakSettings) -> PeakRates:
     dtypes = [dtype for dtype in DTYPES if dtype in settings.flops or dtype in settings.flops_per_cycle]
     rates = (Rate(dtype, settings.flops.get(dtype), settings.flops_per_cycle.get(dtype)) for dtype in dtypes)
     return PeakRates(tuple(rates), settings.memory_bytes_per_second, settings.origin)

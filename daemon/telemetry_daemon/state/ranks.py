@@ -45,7 +45,7 @@ class LocalRanks:
 
 
 def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
-    """Return the ranks of the node that has one of these names. Raises RankTableError and OSError."""
+    """Return the ranks of the node that has one of these names. Raises RankTableError or OSError."""
     try:
         return _local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
@@ -99,7 +99,7 @@ def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes)
     server = rows[0].server if rows else None
     server_name = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
     ranks = NodeRanks(server_name, MappingProxyType({rank.chip: rank.rank for rank in rows}))
-    return LocalRanks(ranks, _description(table, len(rows)))
+    return LocalRanks(ranks, _summary(table, len(rows)))
 
 
 def _decode(content: bytes) -> str:
@@ -109,7 +109,7 @@ def _decode(content: bytes) -> str:
         raise RankTableError(f"invalid UTF-8 at byte {error.start}") from None
 
 
-def _description(table: RankTable, local_count: int) -> str:
+def _summary(table: RankTable, local_count: int) -> str:
     servers = len(table.servers)
     return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {local_count} here"
 
@@ -139,7 +139,7 @@ def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
 
 
 def error_text(error: Exception) -> str:
-    """Return what is wrong with the rank table."""
+    """Return the error's message; for an OSError, without the file name."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
@@ -163,7 +163,7 @@ class RankTableWatcher:
         self._settings = settings
 
     def check(self) -> None:
-        """Read the table after a change. Call this periodically. An unusable table removes the ranks."""
+        """Read the table if it changed. Call this periodically. If the table is unusable, the ranks are removed."""
         settings = self._settings
         names = self._names() if settings.table else frozenset[str]()
         state = (settings, _file_state(settings.table), names)

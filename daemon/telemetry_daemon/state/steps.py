@@ -37,14 +37,14 @@ class StepMetrics:
         return self._resolved.samples
 
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return the problems of the step files, each with its source."""
+        """Return each problem of the step files with the name of its source."""
         return tuple((steps.SOURCE, problem) for problem in self._resolved.problems)
 
     def _with_exposed_id(self, counts: StepCounts) -> StepCounts:
         owner = self._privacy.hide_owner(Owner("job", counts.job_id, job_id=counts.job_id))
-        return replace(counts, job_id=owner.name)  # without a name, all jobs would be the same job
+        return replace(counts, job_id=owner.name)  # the name differs between jobs even if ids are hidden
 
 
 def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
-    """Return step counters that expose job ids in the same way as this attribution."""
+    """Return step metrics that expose job ids in the same way as this attribution."""
     return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

@@ -112,7 +112,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Add no new devices of a vendor until its polls have ended, at most for 15 s. `polls` maps polls to vendors."""
+        """Hold back a vendor's new devices until its polls end, for at most 15 s. `polls` maps each poll to its vendor."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
@@ -204,7 +204,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices to poll, as last listed by the source or its vendor. A source without vendor also gets all PIDs."""
+        """Return the devices to poll, as last listed by the source or its vendor. A source without a vendor also gets PIDs."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -251,13 +251,12 @@ class Store:
     def forget(self, is_chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
         """Forget the lost devices for which `is_chosen` is true, and return their ids."""
         with self._lock:
-            state = self._state.merge
-            forgotten = tuple(
-                identity.id for identity in state.identities if identity.lost_since is not None and is_chosen(identity)
-            )
+            merge_state = self._state.merge
+            lost = (identity for identity in merge_state.identities if identity.lost_since is not None)
+            forgotten = tuple(identity.id for identity in lost if is_chosen(identity))
             if forgotten:
-                kept = tuple(identity for identity in state.identities if identity.id not in frozenset(forgotten))
-                self._state.merge = replace(state, identities=kept, forgotten={})
+                kept = tuple(identity for identity in merge_state.identities if identity.id not in frozenset(forgotten))
+                self._state.merge = replace(merge_state, identities=kept, forgotten={})
                 self._merged = self._snapshot = None
             if self._accumulator is not None:
                 for device_id in forgotten:
@@ -336,7 +335,7 @@ class Store:
         return replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _may_lack_devices(self, merged: MergedNode) -> bool:
-        """Return whether a named device may be missing from the list because a source has not answered yet, or fails."""
+        """Return whether recorded devices may be missing because a source that lists devices is awaited or fails."""
         listed_ids = {device.id for device in merged.devices}
         missing = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
         unlisted_sources = {source for identity in missing for source in identity.listed_by}
@@ -372,7 +371,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Return the merged devices and those unlisted devices that have open events or whose source cannot list devices."""
+        """Return the merged devices, and unlisted devices that have open events or whose source cannot list devices now."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:

@@ -38,7 +38,7 @@ class StoreState:
     # Replaced, not changed, when a plugin adds metrics, because caches depend on the identity of this object.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     pending_events: tuple[DeviceEvent, ...] = ()
-    # Whether owners or steps have changed since the last attempt. Then the expensive counters are polled.
+    # Whether owners or steps have changed since the last attempt. If so, the expensive counters are polled.
     needs_counters: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
@@ -70,11 +70,10 @@ class StoreState:
     def current_reports(self, now: float) -> list[CheckedReport]:
         """Return the reports, without device lists that are outdated because the source's most frequent list has stopped."""
         ended = list_end_times(self.healths.values(), now)
-        reports = ((offer, offer.report) for offer in self.reports.values())
         return [
-            offer
-            for offer, report in reports
-            if not (report.lists_devices and report.taken < ended.get(report.source, -math.inf))
+            checked
+            for checked in self.reports.values()
+            if not (checked.report.lists_devices and checked.report.taken < ended.get(checked.report.source, -math.inf))
         ]
 
     def last_lists(self, now: float) -> dict[str, float | None]:

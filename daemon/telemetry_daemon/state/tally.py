@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Timeline(Generic[_Holder]):
-    """The holders' shares of a card over time, as a list of spans (monotonic). The first and the last are open-ended."""
+    """The holders' shares of a card over time, as spans of monotonic time. The first and last span are open-ended."""
 
     def __init__(self) -> None:
         self._begins: list[float] = [-math.inf]
@@ -36,7 +36,7 @@ class Timeline(Generic[_Holder]):
         return self._shares[-1]
 
     def set_shares(self, time: float, shares: Mapping[_Holder, float]) -> None:
-        """Set the shares from this time on. Calls must be in chronological order."""
+        """Set the shares from this time on. Call this in chronological order."""
         if self._begins[-1] == time:
             self._shares[-1] = shares
         elif shares != self.current_shares:
@@ -46,54 +46,52 @@ class Timeline(Generic[_Holder]):
     def extend_back(self, holder: _Holder, since: float) -> None:
         """Let the share of a current holder begin at an earlier time."""
         current_shares = self.current_shares
-        for position in self._split_at(since):
-            self._shares[position] = _with_holder(self._shares[position], holder, current_shares)
+        for index in self._split_at(since):
+            self._shares[index] = _with_holder(self._shares[index], holder, current_shares)
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
         """Remove a holder as of this time."""
-        for position in self._split_at(since):
-            self._shares[position] = {
-                other: share for other, share in self._shares[position].items() if other is not holder
-            }
+        for index in self._split_at(since):
+            self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> None:
         """Add a holder for a past period. It gets the unused share and the shares of the `displaceable` holders."""
         self._split_at(until)
-        for position in self._split_at(since):
-            if self._begins[position] >= until:
+        for index in self._split_at(since):
+            if self._begins[index] >= until:
                 break
-            others = {other: share for other, share in self._shares[position].items() if not displaceable(other)}
+            others = {other: share for other, share in self._shares[index].items() if not displaceable(other)}
             unused = max(0.0, 1.0 - sum(others.values()))
-            self._shares[position] = {**others, holder: unused} if unused > 0.0 else others
+            self._shares[index] = {**others, holder: unused} if unused > 0.0 else others
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
         """Yield begin, end and shares of the spans in this period, clipped to the period."""
-        position = max(0, bisect_right(self._begins, begin) - 1)
-        while position < len(self._begins) and self._begins[position] < end:
-            until = self._begins[position + 1] if position + 1 < len(self._begins) else math.inf
-            yield max(begin, self._begins[position]), min(end, until), self._shares[position]
-            position += 1
+        index = max(0, bisect_right(self._begins, begin) - 1)
+        while index < len(self._begins) and self._begins[index] < end:
+            until = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
+            yield max(begin, self._begins[index]), min(end, until), self._shares[index]
+            index += 1
 
     def span_at(self, time: float) -> tuple[float, float, Mapping[_Holder, float]]:
         """Return begin, end and shares of the span that contains this time."""
-        position = max(0, bisect_right(self._begins, time) - 1)
-        until = self._begins[position + 1] if position + 1 < len(self._begins) else math.inf
-        return self._begins[position], until, self._shares[position]
+        index = max(0, bisect_right(self._begins, time) - 1)
+        until = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
+        return self._begins[index], until, self._shares[index]
 
     def forget_before(self, time: float) -> None:
         """Drop the spans that ended by this time. The oldest remaining span then has no begin."""
-        dropped = max(0, bisect_right(self._begins, time) - 1)
-        del self._begins[:dropped], self._shares[:dropped]
+        dropped_count = max(0, bisect_right(self._begins, time) - 1)
+        del self._begins[:dropped_count], self._shares[:dropped_count]
         self._begins[0] = -math.inf
 
     def _split_at(self, time: float) -> range:
-        """Split the span that contains this time, and return the positions of all spans that begin at it or later."""
-        position = bisect_right(self._begins, time)
-        if position and self._begins[position - 1] < time:
-            self._begins.insert(position, time)
-            self._shares.insert(position, self._shares[position - 1])
-            return range(position, len(self._begins))
-        return range(max(0, position - 1), len(self._begins))
+        """Split the span that contains this time. Return the indices of the spans that begin at this time or later."""
+        index = bisect_right(self._begins, time)
+        if index and self._begins[index - 1] < time:
+            self._begins.insert(index, time)
+            self._shares.insert(index, self._shares[index - 1])
+            return range(index, len(self._begins))
+        return range(max(0, index - 1), len(self._begins))
 
 
 def _with_holder(
@@ -164,9 +162,9 @@ def add_seconds(
     tallies: Tallies[_Holder], timeline: Timeline[_Holder], unallocated: _Holder, begin: float, end: float
 ) -> None:
     """Add the seconds of this period to the holders' tallies, by share. The rest goes to `unallocated`."""
-    for start, until, shares in timeline.spans(begin, end):
+    for since, until, shares in timeline.spans(begin, end):
         for holder, share in _with_unallocated(shares, unallocated):
-            tally_of(tallies, holder).seconds += share * (until - start)
+            tally_of(tallies, holder).seconds += share * (until - since)
 
 
 def add_segments(
@@ -174,32 +172,32 @@ def add_segments(
     timeline: Timeline[_Holder],
     unallocated: _Holder,
     metric: str,
-    numbers: array[float],
+    curve: array[float],
     start: int = 0,
 ) -> None:
-    """Add the segments of a reading, from position `start` on, to the holders' tallies."""
-    position = start
-    while position < len(numbers):
-        since, until, shares = timeline.span_at(numbers[position])
-        end = position
-        while end < len(numbers) and numbers[end] >= since and numbers[end + 1] < until:
+    """Add the segments of a reading's curve, from the array index `start` on, to the holders' tallies."""
+    index = start
+    while index < len(curve):
+        since, until, shares = timeline.span_at(curve[index])
+        end = index
+        while end < len(curve) and curve[end] >= since and curve[end + 1] < until:
             end += WIDTH
-        if end > position:
-            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, numbers[position:end])
-            position = end
+        if end > index:
+            _add_whole_segments(tallies, _with_unallocated(shares, unallocated), metric, curve[index:end])
+            index = end
         else:
-            _add_divided_segment(tallies, timeline, unallocated, metric, numbers[position : position + WIDTH])
-            position += WIDTH
+            _add_divided_segment(tallies, timeline, unallocated, metric, curve[index : index + WIDTH])
+            index += WIDTH
 
 
 def _add_whole_segments(
-    tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, numbers: array[float]
+    tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, curve: array[float]
 ) -> None:
-    last_values = numbers[3::WIDTH]
-    durations = list(map(sub, numbers[1::WIDTH], numbers[::WIDTH]))
+    end_values = curve[3::WIDTH]
+    durations = list(map(sub, curve[1::WIDTH], curve[::WIDTH]))
     seconds = sum(durations)
-    integral = sum(map(mul, durations, map(add, numbers[2::WIDTH], last_values))) / 2.0
-    peak = max(last_values)
+    integral = sum(map(mul, durations, map(add, curve[2::WIDTH], end_values))) / 2.0
+    peak = max(end_values)
     for holder, share in shares:
         tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * seconds, share * integral, peak))
 
@@ -209,12 +207,12 @@ def _add_divided_segment(
     timeline: Timeline[_Holder],
     unallocated: _Holder,
     metric: str,
-    numbers: array[float],
+    segment_numbers: array[float],
 ) -> None:
-    """Add a segment during which the owners changed. Its last value is a peak only for the holders at its end."""
-    segment = CurveSegment(*numbers)
+    """Add a segment during which the holders changed. Its end value is a peak only for the holders at its end."""
+    segment = CurveSegment(*segment_numbers)
     for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
-        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.last))
+        tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.end_value))
     add_integral(tallies, timeline, unallocated, metric, segment)
 
 
@@ -225,11 +223,11 @@ def add_integral(
     metric: str,
     segment: CurveSegment,
 ) -> None:
-    """Add seconds and integral of a segment, but not its peak."""
-    begin, end, first, last = segment
-    slope = (last - first) / (end - begin) if end > begin else 0.0
+    """Add the seconds and the integral of a segment to the holders' tallies, but not its peak."""
+    begin, end, begin_value, end_value = segment
+    slope = (end_value - begin_value) / (end - begin) if end > begin else 0.0
     for since, until, shares in timeline.spans(begin, end):
-        integral = (until - since) * (first + slope * ((since + until) / 2.0 - begin))
+        integral = (until - since) * (begin_value + slope * ((since + until) / 2.0 - begin))
         for holder, share in _with_unallocated(shares, unallocated):
             tally_of(tallies, holder).sum_of(metric).add(ReadingSum(share * (until - since), share * integral))
 

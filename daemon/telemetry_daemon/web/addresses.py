@@ -23,7 +23,7 @@ class ListenError(WebError):
 
 
 class WebConfigError(WebError):
-    """The web configuration file is unusable, or a file that it refers to."""
+    """The web configuration file, or a file that it refers to, is unusable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def local_socket_in(runtime_directory: str) -> Path:
 
 
 def parse_address(text: str) -> TcpAddress | UnixAddress:
-    """Return the address in a string. Raises WebError if it is invalid."""
+    """Parse a listen address. Raises WebError if it is invalid."""
     if text.startswith("vsock:"):
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):

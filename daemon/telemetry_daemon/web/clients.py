@@ -25,7 +25,7 @@ class Caller:
 
 
 def host_of(peer: object) -> str:
-    """Return the peer's name for log lines. `peer` is the result of `getpeername`."""
+    """Return the client's name for log lines. `peer` is the result of `getpeername`."""
     return str(peer[0]) if isinstance(peer, tuple) else "a local client"
 
 
@@ -40,7 +40,7 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the IP address in a string; an IPv4 address for `::ffff:10.0.0.7`. Raises ValueError."""
+    """Parse an IP address. An IPv4-mapped address, such as `::ffff:10.0.0.7`, becomes IPv4. Raises ValueError."""
     address = ipaddress.ip_address(text)
     ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return ipv4 or address
@@ -56,20 +56,20 @@ class TokenBucket:
         self._counted_at = 0.0
 
     def missing_tokens(self, now: float) -> float:
-        """Return the number of missing tokens."""
+        """Return how many tokens the bucket is missing, including a fraction."""
         self._missing_tokens = max(0.0, self._missing_tokens - (now - self._counted_at) / self._interval)
         self._counted_at = now
         return self._missing_tokens
 
     def allow(self, now: float) -> bool:
-        """Take a token, and return True. Return False if the bucket has less than one token."""
+        """Take a token if the bucket has one. Return whether a token was taken."""
         if self.missing_tokens(now) > self._burst - 1.0:
             return False
         self.take(now)
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or the fraction of a token that is left."""
+        """Take a token, or whatever fraction of a token the bucket still has."""
         self._missing_tokens = min(self._burst, self.missing_tokens(now) + 1.0)
 
 

@@ -25,7 +25,7 @@ class Request:
 
 
 class BodyPieces(Protocol):
-    """The later part of a body, which is produced while it is sent."""
+    """The rest of a response body, which is produced piece by piece while it is sent."""
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
         """Accept callbacks for the event loop: `notify` announces a new piece, and `disconnect` closes the connection."""
@@ -34,12 +34,12 @@ class BodyPieces(Protocol):
         """Return the next piece, empty bytes if none is ready yet, or None after the last."""
 
     def close(self) -> None:
-        """Release the body. It is complete, or the client has disconnected."""
+        """Release the body's resources, because it is complete or the client has disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Its body consists of parts, so that cached bytes are not copied. If present, `pieces` are sent after it."""
+    """A response. Its body consists of parts, so that cached bytes are not copied. Any `pieces` are sent after the body."""
 
     status: int
     body: tuple[bytes, ...]
@@ -89,11 +89,11 @@ class Channel:
     """Converts between bytes on the socket and bytes of HTTP. This base class changes nothing."""
 
     def receive(self, data: bytes) -> ReceivedData:
-        """Convert bytes from the socket."""
+        """Convert bytes from the socket to bytes of HTTP."""
         return ReceivedData(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """Convert bytes of a response for the socket."""
+        """Convert bytes of an HTTP response to bytes for the socket."""
         return data
 
     def closing_bytes(self) -> bytes:

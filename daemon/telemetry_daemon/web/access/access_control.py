@@ -1,4 +1,4 @@
-"""Decides which requests are served, by the web configuration file and by host name. Reloads the file after changes."""
+"""Decides which requests are served, based on the web configuration file and the host name. Reloads changed files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4",
 
 logger = logging.getLogger(__name__)
 
-# A callback that receives the decision about a request: a refusal, or None if the request is allowed.
-Decision = Callable[[Response | None], None]
+# A function that receives the decision about a request: a refusal, or None if the request is allowed.
+DecisionCallback = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
     b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
@@ -94,7 +94,7 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Decides by the current web configuration. While the files are invalid, every request is refused with status 500."""
+    """Allows or refuses requests by the web configuration. While its files are invalid, it refuses with status 500."""
 
     def __init__(self, loaded: LoadedWebConfig, limits: RateLimits | None = None) -> None:
         self._loaded = loaded
@@ -118,7 +118,7 @@ class AccessControl:
 
     @property
     def client_requirements(self) -> object:
-        """Return the current requirements for client certificates. Older connections with other requirements are closed."""
+        """Return the current requirements for client certificates. If they change, older connections are closed."""
         return self._loaded.client_requirements
 
     @property
@@ -160,7 +160,7 @@ class AccessControl:
             return None
         return self._loaded.channel()
 
-    def decide(self, request: Request, caller: Caller, callback: Decision) -> None:
+    def decide(self, request: Request, caller: Caller, callback: DecisionCallback) -> None:
         """Call `callback` with the refusal, or with None to allow the request: immediately or after the password check."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.cached_user(credentials)
@@ -206,7 +206,7 @@ class AccessControl:
 
 
 class FileWatch:
-    """Detects changes to files since its creation. A file that appears or disappears has changed."""
+    """Detects changes to files since its creation. A file that appears or disappears counts as changed."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
@@ -219,8 +219,8 @@ class FileWatch:
     def changed(self) -> bool:
         """Return whether any file has changed and all files have been stable for half a second."""
         # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
-        now = {file: _stamp(file) for file in self._stamps}
-        return now != self._stamps and all(_is_settled(stamp) for stamp in now.values())
+        stamps = {file: _stamp(file) for file in self._stamps}
+        return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
 
 
 def _stamp(file: str) -> tuple[int, ...]:
@@ -242,13 +242,13 @@ class HostRule:
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))
-        # If hosts are configured, the header is checked at every address. Otherwise only loopback addresses check it.
+        # If hosts are configured, the header is checked at every address, otherwise only at these.
         self._loopback_addresses = frozenset(
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )
 
     def is_answered(self, authority: str, local_address: object) -> bool:
-        """Return whether this authority (host and port) may be requested at this local address."""
+        """Return whether a request for this authority (host and port) is allowed at this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback_addresses):
             return True  # a request without the header is not from a browser

@@ -19,10 +19,10 @@ from telemetry_parsers.dataclass import dataclass
 MAX_QUEUE_LENGTH = 64
 # Failures beyond this number do not delay a client, because a scraper may share its address with many guessers.
 MAX_COUNTED_FAILURES = 16
-SECONDS_TO_FORGIVE_ONE = 15.0
+SECONDS_TO_FORGIVE_FAILURE = 15.0
 MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
-SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
+CLOSING_CHECK_SECONDS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores any further bytes, and its Python library raises an error for them
 # The hash that is checked for unknown users. No password matches it.
 _UNKNOWN_USER = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
@@ -51,7 +51,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _PendingCheck:
-    """A pending check with the functions that receive its result."""
+    """A password check with the functions that receive its result, by caller."""
 
     attempt: _Attempt
     client: str
@@ -68,7 +68,7 @@ class BasicAuth:
         self._cache = _ResultCache()
         self._waiting: dict[bytes, _PendingCheck] = {}  # in the order of arrival
         self._running: _PendingCheck | None = None
-        self._failures = ClientBuckets(SECONDS_TO_FORGIVE_ONE, MAX_COUNTED_FAILURES)
+        self._failures = ClientBuckets(SECONDS_TO_FORGIVE_FAILURE, MAX_COUNTED_FAILURES)
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
@@ -91,19 +91,19 @@ class BasicAuth:
         return sum(len(check.callbacks) for check in self._pending_checks())
 
     def cached_user(self, header: str) -> bytes | None:
-        """Return the user if this user and password passed an earlier check, else None."""
+        """Return the user in an `Authorization` header if the password passed an earlier check, else None."""
         credentials = parse_basic(header) if self.is_required else None
-        if credentials is None or self._cache.get(self._attempt(*credentials).key) is not LoginResult.RIGHT:
+        if credentials is None or self._cache.get(self._create_attempt(*credentials).key) is not LoginResult.RIGHT:
             return None
         return credentials[0]
 
     def check(self, header: str, caller: Caller, callback: Callback) -> None:
-        """Call `callback` with the result: immediately if it is cached, otherwise after the bcrypt check."""
+        """Check the password in a header. Call `callback` with the result, immediately if it is cached."""
         credentials = parse_basic(header)
         if credentials is None:
             callback(LoginResult.WRONG)
             return
-        attempt = self._attempt(*credentials)
+        attempt = self._create_attempt(*credentials)
         result = self._cache.get(attempt.key)
         if result is not None:
             callback(result)
@@ -111,7 +111,7 @@ class BasicAuth:
             self._enqueue(attempt, caller, callback)
 
     def forget(self, caller: Caller) -> None:
-        """Drop the callback of a caller. The check still completes, because the client will retry."""
+        """Drop the callback of a caller that has left. The check still completes, because the client will retry."""
         for check in self._pending_checks():
             check.callbacks.pop(caller, None)
 
@@ -124,14 +124,14 @@ class BasicAuth:
         if pending is not None:
             pending.callbacks[caller] = callback
             pending.client = min(caller.client, pending.client, key=self._failures_by_client())
-        elif len(self._waiting) < MAX_QUEUE_LENGTH or self._make_room(caller.client):
+        elif len(self._waiting) < MAX_QUEUE_LENGTH or self._evict_newest_check(caller.client):
             self._waiting[attempt.key] = _PendingCheck(attempt, caller.client, {caller: callback})
             self._check_next()
         else:
             callback(LoginResult.TOO_MANY)
 
-    def _make_room(self, client: str) -> bool:
-        """Refuse the newest check of the client with the most checks. Return False if that is this client."""
+    def _evict_newest_check(self, client: str) -> bool:
+        """Refuse the newest check of the client with the most checks. Return False if `client` itself has the most."""
         counts = Counter(check.client for check in self._waiting.values())
         counts[client] += 1
         failures = self._failures_by_client()
@@ -139,7 +139,7 @@ class BasicAuth:
         if busiest == client:
             return False
         newest = next(check for check in reversed(self._waiting.values()) if check.client == busiest)
-        _call_back(self._waiting.pop(newest.attempt.key), LoginResult.TOO_MANY)
+        _notify_callers(self._waiting.pop(newest.attempt.key), LoginResult.TOO_MANY)
         return True
 
     def _check_next(self) -> None:
@@ -158,7 +158,7 @@ class BasicAuth:
         checks = self._pending_checks()
         self._waiting.clear()
         for check in checks:
-            _call_back(check, LoginResult.TOO_MANY)
+            _notify_callers(check, LoginResult.TOO_MANY)
             check.callbacks.clear()
 
     async def close(self) -> None:
@@ -168,9 +168,9 @@ class BasicAuth:
         for _ in range(CLOSING_CHECKS):
             if self._worker is None or not self._worker.is_alive():
                 return
-            await asyncio.sleep(SECONDS_BETWEEN_CLOSING_LOOKS)
+            await asyncio.sleep(CLOSING_CHECK_SECONDS)
 
-    def _attempt(self, user: bytes, password: bytes) -> _Attempt:
+    def _create_attempt(self, user: bytes, password: bytes) -> _Attempt:
         hashed = self._users.get(user, self._unknown_user)
         from hashlib import blake2b  # loads libcrypto, only for daemons with passwords
 
@@ -203,23 +203,22 @@ class BasicAuth:
         if check is not None:
             if result is LoginResult.WRONG:
                 self._failures.for_client(check.client).take(time.monotonic())
-            _call_back(check, result)
+            _notify_callers(check, result)
         self._check_next()
 
 
-def _call_back(check: _PendingCheck, result: LoginResult) -> None:
+def _notify_callers(check: _PendingCheck, result: LoginResult) -> None:
     for callback in list(check.callbacks.values()):
         callback(result)
 
 
 class _ResultCache:
-    """A cache of results. Any client can send wrong passwords, so a wrong result never evicts a right one."""
+    """A cache of check results. Any client can send wrong passwords, so a wrong result never evicts a right one."""
 
     def __init__(self) -> None:
         self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
 
     def get(self, key: bytes) -> LoginResult | None:
-        """Return the cached result, or None."""
         for result, keys in self._results.items():
             if key in keys:
                 del keys[key]

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 
 _TAG = "tag:yaml.org,2002:"
 _NULL = f"{_TAG}null"
-_TEXT_LIKE = frozenset(f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "timestamp", "value"))
+_SCALAR_TAGS = frozenset(f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "timestamp", "value"))
 _TRUE = frozenset({"true", "yes", "on", "y"})
 _FALSE = frozenset({"false", "no", "off", "n"})
 _Node = TypeVar("_Node", bound=yaml.Node)
@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in the file. An absent mapping is empty."""
+    """A mapping in a YAML file. If the file does not contain it, it is empty."""
 
     file: str
     path: str = ""
@@ -33,13 +33,13 @@ class Table:
         return _error(self.file, line, self._path_of(key), problem)
 
     def check_keys(self, keys: Collection[str], expected: str = "unknown key; valid keys: ") -> None:
-        """Raise an error if the table has other keys than these."""
+        """Raise WebConfigError if the table has a key that is not in `keys`. `expected` introduces the list of keys."""
         for name, _, _ in self.entries:
             if name not in keys:
                 raise self.error(name, f"{expected}{', '.join(keys)}")
 
     def has(self, key: str) -> bool:
-        """Return whether the key has a value that is not null."""
+        """Return whether the key is present and its value is not null."""
         return self._node(key) is not None
 
     @property
@@ -48,35 +48,35 @@ class Table:
         return tuple(name for name, _, _ in self.entries)
 
     def text(self, key: str) -> str:
-        """Return a string, empty if the key is absent or null. A number is returned as written."""
+        """Return the key's value as a string, empty if it is absent or null. A number is returned as written."""
         node = self._node(key)
         return "" if node is None else self._text_of(key, node)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings, empty if the key is absent or null."""
+        """Return the key's list of strings, empty if it is absent or null."""
         node = self._typed_node(key, yaml.SequenceNode, "a list")
         return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
 
     def flag(self, key: str) -> bool | None:
-        """Return a boolean, or None if the key is absent or null."""
-        word = self.text(key).lower()
-        if word in _TRUE:
+        """Return the key's boolean, or None if it is absent or null."""
+        text = self.text(key).lower()
+        if text in _TRUE:
             return True
-        if word in _FALSE:
+        if text in _FALSE:
             return False
-        if word:
+        if text:
             raise self.error(key, "must be true or false")
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return an integer of 0 or more, 0 if the key is absent or null."""
+        """Return the key's integer, which is 0 or more, or 0 if it is absent or null."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")
         return int(text)
 
     def table(self, key: str) -> Table:
-        """Return a nested mapping, empty if the key is absent or null."""
+        """Return the key's nested mapping, empty if it is absent or null."""
         node = self._typed_node(key, yaml.MappingNode, "a mapping of keys to values")
         return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
 
@@ -87,16 +87,16 @@ class Table:
         node = next((node for name, _, node in self.entries if name == key), None)
         return None if node is None or node.tag == _NULL else node
 
-    def _typed_node(self, key: str, kind: type[_Node], expected: str) -> _Node | None:
+    def _typed_node(self, key: str, node_type: type[_Node], expected: str) -> _Node | None:
         node = self._node(key)
-        if node is not None and not isinstance(node, kind):
+        if node is not None and not isinstance(node, node_type):
             raise self.error(key, f"must be {expected}")
         return node
 
     def _text_of(self, key: str, node: yaml.Node) -> str:
         if node.tag == _NULL:
             return ""
-        if not isinstance(node, yaml.ScalarNode) or node.tag not in _TEXT_LIKE:
+        if not isinstance(node, yaml.ScalarNode) or node.tag not in _SCALAR_TAGS:
             raise self.error(key, "must be a string")
         return str(node.value)
 
@@ -123,7 +123,7 @@ def _table_of(file: str, path: str, node: yaml.MappingNode) -> Table:
     names: set[str] = set()
     for key_node, value in node.value:
         line = key_node.start_mark.line + 1
-        if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXT_LIKE:
+        if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _SCALAR_TAGS:
             raise _error(file, line, path, "has a key that is not a string; write plain names")
         name = str(key_node.value)
         if name in names:

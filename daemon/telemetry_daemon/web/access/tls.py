@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that checks a client's certificate after the handshake, and returns an error or ""."""
+    """Return a function that checks a client's certificate after the handshake and returns an error, or "" if valid."""
     if not allowed_sans:
         return lambda _: ""
     allowed = frozenset(map(canonical_san, allowed_sans))
@@ -63,7 +63,7 @@ def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str
 
 
 def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
-    """Return the DNS names, e-mail addresses, IP addresses and URIs of the peer's certificate."""
+    """Return the DNS names, e-mail addresses, IP addresses and URIs in the peer's certificate."""
     certificate = tls.getpeercert() or {}
     name_types = {"DNS", "email", "IP Address", "URI"}
     names = certificate.get("subjectAltName", ())
@@ -81,7 +81,7 @@ def canonical_san(name: str) -> str:
 
 
 def pem_bytes(pem: Pem) -> bytes:
-    """Return the content of a PEM, from its file or inline."""
+    """Return the bytes of a certificate or key, from its file or from the configuration."""
     return read_small_file(pem.file, pem.key) if pem.file else pem.text.encode()
 
 
@@ -144,7 +144,7 @@ def _origin(pem: Pem, file: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yield a path to the content in memory. A private key must not be written to a disk."""
+    """Yield a path to an in-memory file with this content. A private key must not be written to a disk."""
     descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as memory:

@@ -34,7 +34,7 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# Go and Python always enable these three for TLS 1.3. If the file lists only these, it allows only TLS 1.3.
+# Go and Python always enable these three for TLS 1.3. A file that lists no other suites allows only TLS 1.3.
 TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 CURVES: Mapping[str, str] = {
     "CurveP256": "prime256v1",
@@ -99,7 +99,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The content of the file. `tls` None: plain HTTP. A rate interval of 0: no rate limit."""
+    """The content of a web configuration file. If `tls` is None, HTTP is plain. A rate interval of 0 sets no rate limit."""
 
     tls: TlsConfig | None = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -125,7 +125,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, what: str) -> bytes:
-    """Return the bytes of a file. Raise WebConfigError if it cannot be read."""
+    """Return the bytes of a file. Raise WebConfigError, which describes the file as `what`, if it cannot be read."""
     try:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:
@@ -181,17 +181,17 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
 
 
 def _client_certificate(table: Table) -> ClientCertificate:
-    word = table.text("client_auth_type")
-    if word in _UNSUPPORTED_CLIENT_AUTH_TYPES:
+    auth = table.text("client_auth_type")
+    if auth in _UNSUPPORTED_CLIENT_AUTH_TYPES:
         reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
-        raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
-    if word and word not in _CLIENT_AUTH_TYPES:
+        raise table.error("client_auth_type", f"{auth} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
+    if auth and auth not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
     # RequestClientCert does not verify the certificate, so no certificate is requested.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
         "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,
-    }.get(word, ClientCertificate.NOT_ASKED_FOR)
+    }.get(auth, ClientCertificate.NOT_ASKED_FOR)
 
 
 def _allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[str, ...]:
@@ -221,20 +221,20 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
 
 
 def _version(table: Table, key: str, default: str) -> str:
-    word = table.text(key) or default
-    if word not in _VERSIONS:
+    version = table.text(key) or default
+    if version not in _VERSIONS:
         raise table.error(key, f"must be one of {', '.join(_VERSIONS)}")
-    return word
+    return version
 
 
 def _curve(table: Table) -> str:
-    words = table.texts("curve_preferences")
-    for word in words:
-        if word not in CURVES:
-            raise table.error("curve_preferences", f"{word!r} is unknown; valid curves: {', '.join(CURVES)}")
-    curves = set(words)
+    names = table.texts("curve_preferences")
+    for name in names:
+        if name not in CURVES:
+            raise table.error("curve_preferences", f"{name!r} is unknown; valid curves: {', '.join(CURVES)}")
+    curves = set(names)
     if len(curves) == 1:
-        return CURVES[words[0]]
+        return CURVES[names[0]]
     if curves and curves != set(CURVES):
         reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
         raise table.error("curve_preferences", f"{reason}; name one, or remove the key")

@@ -29,7 +29,7 @@ class Connection(asyncio.BufferedProtocol):
     # `_channel` is set when the first byte arrives.
     _channel: Channel | None = None
     _conversation: HttpConversation = field(init=False)
-    _requirements: object = None
+    _client_requirements: object = None
     _access_state: object = None
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
             self._receive(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the current response: the client may have closed only its sending side."""
+        """Finish the current response, because the client may have closed only its sending side."""
         if self._channel is None or self._phase in {Phase.CLOSING, Phase.STREAMING}:
             return False
         self._receive_end()
@@ -105,11 +105,11 @@ class Connection(asyncio.BufferedProtocol):
     # Methods that the server calls.
 
     def abort(self) -> None:
-        """Disconnect at once."""
+        """Disconnect immediately."""
         self._transport.abort()
 
     def finish(self) -> None:
-        """Disconnect at once, or after the response that is being sent."""
+        """Disconnect immediately, or after the response that is being sent."""
         if self._phase is Phase.STREAMING:
             self._is_last_response = True
             self._end_body_pieces()
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         self._advance()
 
     def _receive_from_stream_client(self, data: bytes) -> None:
-        """Disconnect a client of a stream that sends data, because its requests would accumulate."""
+        """Disconnect a stream's client if it sends data, because its requests would accumulate."""
         try:
             received = self._channel.receive(data) if self._channel else None
         except OSError:  # for example ssl.SSLError for an invalid TLS record
@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         access = self._shared.access
         access.reload_if_changed()
         self._conversation = HttpConversation()
-        self._requirements = access.client_requirements
+        self._client_requirements = access.client_requirements
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
@@ -202,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, request: Request) -> None:
         self._shared.access.reload_if_changed()
-        if self._requirements != self._shared.access.client_requirements:
+        if self._client_requirements != self._shared.access.client_requirements:
             # The requirements for certificates have changed. The client will connect again and repeat the request.
             self.abort()
             return

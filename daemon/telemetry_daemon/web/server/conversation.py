@@ -34,11 +34,11 @@ class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of
 
 
 class HttpConversation:
-    """The requests on one connection, in order. For each, call `next_request`, `answer` and `prepare_next`."""
+    """The requests on one connection, in order. For each request, call `next_request`, `answer` and `prepare_next`."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
-        self._without_body = False
+        self._is_head_request = False
 
     def receive(self, data: bytes) -> None:
         """Accept received bytes. Empty bytes mean the end of the input."""
@@ -57,7 +57,7 @@ class HttpConversation:
                 raise ClientLeft
             if not isinstance(event, h11.Request):
                 return None
-            self._without_body = event.method == b"HEAD"
+            self._is_head_request = event.method == b"HEAD"
             request = _check_request(event)
             if isinstance(request, Request) or not request.final:
                 self._http.next_event()  # consumes the end of the request, which has no body
@@ -65,26 +65,26 @@ class HttpConversation:
             return Refusal(status_page(error.error_status_hint), final=True)
         return request
 
-    def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """Return the bytes of a response, or of its beginning if it has pieces. Raises ValueError for invalid headers."""
+    def answer(self, response: Response, extra_headers: Headers = (), *, final: bool = False) -> list[bytes]:
+        """Return the bytes of a response, without its pieces. Raises ValueError for invalid headers."""
         try:
             head = h11.Response(
                 status_code=response.status,
                 reason=response.phrase.encode(),
-                headers=_headers(response, extra, final=final),
+                headers=_headers(response, extra_headers, final=final),
             )
         except h11.LocalProtocolError as error:
             raise ValueError(str(error)) from error
         parts = [self._http.send(head)]
-        if not (self._without_body or response.status in _NEVER_WITH_BODY):
+        if not (self._is_head_request or response.status in _NEVER_WITH_BODY):
             for part in response.body:
                 parts.extend(self._http.send_with_data_passthrough(h11.Data(data=part)) or ())
-        if response.pieces is None or self._without_body:
+        if response.pieces is None or self._is_head_request:
             parts.append(self.end())
         return [part for part in parts if part]
 
     def piece(self, piece: bytes) -> bytes:
-        """Return the bytes on the wire for a piece of the body."""
+        """Encode a piece of the body for sending."""
         return self._http.send(h11.Data(data=piece)) or b""
 
     def end(self) -> bytes:
@@ -100,7 +100,7 @@ class HttpConversation:
         """Prepare for the next request. Return False if the connection must be closed."""
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
-            self._without_body = False
+            self._is_head_request = False
             return True
         return False
 
@@ -133,7 +133,7 @@ def _join_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Return authority, decoded path and query. Proxies may send a full URL as the target."""
+    """Return authority, decoded path and query, or None if the target is invalid. Proxies may send a full URL."""
     authority = ""
     if not target.startswith("/"):
         scheme, separator, remainder = target.partition("://")
@@ -152,16 +152,16 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
     return authority, unquote(path), query
 
 
-def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[str, str]]:
-    """Return all headers of a response. Headers in `extra` replace headers of the same name."""
-    replaced_names = {name.lower() for name, _ in extra}
+def _headers(response: Response, extra_headers: Headers, *, final: bool) -> list[tuple[str, str]]:
+    """Return all headers of a response. Headers in `extra_headers` replace headers of the same name."""
+    replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:
         headers.append(("Content-Type", response.content_type))
         if response.pieces is None:
             headers.append(("Content-Length", str(sum(map(len, response.body)))))
     headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced_names)
-    headers.extend(extra)
+    headers.extend(extra_headers)
     if final:
         headers.append(("Connection", "close"))
     return headers
@@ -169,7 +169,7 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
 
 @functools.lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """Return a time in the format of HTTP, which is English in every locale."""
+    """Format a Unix time as HTTP requires, in English for every locale."""
     time_tuple = time.gmtime(second)
     day, month = _DAYS[time_tuple.tm_wday], _MONTHS[time_tuple.tm_mon - 1]
     return f"{day}, {time_tuple.tm_mday:02} {month} {time_tuple.tm_year} {time.strftime('%H:%M:%S', time_tuple)} GMT"

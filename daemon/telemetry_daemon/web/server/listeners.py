@@ -1,4 +1,4 @@
-"""Opens listening sockets, also beside an old socket on the same port, and finds the process that uses a port."""
+"""Opens listening sockets, even beside an old socket on the same port, and finds the process that uses a port."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# The timeout of the search for a process, because a node can have millions of open files.
-PATIENCE_SECONDS = 0.5
+# How long to search for a process. The search is limited, because a node can have millions of open files.
+SEARCH_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket. `text` is its address in the settings, `address` has the real port."""
+    """A listening socket. `text` is its address as in the settings; `address` has the port that is actually used."""
 
     text: str
     socket: socket.socket
@@ -81,7 +81,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
             for listening_at, user, inode in sockets_on(port)
             if _accepts(listening_at, local) or _accepts(local, listening_at)
         }
-        owner = _process_with(set(users_by_inode))
+        owner = _process_with_socket(set(users_by_inode))
     except (OSError, ValueError):  # /proc is missing or has another format
         users_by_inode, owner = {}, None
     if owner is not None:
@@ -112,7 +112,7 @@ def _listen_unix(text: str, path: str) -> Listener:
 
 
 def listen_on_unix_socket(text: str, unix_socket: socket.socket, path: str) -> Listener:
-    """Listen on a Unix socket that is bound to this path."""
+    """Listen on a Unix socket that is already bound to this path."""
     try:
         unix_socket.listen(BACKLOG)
         unix_socket.settimeout(0)
@@ -133,7 +133,7 @@ def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -
 
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
-    """Return the first IPv4 address of a name, or its first address if there is no IPv4 address. Exporters in Go do the same."""
+    """Return a name's first IPv4 address, or its first address if it has no IPv4 address, as exporters in Go do."""
     # The host is passed as bytes. For a str, Python would load the IDNA codec, which remains in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
@@ -205,26 +205,26 @@ def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
 
 
 def _decode_host(digits: str) -> str:
-    """Return the address. The kernel prints each 32-bit word in the byte order of the machine."""
+    """Return the IP address that the kernel printed. Each 32-bit word is in the byte order of the machine."""
     raw = bytes.fromhex(digits)
     words = [raw[start : start + _WORD_BYTES] for start in range(0, len(raw), _WORD_BYTES)]
     network = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, network)
 
 
-def _process_with(inodes: set[int]) -> str | None:
+def _process_with_socket(inodes: set[int]) -> str | None:
     links = {f"socket:[{inode}]" for inode in inodes}
-    end = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + SEARCH_SECONDS
     for process in PROC.iterdir() if links else ():
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return None
-        if process.name.isdigit() and not links.isdisjoint(_open_files(process)):
+        if process.name.isdigit() and not links.isdisjoint(_open_file_targets(process)):
             name = (process / "comm").read_text(errors="replace").strip()
             return f"{name if name.isprintable() else ascii(name)} (process {process.name})"
     return None
 
 
-def _open_files(process: Path) -> Iterator[str]:
+def _open_file_targets(process: Path) -> Iterator[str]:
     with contextlib.suppress(OSError):  # the process has exited, or belongs to another user
         for file in list((process / "fd").iterdir()):
             with contextlib.suppress(OSError):  # the file was closed meanwhile

@@ -19,8 +19,8 @@ READ_BYTES = 16384
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
 MAX_CONNECTIONS = 512
-# The limit for connections without a complete request, and for connections that are being answered. A normal client
-# needs milliseconds for either, so the oldest connections probably belong to attackers.
+# The limit for connections without a complete request, and the limit for connections that are being answered. Normal
+# clients stay in either phase for milliseconds, so the oldest connections probably belong to attackers.
 MAX_IN_PROGRESS = 256
 MAX_SHARE = 0.25  # above the limits, clients with a larger share of the connections lose connections first
 MIN_CONNECTIONS = 8
@@ -50,7 +50,7 @@ _EVICTION_ORDER = (Phase.CLOSING, Phase.WAITING, Phase.UNFINISHED, Phase.STREAMI
 
 
 class OpenConnection(Protocol):
-    """The interface of a connection for this module."""
+    """The part of a connection's interface that this module uses."""
 
     @property
     def caller(self) -> Caller:
@@ -64,7 +64,7 @@ class OpenConnection(Protocol):
 
 
 class OpenConnections:
-    """The open connections by phase, oldest first. Beyond the limits, connections are closed."""
+    """The open connections by phase, oldest first. If there are too many, connections are closed."""
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._connections: dict[Phase, dict[OpenConnection, None]] = {phase: {} for phase in Phase}
@@ -84,7 +84,7 @@ class OpenConnections:
         self._insert(connection, Phase.UNFINISHED)
 
     def move(self, connection: OpenConnection, old: Phase, new: Phase) -> None:
-        """Record the new phase of a connection that has not been evicted."""
+        """Record the new phase of a connection, unless it was evicted."""
         if connection in self._connections[old]:
             self._delete(connection, old)
             self._insert(connection, new)
@@ -96,7 +96,7 @@ class OpenConnections:
                 self._delete(connection, phase)
 
     def evict_oldest(self) -> bool:
-        """Close the least active connection. Return False if there is no connection."""
+        """Close the oldest connection of the least active phase. Return False if there is no connection."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
                 self._evict(next(iter(self._connections[phase])), phase)

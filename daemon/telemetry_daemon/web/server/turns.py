@@ -1,4 +1,4 @@
-"""Runs longer work once per round of the event loop, so that scrapes are answered in between."""
+"""Runs one longer callback per round of the event loop, so that scrapes are answered in between."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable, Hashable
 
 
 class TurnQueue:
-    """A queue of waiting work with at most one function per connection. Clients take turns."""
+    """A queue of callbacks, at most one per connection. Clients take turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}
         self._is_scheduled = False
 
-    def schedule(self, client: str, connection: Hashable, work: Callable[[], None]) -> None:
-        """Run this function when it is the client's turn."""
-        self._waiting.setdefault(client, {})[connection] = work
-        self._schedule()
+    def schedule(self, client: str, connection: Hashable, callback: Callable[[], None]) -> None:
+        """Call this function when it is the client's turn."""
+        self._waiting.setdefault(client, {})[connection] = callback
+        self._schedule_next()
 
     def forget(self, client: str, connection: Hashable) -> None:
-        """Drop the work of a closed connection."""
+        """Drop the callback of a closed connection."""
         if client in self._waiting:
             self._waiting[client].pop(connection, None)
 
-    def _schedule(self) -> None:
+    def _schedule_next(self) -> None:
         if self._waiting and not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._run_next)
@@ -32,10 +32,10 @@ class TurnQueue:
         self._is_scheduled = False
         while self._waiting:
             client = next(iter(self._waiting))
-            work_by_connection = self._waiting.pop(client)
-            if work_by_connection:
-                work = work_by_connection.pop(next(iter(work_by_connection)))
-                self._waiting[client] = work_by_connection
-                self._schedule()
-                work()
+            callbacks = self._waiting.pop(client)
+            if callbacks:
+                callback = callbacks.pop(next(iter(callbacks)))
+                self._waiting[client] = callbacks
+                self._schedule_next()
+                callback()
                 return

@@ -28,8 +28,8 @@ from telemetry_parsers.dataclass import dataclass
 CLOSING_CHECKS = 100  # one second in total
 CLOSING_CHECK_SECONDS = 0.01
 CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays the connected clients
-# While clients are waiting, the number doubles from round to round. Otherwise thousands of attackers, which make rounds
-# long, would delay a scraper by seconds.
+# While more clients are waiting, the limit doubles from round to round. Otherwise thousands of attackers, which make
+# rounds long, would delay a scraper by seconds.
 MAX_CLIENTS_PER_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """Current numbers of connections, by phase, and of password checks."""
+    """The current counts of connections, by phase, and of password checks."""
 
     connections: Mapping[Phase, int]
     password_checks: int
@@ -71,11 +71,11 @@ class WebServer:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses with their real ports, in the order of the settings."""
+        """Return the addresses with the ports that are actually used, in the order of the settings."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
     def statistics(self) -> ServerStatistics:
-        """Return the current numbers."""
+        """Return the current counts."""
         connections, access = self._shared.open_connections, self._shared.access
         return ServerStatistics(
             {phase: connections.count(phase) for phase in Phase},
@@ -169,7 +169,7 @@ class WebServer:
             self._acceptors[listener.text] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Check host names only at addresses in the settings, not at an old address that a new address includes."""
+        """Check host names only at the configured addresses, not at an old address that a new address includes."""
         listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
         self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
 
@@ -192,18 +192,18 @@ class WebServer:
 
 # This class does not use `loop.sock_accept`: cancelling that call may lose an accepted client.
 class _Acceptor:
-    """Accepts clients and passes them to `create_connection`. Calls `make_room` when no descriptors are left."""
+    """Accepts clients and passes them to `create_connection`. Calls `evict_connection` if no descriptors are left."""
 
     def __init__(
         self,
         listener: Listener,
         create_connection: Callable[[socket.socket], Awaitable[None]],
-        make_room: Callable[[], object],
+        evict_connection: Callable[[], object],
         max_per_round: int = CLIENTS_PER_ROUND,
     ) -> None:
         self.listener = listener
         self._create_connection = create_connection
-        self._make_room = make_room
+        self._evict_connection = evict_connection
         self._log = RateLimitedLogger(logger)
         self._wake = asyncio.Event()
         self._is_stopping = False
@@ -212,7 +212,7 @@ class _Acceptor:
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
 
     async def stop(self) -> None:
-        """Stop accepting. Clients that are already accepted are still passed on."""
+        """Stop accepting clients. Those that are already accepted are still passed on."""
         self._is_stopping = True
         self._wake.set()
         await asyncio.wait([self.task])
@@ -252,7 +252,7 @@ class _Acceptor:
             if error.errno in _NO_LISTENER:
                 raise
             if error.errno in _OUT_OF_DESCRIPTORS:
-                self._make_room()
+                self._evict_connection()
                 self._log.warning("cannot accept a connection: %s; raise LimitNOFILE", error.strerror)
 
     def _accept_some(self) -> list[socket.socket]:
