@@ -16,13 +16,13 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# The source of FLOPs: stated in the file, or (as a lower bound) computed from the shapes of matrix operators.
+# Where FLOPs come from: "told" by the file, or computed from the shapes of matrix operators, as a lower bound.
 Basis = Literal["told", "shapes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card as the profiler identifies it. `index` is a number among the devices of the job, not of the node."""
+    """The card as the profiler identifies it. `index` numbers the devices of the job, not of the node."""
 
     index: int | None = None
     model: str = ""
@@ -55,7 +55,7 @@ class Split:
         return [getattr(self, field.name) for field in fields(Split)]
 
     def joined(self, other: Split) -> Split:
-        """Return the sums of two splits. A value is unknown if it is unknown in either split."""
+        """Return the sum of two splits. A value is unknown if it is unknown in either split."""
         pairs = zip(self.values(), other.values(), strict=True)
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
@@ -89,7 +89,7 @@ class Kernel:
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
-        """Return the sums of two kernels. The longest execution is unknown if it is unknown for either kernel."""
+        """Return the sum of two kernels. The longest execution is unknown if it is unknown for either of them."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective that is far longer than all others, because ranks wait for profilers. `rest` excludes it."""
+    """A first collective, far longer than others because it waits for profilers. `rest` is the split without it."""
 
     length_ns: int
     rest: Split
@@ -129,7 +129,7 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The content of one file about one device or rank. `begin_ns` and `end_ns` enclose all its work."""
+    """What one file contains about one device or rank. `begin_ns` and `end_ns` enclose all its work."""
 
     card: Card = Card()
     rank: int | None = None
@@ -150,12 +150,12 @@ class Device:
         return None if self.first_collective is None else self.limited(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
-        """Return the device with these values of its splits set to unknown."""
+        """Return the device with these values set to unknown, in its whole split and in each step."""
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return `part`, the split of a shorter time, without the values that are unknown for the whole time."""
+        """Return `part`, the split of a shorter time, with each value unknown that is unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -165,7 +165,7 @@ THIS_RANK = "this rank"  # the source of a link in a file without a rank number
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The sums of the transfers over one link. Its ends are rank or device numbers, as the file prints them."""
+    """All transfers over one link. `source` and `target` are rank or device numbers, as the file prints them."""
 
     kind: str
     source: str
@@ -239,7 +239,7 @@ class NotReadError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a format sees to recognise a file: its name, its folders (the nearest last), and its decompressed beginning."""
+    """What a format uses to recognise a file: its name, its folders (nearest last), and its decompressed beginning."""
 
     name: str
     folders: tuple[str, ...]
@@ -247,12 +247,12 @@ class Clue:
 
     @property
     def text(self) -> str:
-        """Return the beginning as text, without a byte order mark."""
+        """Return the beginning of the file as text, without a byte order mark."""
         return self.head.decode("utf-8-sig", "replace")
 
 
 class TraceEvent(Protocol):
-    """One event of a Chrome trace. If `ph` is X it has a duration, i is an instant, and M names a process or a thread."""
+    """One event of a Chrome trace. `ph` is its type: X has a duration, i is an instant, M names a process or thread."""
 
     ph: str
     cat: str
@@ -270,7 +270,7 @@ class TraceEvent(Protocol):
         """Return the arguments, which may be empty."""
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and the launched work have in common, or None if there is none."""
+        """Return the number that a launch shares with the work that it launched, or None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

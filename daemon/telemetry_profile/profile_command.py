@@ -39,7 +39,7 @@ EXAMPLES = {
     "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job with each other and the peak.",
 }
 
-_MAX_NAMED = 3
+_MAX_LISTED_NAMES = 3
 _MIN_WIDTH, _MAX_WIDTH = 60, 1000
 
 
@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _timestamp(text: str) -> float:
-    """Return Unix seconds. A time without a zone is UTC."""
+    """Parse a time as Unix seconds. A time without a time zone is UTC."""
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -103,8 +103,8 @@ def _positive(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the summary. Return the exit status: 2 if something could not be read, 3 without any device."""
-    outcomes, was_interrupted = _outcomes(_files(arguments.paths))
+    """Print the summary. Return the exit status: 2 if something could not be read, otherwise 3 if no device was found."""
+    outcomes, was_interrupted = _read_outcomes(_find_files(arguments.paths))
     read_files = [
         FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK if profile.members else exits.NOTHING_FOUND
 
 
-def _files(paths: Sequence[str]) -> list[ProfileFile]:
+def _find_files(paths: Sequence[str]) -> list[ProfileFile]:
     try:
         files = find_files(paths)
     except OSError as error:
@@ -132,13 +132,13 @@ def _files(paths: Sequence[str]) -> list[ProfileFile]:
     return files
 
 
-def _outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
+def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
     """Return the outcomes in the order of the files, and whether Ctrl-C interrupted the reading."""
     try:
         read = partial(read_file, formats=installed_formats())
     except BadFormatError as error:
         raise CommandError(str(error)) from None
-    positions = {file.path: position for position, file in enumerate(files)}
+    file_order = {file.path: index for index, file in enumerate(files)}
     outcomes: list[Outcome] = []
     was_interrupted = False
     with contextlib.closing(read_all(files, read)) as reading:
@@ -146,18 +146,18 @@ def _outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
             outcomes.extend(reading)
         except KeyboardInterrupt:  # the files read so far are shown
             was_interrupted = True
-    return sorted(outcomes, key=lambda outcome: positions[outcome.file.path]), was_interrupted
+    return sorted(outcomes, key=lambda outcome: file_order[outcome.file.path]), was_interrupted
 
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
-    """Print the unread files to standard error. Unrecognised files that were found in a folder are only counted."""
-    named = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
+    """Print the unread files to standard error. Unrecognised files from a folder share one line with their count."""
+    detailed = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
     others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
-    for outcome in named:
+    for outcome in detailed:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
     if others:
         count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
-        names = clean(first_names(others, ", ", _MAX_NAMED))
+        names = clean(first_names(others, ", ", _MAX_LISTED_NAMES))
         sys.stderr.write(f"telemetry: {count} of a supported profiler: {names}\n")
     if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
@@ -198,7 +198,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Return the members with Unix times. For files without Unix times, the earliest start is taken as `begin`."""
+    """Return the members with Unix times. Those without Unix times are shifted: their earliest work starts at `begin`."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:
@@ -213,7 +213,6 @@ def _with_unix_times(member: Member, offset: int) -> Member:
 
 
 def _card_telemetry(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[CardTelemetry | None, ...]:
-    """Return the telemetry of each member's card during the profile. Raise CommandError."""
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile

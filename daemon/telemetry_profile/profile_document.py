@@ -18,8 +18,8 @@ from telemetry_profile.verdict.summary import AchievedFlops, CardTelemetry, Kern
 from telemetry_profile.verdict.usual_step import UsualStep
 
 _MAX_KERNELS = 100
-_NANO = 1e9
-_SEVERAL_RUNS = "the files are from {} unrelated runs: each run has its own verdict"
+_SECOND_NS = 1e9
+_NO_COMMON_VERDICT = "the files are from {} unrelated runs: each run has its own verdict"
 _MISSING = object()
 _T = TypeVar("_T")
 
@@ -222,20 +222,20 @@ def render(summary: ProfileSummary) -> str:
 
 
 def document(summary: ProfileSummary) -> dict[str, Any]:
-    """Return the document as plain data."""
-    profile, runs = summary.profile, _runs(summary)
+    """Return the document as dictionaries, lists, strings and numbers."""
+    profile, runs = summary.profile, _runs_to_json(summary)
     members = zip(summary.ranks, summary.achieved, summary.card_telemetry, strict=True)
-    whole = _build(
+    profile_json = _build(
         ProfileJson,
         profile,
         schema="telemetry.profile/1",
-        verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _SEVERAL_RUNS.format(len(runs))),
+        verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _NO_COMMON_VERDICT.format(len(runs))),
         job_ranks=profile.ranks,
         ranks=runs[0].ranks if len(runs) == 1 else None,
-        devices=tuple(_device(rank, achieved, telemetry) for rank, achieved, telemetry in members),
-        kernels=tuple(_kernel(kernel.longest, kernel) for kernel in kernel_sums(profile.members)[:_MAX_KERNELS]),
+        devices=tuple(_device_to_json(rank, achieved, telemetry) for rank, achieved, telemetry in members),
+        kernels=tuple(_kernel_to_json(sums.longest, sums) for sums in kernel_sums(profile.members)[:_MAX_KERNELS]),
         links=tuple(
-            _build(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _NANO) for link in profile.links
+            _build(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _SECOND_NS) for link in profile.links
         ),
         slow_links=tuple(
             _build(SlowLinkJson, slow.link, bytes_per_second=slow.rate, median_bytes_per_second=slow.median_rate)
@@ -244,41 +244,40 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
         telemetry=summary.telemetry or None,
         runs=runs,
     )
-    return to_plain(ProfileJson, whole)
+    return to_plain(ProfileJson, profile_json)
 
 
-def _build(kind: type[_T], source: object, **values: Any) -> _T:
-    """Return an object of this class. A field that is not in `values` is taken from the attribute of `source` with its name."""
-    return kind(**{name: values[name] if name in values else _value(source, name) for name in _field_names(kind)})  # type: ignore[arg-type]  # a class is hashable
+def _build(cls: type[_T], source: object, **values: Any) -> _T:
+    """Return an instance of `cls`. Fields that are not in `values` are copied from the attributes of `source`."""
+    return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 
 @cache
-def _field_names(kind: object) -> tuple[str, ...]:
-    """Return the names of the fields. They are cached, because `get_type_hints` is slow."""
-    return tuple(get_type_hints(kind))
+def _field_names(cls: object) -> tuple[str, ...]:
+    return tuple(get_type_hints(cls))  # slow, so the result is cached
 
 
-def _value(source: object, name: str) -> Any:
-    """Return an attribute. Times are converted to seconds, and empty strings to None."""
+def _value_of(source: object, name: str) -> Any:
+    """Return the attribute for a JSON field. Times are converted to seconds, and empty strings to None."""
     if (value := getattr(source, name, _MISSING)) is _MISSING:
         value = getattr(source, name.removesuffix("seconds") + "ns")
-        return None if value is None else value / _NANO
+        return None if value is None else value / _SECOND_NS
     return None if value == "" else value
 
 
-def _runs(summary: ProfileSummary) -> tuple[RunJson, ...]:
-    positions = {id(member): position for position, member in enumerate(summary.profile.members)}
+def _runs_to_json(summary: ProfileSummary) -> tuple[RunJson, ...]:
+    member_indices = {id(member): index for index, member in enumerate(summary.profile.members)}
     return tuple(
         RunJson(
-            tuple(positions[id(member)] for member in run.profile.members),
+            tuple(member_indices[id(member)] for member in run.profile.members),
             verdict_of(run.profile, run.ranks, run.card_telemetry),
-            _ranks_json(run.ranks),
+            _ranks_to_json(run.ranks),
         )
         for run in summary.runs
     )
 
 
-def _ranks_json(ranks: Sequence[UsualStep]) -> RanksJson | None:
+def _ranks_to_json(ranks: Sequence[UsualStep]) -> RanksJson | None:
     spread, straggler = rank_spread_of(ranks), straggler_of(ranks)
     if spread is None:
         return None
@@ -286,10 +285,10 @@ def _ranks_json(ranks: Sequence[UsualStep]) -> RanksJson | None:
     slowest, fastest = (
         MemberJson(rank.member.device.rank, rank.member.device.card.index) for rank in (spread.slowest, spread.fastest)
     )
-    return RanksJson(spread.median_ns / _NANO, slowest, fastest, spread.skew, straggler_json)
+    return RanksJson(spread.median_ns / _SECOND_NS, slowest, fastest, spread.skew, straggler_json)
 
 
-def _device(rank: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None) -> ProfiledJson:
+def _device_to_json(rank: UsualStep, achieved: AchievedFlops | None, telemetry: CardTelemetry | None) -> ProfiledJson:
     member, device = rank.member, rank.member.device
     return _build(
         ProfiledJson,
@@ -301,33 +300,33 @@ def _device(rank: UsualStep, achieved: AchievedFlops | None, telemetry: CardTele
         end_timestamp_seconds=_seconds(member.end_unix_ns),
         steps=rank.steps,
         left_out=rank.left_out,
-        step=_split(rank.split if rank.steps else None),
-        whole=_split(device.split),
-        without_first_collective=_split(device.without_first_collective()),
+        step=_split_to_json(rank.split if rank.steps else None),
+        whole=_split_to_json(device.split),
+        without_first_collective=_split_to_json(device.without_first_collective()),
         every_step=tuple(_build(StepJson, step, **vars(_build(SplitJson, step.split))) for step in device.steps),
-        kernels=tuple(_kernel(kernel, kernel) for kernel in device.kernels[:_MAX_KERNELS]),
+        kernels=tuple(_kernel_to_json(kernel, kernel) for kernel in device.kernels[:_MAX_KERNELS]),
         achieved=achieved,
         telemetry=telemetry,
-        gaps=tuple(GapJson(gap.since_ns / _NANO, gap.length_ns / _NANO) for gap in device.gaps),
-        without_gaps=_split(device.without_gaps and device.limited(device.without_gaps)),
+        gaps=tuple(GapJson(gap.since_ns / _SECOND_NS, gap.length_ns / _SECOND_NS) for gap in device.gaps),
+        without_gaps=_split_to_json(device.without_gaps and device.limited(device.without_gaps)),
         files=member.files,
     )
 
 
-def _split(split: Split | None) -> SplitJson | None:
+def _split_to_json(split: Split | None) -> SplitJson | None:
     return None if split is None else _build(SplitJson, split)
 
 
-def _kernel(kernel: Kernel, sums: Kernel | KernelSum) -> KernelJson:
+def _kernel_to_json(kernel: Kernel, sums: Kernel | KernelSum) -> KernelJson:
     return _build(
         KernelJson,
         kernel,
         calls=sums.calls,
-        total_seconds=sums.total_ns / _NANO,
-        mean_seconds=sums.total_ns / sums.calls / _NANO if sums.calls else None,
+        total_seconds=sums.total_ns / _SECOND_NS,
+        mean_seconds=sums.total_ns / sums.calls / _SECOND_NS if sums.calls else None,
         estimated_occupancy_ratio=kernel.occupancy_ratio,
     )
 
 
 def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / _NANO
+    return None if nanoseconds is None else nanoseconds / _SECOND_NS

@@ -21,9 +21,9 @@ from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks, mean_s
 
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
-_MATCHES = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
-_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
-_MIN_SECONDS = 10**9
+_MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
+_BASIS_TEXTS = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
+_NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are called negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
 _WIDE, _NARROW_COLUMNS = 120, 5  # from 120 columns on, the table also has the launch shape
@@ -40,7 +40,7 @@ _PARTS = (
     ("wait_ns", "waits for ranks"),
     ("data_wait_ns", "data wait"),
 )
-_UNIMPORTANT = ("copy_ns", "communication_ns", "wait_ns")
+_DROPPED_FIRST = ("copy_ns", "communication_ns", "wait_ns")
 _COLUMNS = (
     ("span_ns", "STEP"),
     ("compute_ns", "COMPUTE"),
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
-    """Return the summary in at most 24 lines of at most `width` columns. Several runs get a few lines each."""
+    """Return the summary in at most 24 lines of at most `width` columns. With several runs, each gets a few lines."""
     runs = summary.runs
     if len(runs) > 1:
         folders = [_common_folder([member.folder for member in run.profile.members]) for run in runs]
@@ -86,9 +86,9 @@ def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) ->
 
 
 def _paint(lines: Sequence[str], bold: frozenset[int], width: int, colour: Colour) -> str:
-    shown = [cut(clean(line), width).rstrip() for line in lines]
+    cut_lines = [cut(clean(line), width).rstrip() for line in lines]
     return "".join(
-        f"{paint(line, Style.BOLD if number in bold else Style.PLAIN, colour)}\n" for number, line in enumerate(shown)
+        f"{paint(line, Style.BOLD if index in bold else Style.PLAIN, colour)}\n" for index, line in enumerate(cut_lines)
     )
 
 
@@ -103,17 +103,18 @@ def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
 
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return the cells as a line. The first cell is aligned left, and the others right."""
+    """Join the cells of a row to a line. The first cell is aligned left, and the others right."""
     other_cells = zip(cells[1:], widths[1:], strict=True)
     return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in other_cells)
 
 
-def _wrap(text: str, width: int, most: int) -> list[str]:
-    """Return the text in at most `most` lines. If the text is cut, the last line ends with `…`."""
+def _wrap(text: str, width: int, max_lines: int) -> list[str]:
+    """Wrap the text into at most `max_lines` lines. If the text is cut, the last line ends with `…`."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
-    if len(lines) <= most:
+    if len(lines) <= max_lines:
         return lines
-    return [*lines[: most - 1], cut(" ".join([lines[most - 1], *(line.strip() for line in lines[most:])]), width)]
+    last_line = " ".join([lines[max_lines - 1], *(line.strip() for line in lines[max_lines:])])
+    return [*lines[: max_lines - 1], cut(last_line, width)]
 
 
 def _title_line(summary: ProfileSummary) -> str:
@@ -145,18 +146,18 @@ def _cards_text(summary: ProfileSummary) -> str:
 
 def _time_text(summary: ProfileSummary) -> str:
     begins = [member.begin_unix_ns for member in summary.profile.members if member.begin_unix_ns is not None]
-    if not begins or not human.is_valid_time(min(begins) / _MIN_SECONDS):
+    if not begins or not human.is_valid_time(min(begins) / _NS_PER_SECOND):
         return ""
-    return human.utc(min(begins) / _MIN_SECONDS)
+    return human.utc(min(begins) / _NS_PER_SECOND)
 
 
 def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
-    """Return the parts of the mean step of the ranks that the verdict judges, in one unit, on one or two lines."""
+    """Return one or two lines with the parts of the mean step, in the same unit, of the ranks that the verdict judges."""
     judged, names = judged_ranks(ranks)
     split = mean_split([rank.split for rank in judged]) if judged else Split()
-    unit, scale = _unit(max(getattr(split, name) or 0 for name, _ in _PARTS))
+    unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
     texts = [
-        f"{label} {_scaled(value, scale)}"
+        f"{label} {_format_scaled(value, scale)}"
         for name, label in _PARTS[not names :]
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
@@ -172,14 +173,14 @@ def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part of 0 is not shown: waits, and exposed communication without communication."""
+    """Return whether a part is 0 and not worth showing: a wait, or exposed communication if nothing communicates."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
 def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
-    """Return the table of the median, slowest and fastest rank and of the straggler, or [] for a single card."""
+    """Return the table of the median, slowest and fastest ranks and the straggler, or [] for a single card."""
     spread = rank_spread_of(ranks)
     if spread is None:
         return []
@@ -194,7 +195,7 @@ def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
         for rank in ranks
         if straggler and rank.member.device.rank == straggler.rank
     ]
-    unit, scale = _unit(spread.median_ns)
+    unit, scale = _unit_for(spread.median_ns)
     columns = [
         (name, heading) for name, heading in _COLUMNS if any(getattr(split, name) is not None for _, split in rows)
     ]
@@ -206,12 +207,12 @@ def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
 def _table_lines(
     heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
 ) -> list[str]:
-    """Return the table without the columns that do not fit. A number is never cut."""
-    lines = [[heading, *(words for _, words in columns)]]
-    lines += [[words, *(_scaled(getattr(split, name), scale) for name, _ in columns)] for words, split in rows]
+    """Return the lines of a table. Columns that do not fit are dropped, because numbers are never cut."""
+    lines = [[heading, *(column_heading for _, column_heading in columns)]]
+    lines += [[label, *(_format_scaled(getattr(split, name), scale) for name, _ in columns)] for label, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     if sum(widths) + 2 * len(columns) > width and len(columns) > 1:
-        dropped = next((column for column in columns if column[0] in _UNIMPORTANT), columns[-1])
+        dropped = next((column for column in columns if column[0] in _DROPPED_FIRST), columns[-1])
         return _table_lines(heading, [column for column in columns if column != dropped], rows, scale, width)
     return [_align(line, widths) for line in lines]
 
@@ -223,27 +224,28 @@ def _median_split(ranks: Sequence[UsualStep]) -> Split:
     )
 
 
-def _unit(longest: int) -> tuple[str, int]:
+def _unit_for(longest: int) -> tuple[str, int]:
     return next((name, scale) for least, name, scale in _UNITS if longest >= least)
 
 
-def _scaled(value: int | None, scale: int) -> str:
+def _format_scaled(value: int | None, scale: int) -> str:
     if value is None:
         return ABSENT
     return f"{value / scale:,.1f}" if value else "0"
 
 
-def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]:
-    """Return the table of kernels, at most `most` lines, followed by the line of kinds. Return [] without kernels."""
+def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list[str]:
+    """Return the kernel table in at most `max_lines` lines, then the line of kinds; [] if there are no kernels."""
     sums = kernel_sums(members)
     if not sums:
         return []
     columns = len(_KERNEL_HEADINGS) if width >= _WIDE else _NARROW_COLUMNS
     total_ns = sum(kernel.total_ns for kernel in sums)
-    heading, rows = _KERNEL_HEADINGS[:columns], [_cells(kernel, total_ns)[: columns - 1] for kernel in sums[: most - 1]]
+    shown = sums[: max_lines - 1]
+    heading, rows = _KERNEL_HEADINGS[:columns], [_kernel_cells(kernel, total_ns)[: columns - 1] for kernel in shown]
     widths = [max(len(row[column]) for row in [heading[1:], *rows]) for column in range(len(heading) - 1)]
     name_width = max(_MIN_NAME, width - sum(widths) - 2 * len(widths))
-    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in sums[: most - 1]], name_width)
+    names = shorten_distinctly([short_name(clean(kernel.longest.name)) for kernel in shown], name_width)
     lines = [
         _align([name, *row], [name_width, *widths])
         for name, row in zip([heading[0], *names], [heading[1:], *rows], strict=True)
@@ -252,7 +254,7 @@ def _kernel_table(members: Sequence[Member], most: int, width: int) -> list[str]
 
 
 def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
-    """Return a line with the shares of the kinds of kernels, or [] if there is only one kind."""
+    """Return a line with each kernel kind's share of the time, or [] if there is only one kind."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work
@@ -263,7 +265,7 @@ def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[s
     return [line] if len(shown) > 1 else []
 
 
-def _cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
+def _kernel_cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
     occupancy = kernel.longest.occupancy_ratio
     return (
         f"{kernel.calls:,}",
@@ -277,7 +279,7 @@ def _cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
 
 
 def _note_lines(summary: ProfileSummary) -> list[str]:
-    """Return the lines below the kernels: links, FLOP/s, telemetry, omissions and problems."""
+    """Return the notes below the kernel table: slow links, FLOP/s, telemetry, excluded steps and problems."""
     left_out = list(dict.fromkeys(text for rank in summary.ranks for text in rank.left_out))
     notes = [*_slow_link_lines(summary), _achieved_line(summary), _telemetry_line(summary)]
     if left_out:
@@ -286,7 +288,6 @@ def _note_lines(summary: ProfileSummary) -> list[str]:
 
 
 def _file_notes(profile: Profile) -> list[str]:
-    """Return the remarks about the files, and the first problem."""
     notes = list(profile.remarks[:2])
     if profile.problems:
         tail = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
@@ -309,7 +310,7 @@ def _achieved_line(summary: ProfileSummary) -> str:
     figures = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
     if not figures:
         return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
-    (first, model), basis = figures[0], _BASES[figures[0][0].basis]
+    (first, model), basis = figures[0], _BASIS_TEXTS[figures[0][0].basis]
     rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
     if rate < _MIN_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
@@ -331,7 +332,7 @@ def _telemetry_line(summary: ProfileSummary) -> str:
     if not cards:
         return f"card: {summary.telemetry} has no readings of these cards at that time"
     worst = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
-    return f"card {worst.device} ({_MATCHES[worst.matched_by]}): {'; '.join(_card_parts(worst))}"
+    return f"card {worst.device} ({_MATCH_TEXTS[worst.matched_by]}): {'; '.join(_card_parts(worst))}"
 
 
 def _card_parts(telemetry: CardTelemetry) -> list[str]:

@@ -109,6 +109,6 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
 
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(listeners, "SEARCH_SECONDS", -1.0)
     with socket.create_server(("127.0.0.1", free_port())) as other:
         assert "sudo ss -tanp" in refused(f"127.0.0.1:{other.getsockname()[1]}")

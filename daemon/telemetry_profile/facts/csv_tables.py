@@ -1,4 +1,4 @@
-"""Reads the CSV files of profilers. `tables` finds columns by their meaning, `CsvRows` by exact headings."""
+"""Reads the CSV files of profilers. `tables` finds columns by meaning, and `CsvRows` by exact headings."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `role` is "" for an unknown heading. `unit` is its time unit in nanoseconds, or 0 if not stated."""
+    """A column. `role` is "" for an unknown heading. `unit` is the time unit in nanoseconds, or 0 if it is not stated."""
 
     role: str
     unit: int
@@ -52,25 +52,25 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row and the time units of its columns, by role."""
+    """A row of a table: `cells` and `units` map the role of a column to its cell and to its time unit."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
 
     def text(self, role: str) -> str:
-        """Return the cell, or "" if it is missing."""
+        """Return the cell of the column with this role, or "" if it is missing."""
         return self.cells.get(role, "")
 
     def time(self, role: str) -> int | None:
-        """Return the time in a cell in nanoseconds, or None if it is not a time."""
+        """Return the nanoseconds in the cell with this role, or None if it does not contain a time."""
         return _time_in(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
-        """Return the whole number in a cell, or None if it is not a whole number."""
+        """Return the whole number in the cell with this role, or None if the cell contains something else."""
         return count_of(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
-        """Return the launch dimensions, such as `128×1×1`, or "" if a cell is not a number."""
+        """Return launch dimensions, such as `128×1×1`. `role` is "grid" or "block". Return "" if a cell is not a number."""
         sizes = [
             self.cells[f"{role}{axis}"].strip() for axis in range(3) if self.cells.get(f"{role}{axis}", "").strip()
         ]
@@ -94,7 +94,7 @@ class Table:
 
 
 def _time_in(cell: str, unit: int) -> int | None:
-    """Return the nanoseconds in a cell, or None. The cell's own unit takes precedence over the column's unit."""
+    """Return the nanoseconds in a cell, or None if it is not a time. A unit in the cell takes precedence over `unit`."""
     match = _TIME_IN_CELL.match(cell.strip())
     if match is None:
         return None
@@ -133,12 +133,12 @@ def split_line(line: str) -> list[str]:
 
 
 def columns_of(line: str) -> tuple[Column, ...]:
-    """Return the columns of a line of headings."""
+    """Parse a line of headings into columns."""
     return tuple(_column(cell.strip()) for cell in split_line(line))
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield each table that has all roles of one of the sets. Read its rows before you request the next table."""
+    """Yield each table whose columns have all roles of a set. Read its rows before you request the next table."""
     line_iterator = iter(lines)
     line = next(line_iterator, None)
     while line is not None:
@@ -153,7 +153,7 @@ def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator
 
 
 class _TableBody:
-    """The rows of a table, up to a blank line, a message or a new heading. `following` is the line after them."""
+    """The rows of a table, up to a blank line, a message or a new heading. `following` is the first line after the rows."""
 
     def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], role_sets: Sequence[Sequence[str]]) -> None:
         self._lines, self._columns, self._role_sets = lines, columns, role_sets
@@ -166,7 +166,7 @@ class _TableBody:
         for line in self._lines:
             if is_first and not line.strip():  # rocprofv2 writes a blank line below its headings
                 continue
-            cells = self._cells(line)
+            cells = self._row_cells(line)
             if cells is None:
                 return
             if is_first and (units_below := self._units_by_role(cells)):
@@ -181,12 +181,11 @@ class _TableBody:
         self._has_ended = True
 
     def finish(self) -> None:
-        """Skip the unread rows."""
         if not self._has_ended:
             for _ in self.rows():
                 pass
 
-    def _cells(self, line: str) -> list[str] | None:
+    def _row_cells(self, line: str) -> list[str] | None:
         """Return the cells of a row, or None at the end of the table."""
         if not line.strip() or line.startswith("=="):
             self._has_ended = True
@@ -205,19 +204,18 @@ class _TableBody:
         return cells
 
     def _has_cut_name(self, cells: Sequence[str]) -> bool:
-        """Return whether a name without quotes was split at a comma between template arguments."""
+        """Return whether an unquoted name was split at a comma between template arguments."""
         names = (cell for column, cell in zip(self._columns, cells, strict=True) if column.role == "name")
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoin_name(self, line: str) -> list[str]:
-        """Return the cells of a row whose name contains commas but is not quoted, as rocprof of ROCm 5 prints it."""
-        names = [number for number, column in enumerate(self._columns) if column.role == "name"]
-        if not names:
+        """Return the cells of a row whose name contains unquoted commas, as in files of rocprof from ROCm 5."""
+        name_index = next((index for index, column in enumerate(self._columns) if column.role == "name"), None)
+        if name_index is None:
             return []
-        after = len(self._columns) - names[0] - 1
         parts = line.split(",")
-        end = len(parts) - after
-        return [*parts[: names[0]], ",".join(parts[names[0] : end]), *parts[end:]] if end > names[0] else []
+        end = len(parts) - (len(self._columns) - name_index - 1)
+        return [*parts[:name_index], ",".join(parts[name_index:end]), *parts[end:]] if end > name_index else []
 
     def _units_by_role(self, cells: Sequence[str]) -> dict[str, int]:
         """Map roles to units. nvprof and ncu print the units in a row below the headings."""
@@ -243,21 +241,21 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 
 def row_problem(count: int) -> tuple[Problem, ...]:
-    """Return a problem that states how many rows were ignored, or () if none were."""
+    """Return a one-element tuple with the problem that `count` rows were ignored, or () if `count` is 0."""
     message = f"{count} ignored: the numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
 
 @dataclass(slots=True)
 class RowSums:
-    """Collects the kernels of the device and the calls of the host from rows with sums. Invalid rows are counted."""
+    """Collects device kernels and host calls from summary rows, and counts invalid rows."""
 
     kernels: list[Kernel] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     invalid_rows: int = 0
 
     def add(self, row: Row, work: Work, *, is_host: bool) -> None:
-        """Add a row, or count it as invalid."""
+        """Add a row as a kernel or, if `is_host` is true, as a host call. Count it if it is invalid."""
         kernel = kernel_of_row(row, work)
         if kernel is None:
             self.invalid_rows += 1
@@ -268,7 +266,7 @@ class RowSums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return one device with these kernels, or () if there are none."""
+    """Return a one-element tuple: a device with these kernels. Return () if there are no kernels."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
@@ -277,51 +275,51 @@ IsHeading = Callable[[Sequence[str]], bool]
 
 
 class CsvRows:
-    """Iterates over the rows below the headings as mappings. `number` counts the rows, including invalid ones."""
+    """Yields each row below the headings as a mapping. `number` is the current row's number, counting damaged rows, too."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
-        self._bad = 0
+        self._damaged_count = 0
         self.number = 0
 
     def __iter__(self) -> Iterator[Mapping[str, str]]:
-        names: list[str] | None = None
+        headings: list[str] | None = None
         for line in self._lines:
-            cells = _cells(line)
-            if names is None:
-                names = cells if self._is_heading(cells) else None
+            cells = _stripped_cells(line)
+            if headings is None:
+                headings = cells if self._is_heading(cells) else None
                 continue
             self.number += bool(line.strip())
-            if len(cells) == len(names):
-                yield dict(zip(names, cells, strict=True))
+            if len(cells) == len(headings):
+                yield dict(zip(headings, cells, strict=True))
             elif line.strip():
-                self._bad += 1
+                self._damaged_count += 1
 
     def count_damaged_row(self) -> None:
         """Count the current row as damaged."""
-        self._bad += 1
+        self._damaged_count += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem if rows are damaged or have too few or too many cells."""
-        return (Problem("rows", f"{self._bad} ignored: damaged"),) if self._bad else ()
+        """Return a one-element tuple with the problem that rows were damaged, or () if none were."""
+        return (Problem("rows", f"{self._damaged_count} ignored: damaged"),) if self._damaged_count else ()
 
 
-def headings_test(*names: str) -> IsHeading:
-    """Return a function that tests whether a line contains all of these headings."""
+def headings_predicate(*names: str) -> IsHeading:
+    """Return a predicate on the cells of a line: whether they include all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
-def first_line_test(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a function that tests whether the first non-blank line of a file contains the headings."""
+def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
+    """Return a predicate on files: whether the first non-blank line contains the headings."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 
 def first_cells(text: str) -> list[str]:
     """Return the cells of the first non-blank line."""
-    return _cells(next((line for line in text.splitlines() if line.strip()), ""))
+    return _stripped_cells(next((line for line in text.splitlines() if line.strip()), ""))
 
 
-def _cells(line: str) -> list[str]:
+def _stripped_cells(line: str) -> list[str]:
     try:
         cells = next(csv.reader([line]), [])
     except csv.Error:  # a cell of more than 128 KiB, such as MindSpore's lists of collectives
@@ -333,10 +331,10 @@ def _long_cells(line: str) -> list[str]:
     """Return the cells of a line that exceeds the limit of the csv module."""
     cells: list[list[str]] = [[]]
     parts = line.split('"')
-    for number, part in enumerate(parts):
-        if number % 2:  # the part is within quotation marks
+    for index, part in enumerate(parts):
+        if index % 2:  # the part is within quotation marks
             cells[-1].append(part)
-        elif not part and 0 < number < len(parts) - 1:  # a doubled quote is a literal quote
+        elif not part and 0 < index < len(parts) - 1:  # a doubled quote is a literal quote
             cells[-1].append('"')
         else:
             first, *others = part.split(",")

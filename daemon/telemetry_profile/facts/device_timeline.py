@@ -33,7 +33,7 @@ OTHERS = "(others)"
 MAX_NS = 400 * 86_400 * 10**9  # longer than any run: only broken timestamps give such a length
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
-Launched = Literal["kernel", "graph", "copy"]
+LaunchKind = Literal["kernel", "graph", "copy"]
 
 
 class _HostStep(NamedTuple):
@@ -69,7 +69,7 @@ class _DeviceWork:
 
 
 class LinkSums:
-    """Sums up the bytes and the duration of the transfers over each link."""
+    """Adds up the bytes and the durations of the transfers over each link."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], list[int]] = {}
@@ -90,17 +90,17 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects the intervals in one file by device. A step or wait belongs to the devices that its process used."""
+    """Collects the intervals in a file by device. Steps and data waits belong to the devices that their process used."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
         self._steps: list[_HostStep] = []
         self._data_waits: dict[Hashable, Executions] = {}
         self._calls: dict[str, list[int]] = {}
-        self._launches: array[int] = array("q")
-        self._graphs: array[int] = array("q")
-        self._launched = Launches()
-        self._impossible = 0
+        self._launch_begins: array[int] = array("q")
+        self._graph_begins: array[int] = array("q")
+        self._launch_times = Launches()
+        self._invalid_count = 0
 
     def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
         """Set the card and rank of a device, and a process that used it. The device may already have work."""
@@ -121,7 +121,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch: int = -1,
     ) -> None:
-        """Add work of a device. `launch` is the number of its launch. Work with an invalid time is only counted as ignored."""
+        """Add work of a device. `launch` is its launch number, or -1. Work with an invalid time is ignored and counted."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
@@ -162,7 +162,7 @@ class Timeline:
     def add_call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
         """Add calls of a host function."""
         if length_ns is None or not 0 <= length_ns < MAX_NS:
-            self._impossible += calls
+            self._invalid_count += calls
             return
         name = name[:MAX_NAME_CHARACTERS]
         if name not in self._calls and len(self._calls) >= MAX_NAMES:
@@ -171,30 +171,31 @@ class Timeline:
         sums[0] += calls
         sums[1] += length_ns
 
-    def add_launch(self, begin_ns: int | None, kind: Launched, number: int | None = None) -> None:
-        """Add a launch on the host. The launched work has the same `number`."""
+    def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
+        """Add a launch on the host. `number` is the launch number, which the launched work repeats."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
-            self._launched.add(number, begin_ns)
+            self._launch_times.add(number, begin_ns)
         if kind != "copy":
-            self._launches.append(begin_ns)
+            self._launch_begins.append(begin_ns)
         if kind == "graph":
-            self._graphs.append(begin_ns)
+            self._graph_begins.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """Return the spans of the host's steps, in the order of each device's steps."""
+        """Return the span of each step on the host, in the same order as a device's steps."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the facts of a file. `devices` replaces the timeline's devices if the format has changed them."""
+        """Return the facts of a file. `devices` replaces the timeline's own devices, if the format has changed them."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices that did any work, ordered by rank and card number."""
         self._steps.sort(key=lambda step: step.begin)
-        self._launches, self._graphs = (array("q", sorted(times)) for times in (self._launches, self._graphs))
+        self._launch_begins = array("q", sorted(self._launch_begins))
+        self._graph_begins = array("q", sorted(self._graph_begins))
         all_work = self._work_by_key.values()
         active_work = [work for work in all_work if any(kind.begins for kind in work.executions.values())]
         devices = [self._device(work, is_only_device=len(active_work) == 1) for work in active_work]
@@ -203,22 +204,22 @@ class Timeline:
         )
 
     def calls(self) -> tuple[Call, ...]:
-        """Return the calls of the host, largest total first."""
+        """Return the host's calls, the largest total first."""
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem if events were ignored."""
-        message = f"{self._impossible} ignored: impossible time or length"
-        return (Problem("events", message),) if self._impossible else ()
+        """Return a one-element tuple with the problem that events were ignored, or () if none were."""
+        message = f"{self._invalid_count} ignored: impossible time or length"
+        return (Problem("events", message),) if self._invalid_count else ()
 
     def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return start and end. For an impossible time, count it and return None."""
+        """Return start and end. If they are impossible, count the event as ignored and return None."""
         if (
             begin_ns is None
             or length_ns is None
             or not (0 <= length_ns < MAX_NS and _EARLIEST_NS < begin_ns < _LATEST_NS)
         ):
-            self._impossible += 1
+            self._invalid_count += 1
             return None
         return begin_ns, begin_ns + length_ns
 
@@ -227,31 +228,30 @@ class Timeline:
         splitter = Splitter(device_work.executions, waits[0].union_with(*waits[1:]) if waits else None)
         steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
         host_spans = [(step.begin, step.end) for step in steps_of_device]
-        device_spans = self._launched.step_spans(device_work.executions, host_spans)
+        device_spans = self._launch_times.step_spans(device_work.executions, host_spans)
         steps = []
-        for number, step in enumerate(steps_of_device):
-            host = step.begin, step.end
-            device_span = device_spans[number] if device_spans else host
-            split = self._with_launches(splitter.split(*device_span, host), host, is_only_device=is_only_device)
+        for step, host_span, device_span in zip(steps_of_device, host_spans, device_spans or host_spans, strict=True):
+            parts = splitter.split(*device_span, host_span)
+            split = self._with_launches(parts, host_span, is_only_device=is_only_device)
             steps.append(Step(step.name, split, device_span[0], device_span[0] >= device_span[1]))
         begin, end = splitter.span()
-        first = first_collective_of(device_work.executions["communication"], splitter)
-        gaps, without_gaps = gaps_of(splitter, first and first[0])
+        span_and_collective = first_collective_of(device_work.executions["communication"], splitter)
+        gaps, without_gaps = gaps_of(splitter, span_and_collective and span_and_collective[0])
         return Device(
-            device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels(device_work),
-            first_collective=first and first[1],
+            device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels_of(device_work),
+            first_collective=span_and_collective and span_and_collective[1],
             step_basis="launch" if device_spans else "host" if steps_of_device else "",
             gaps=gaps,
             without_gaps=without_gaps,
         )  # fmt: skip
 
-    def _with_launches(self, split: Split, host: Interval | None, *, is_only_device: bool) -> Split:
-        """Add the launches within `host`, or all if it is None. With several cards, the launches of each card are unknown."""
-        if not self._launches or not is_only_device:
+    def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
+        """Add the launches within `host_span`; if None, all. With several cards, the launches per card are unknown."""
+        if not self._launch_begins or not is_only_device:
             return split
-        first, last = _index_range(self._launches, host)
-        graphs = _index_range(self._graphs, host)
-        launching_ns = self._launches[last - 1] - self._launches[first] if last > first else 0
+        first, last = _index_range(self._launch_begins, host_span)
+        graphs = _index_range(self._graph_begins, host_span)
+        launching_ns = self._launch_begins[last - 1] - self._launch_begins[first] if last > first else 0
         return replace(split, launches=last - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching_ns)
 
 
@@ -264,7 +264,7 @@ def _may_use(process: Hashable, device_work: _DeviceWork) -> bool:
     return process is None or not device_work.processes or process in device_work.processes
 
 
-def _kernels(device_work: _DeviceWork) -> tuple[Kernel, ...]:
+def _kernels_of(device_work: _DeviceWork) -> tuple[Kernel, ...]:
     kernels = (
         Kernel(name, work, sums.calls, sums.total_ns, sums.longest_ns, sums.grid, sums.block, sums.occupancy_ratio)
         for (work, name), sums in device_work.sums.items()

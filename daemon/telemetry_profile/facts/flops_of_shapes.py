@@ -1,4 +1,4 @@
-"""Counts the FLOPs of PyTorch's matrix operators from their shapes: a lower bound of a device's work."""
+"""Computes the FLOPs of PyTorch's matrix operators from their shapes, as a lower bound on a device's work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs of one operator: the shapes of tensors, and the other inputs as printed."""
+    """The inputs of one operator: the shapes of its tensors, and its other inputs as printed."""
 
     shapes: Sequence[_Shape | None]
     texts: Sequence[str]
@@ -50,17 +50,17 @@ class _Inputs:
 
 
 def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
-    def count(inputs: _Inputs) -> int | None:
+    def count_flops(inputs: _Inputs) -> int | None:
         left, right = inputs.shape(first_index, 2), inputs.shape(first_index + 1, 2)
         if left is None or right is None or len(left) != len(right) or left[-1] != right[-2] or left[:-2] != right[:-2]:
             return None
         return 2 * prod(left) * right[-1]
 
-    return count
+    return count_flops
 
 
 def _convolution(inputs: _Inputs) -> int | None:
-    """Return the FLOPs, or None if stride or padding is missing, because they determine the size of the output."""
+    """Return the FLOPs, or None if the stride or padding that determines the output size is missing."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
         return None
@@ -78,7 +78,7 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts one forward pass per requested gradient. If unknown, one is assumed."""
+    """Return a function that counts FLOPs: one forward pass per requested gradient, or one if that is unknown."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
@@ -93,7 +93,7 @@ def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_In
     return count_flops
 
 
-_COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
+_FLOP_COUNTERS: Mapping[str, Callable[[_Inputs], int | None]] = {
     "aten::mm": _matrix_product(0),
     "aten::_scaled_mm": _matrix_product(0),
     "aten::addmm": _matrix_product(1),
@@ -107,7 +107,7 @@ _COUNTS: Mapping[str, Callable[[_Inputs], int | None]] = {
     "aten::cudnn_convolution_backward": _convolution_backward(1, 0),
     "aten::miopen_convolution_backward": _convolution_backward(1, 0),
 }
-MATRIX_OPERATORS = frozenset(_COUNTS)
+MATRIX_OPERATORS = frozenset(_FLOP_COUNTERS)
 
 
 def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
@@ -116,7 +116,7 @@ def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
     if not isinstance(shapes, list):
         return None
     texts = [str(text) for text in printed] if isinstance(printed, list) else []
-    flops = _COUNTS[name](_Inputs([_shape(shape) for shape in shapes], texts))
+    flops = _FLOP_COUNTERS[name](_Inputs([_shape(shape) for shape in shapes], texts))
     return flops if flops is not None and 0 < flops < _MAX_FLOPS else None
 
 
@@ -135,7 +135,7 @@ class _Thread:
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def launching_operators(self) -> Iterator[tuple[int, float]]:
-        """Yield start and FLOPs of the outermost operators that launched work. Operators on the CPU launch nothing."""
+        """Yield start and FLOPs of each outermost operator that launched work. Operators on the CPU launch nothing."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
         if not isinstance(indices, range):  # of operators with the same start, the longest is the outermost
@@ -149,7 +149,7 @@ class _Thread:
 
 
 class MatrixWork:
-    """Collects the matrix operators and the launches of one file."""
+    """Collects matrix operators and launches from one file."""
 
     def __init__(self) -> None:
         self._threads: dict[Hashable, _Thread] = {}
@@ -160,10 +160,10 @@ class MatrixWork:
         flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
-        operators = self._threads.setdefault(thread, _Thread())
-        operators.begins.append(span[0])
-        operators.ends.append(span[1])
-        operators.flops.append(flops)
+        thread_work = self._threads.setdefault(thread, _Thread())
+        thread_work.begins.append(span[0])
+        thread_work.ends.append(span[1])
+        thread_work.flops.append(flops)
         types = arguments.get("Input type")
         if isinstance(types, list) and types and isinstance(types[0], str):
             self._dtypes[types[0]] += flops
@@ -174,7 +174,7 @@ class MatrixWork:
             self._threads.setdefault(thread, _Thread()).launches.append(begin)
 
     def flops(self, steps: Sequence[Interval]) -> Flops | None:
-        """Return the FLOPs in total and per step, or None if there are none."""
+        """Return the FLOPs in total and per step, or None if no operator was counted."""
         sorted_steps = sorted(steps)
         begins, total, flops_in_steps = [begin for begin, _ in sorted_steps], 0.0, 0.0
         for thread in self._threads.values():

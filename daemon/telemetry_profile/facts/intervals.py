@@ -15,21 +15,21 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Executions:
-    """The executions of one kind of work, in the order of the file, as columns to save memory."""
+    """The executions of one kind of work, in the order of the file. They are stored as columns to save memory."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, begin: int, end: int, launch: int = -1) -> None:
-        """Add an execution. The number of its launch is -1 if it is unknown."""
+        """Add an execution. `launch` is the number of its launch, or -1 if it is unknown."""
         self.begins.append(begin)
         self.ends.append(end)
         self.launches.append(launch)
 
     def union(self) -> Intervals:
-        """Return the union of the executions."""
-        return Intervals.from_sorted((self.begins[number], self.ends[number]) for number in sorted_indices(self.begins))
+        """Return the union of the executions as intervals."""
+        return Intervals.from_sorted((self.begins[index], self.ends[index]) for index in sorted_indices(self.begins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Intervals:
         return Intervals(begins, ends, before)
 
     def coverage(self, begin: int, end: int) -> int:
-        """Return how much of a span the intervals cover."""
+        """Return how much of a span the intervals cover, in nanoseconds."""
         return self._covered_before(end) - self._covered_before(begin)
 
     def uncovered(self, begin: int, end: int) -> Iterator[Interval]:
@@ -85,7 +85,7 @@ class Intervals:
 
 
 def sorted_indices(numbers: Sequence[int]) -> Sequence[int]:
-    """Return the indices that sort the numbers. If they are already sorted, this is a range, which needs no memory."""
+    """Return the indices that sort the numbers. If the numbers are sorted, this is a range, which needs no memory."""
     if all(map(le, numbers, islice(numbers, 1, None))):
         return range(len(numbers))
     return sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -1,4 +1,4 @@
-"""Classifies names of kernels by their work, and names of ranges as steps or waits for data."""
+"""Classifies kernels by their work, and marked ranges as steps or waits for data, all by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_profile.format_contract import Work
 
 # Kernels of these libraries: NCCL, RCCL, MCCL (Moore Threads, MetaX), HCCL (Ascend), CNCL (Cambricon), BKCL (Kunlunxin), oneCCL,
 # ECCL (Enflame), IXCCL, MSCCL++, NVSHMEM, DeepEP, mori, and TransformerEngine's user buffers.
-_LIBRARY = re.compile(
+_COLLECTIVE_LIBRARY = re.compile(
     r"^(n|r|m|h|c|bk|one|e|ix|x|ms)ccl|(nccl|rccl|mccl|hccl|cncl|bkcl|ixccl|mscclpp)(dev)?(kernel|_)"
     r"|^(hcom_|c10d::|record_param_comms)|(^|_)(hcom|mc2)_|(roc|nv)shmem|userbuffers|quick_?reduce"
     r"|(deep_ep|dpsk::ep|deep_?ep)\w*::(?!layout)\w*::\w*(dispatch|combine|barrier|clean)|(deep_ep|dpsk2ep)\w*(dispatch|combine)"
@@ -24,11 +24,11 @@ _COLLECTIVE = re.compile(
     r"|cross_device_reduce|(^|::)(ncclx?|symm)?(send_?recv|barrier_all)|^(send|receive|broadcast)-op\d|^broadcast_(?!\w*(elementwise|binary|unary|to(_|\b)|in_dim))",
     re.IGNORECASE,
 )
-_MULTIPLIES = re.compile(
+_COMPUTATION = re.compile(
     r"matmul|gemm|(^|[_:]|grouped|batch)mm([_A-Z\d]|\Z)|attention|ffn|(all_?reduce|ar|finalize)\w*fusion|rms_?norm|layer_?norm",
     re.IGNORECASE,
 )
-_WAIT = re.compile(r"(event|notify)_(wait|record)\Z", re.IGNORECASE)
+_STREAM_WAIT = re.compile(r"(event|notify)_(wait|record)\Z", re.IGNORECASE)
 _COPY = re.compile(
     r"^(\[?((cuda|hip) )?(unified memory )?mem(cpy|set|ory[ _](copy|set))|\[?hip mem|copy(hostto|deviceto)|(host|device|peer) to (host|device|peer)\Z|fillbuffer\Z|_?_?amd_rocclr_(copy|fill)buffer|dma_request\Z)",
     re.IGNORECASE,
@@ -57,43 +57,43 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _STEP = re.compile(
     r"(profiler ?step|(train(ing)?|global|optimi[sz]ation)?[ _-]?(step|iteration|iter))[ _#:=-]*\d+\Z", re.IGNORECASE
 )
-_DATA = re.compile(
+_DATA_WAIT = re.compile(
     r"enumerate\(dataloader\)#.*__next__|(data_?loader|data[ _]load(ing)?|get_?batch|next_?batch|load[ _]data|batch_generator)\b",
     re.IGNORECASE,
 )
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work of the kernel with this name. `fused` is a computation that includes a collective."""
+    """Return the kind of work of a kernel by its name. `fused` is a computation that includes a collective."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)
-    if _COLLECTIVE.search(function) and not _LIBRARY.match(function):
-        return "fused" if _MULTIPLIES.search(function) else "communication"
-    if _LIBRARY.search(function):
+    if _COLLECTIVE.search(function) and not _COLLECTIVE_LIBRARY.match(function):
+        return "fused" if _COMPUTATION.search(function) else "communication"
+    if _COLLECTIVE_LIBRARY.search(function):
         return "communication"
-    return "wait" if _WAIT.match(function) else "compute"
+    return "wait" if _STREAM_WAIT.match(function) else "compute"
 
 
 def family_of(name: str) -> str:
-    """Return the kind of computation, such as `GEMM`, or "other" if the name does not show it."""
+    """Return a kernel's kind of computation, such as `GEMM`, or "other" if the name does not show it."""
     return next((family for family, pattern in _FAMILIES if pattern.search(name)), "other")
 
 
 def short_name(name: str) -> str:
-    """Return a C++ name without its result type, parameters and namespaces."""
-    plain = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    """Return a C++ function's name without its result type, parameters and namespaces."""
+    signature = name.replace("(anonymous namespace)::", "").removeprefix("void ")
     depth = 0
-    for position, character in enumerate(plain):
-        depth += (character == "<") - (character == ">" and plain[position - 1] != "-")
-        if character == "(" and depth <= 0 and plain[:position].strip() == plain[:position] != "":
-            plain = plain[:position]
+    for position, character in enumerate(signature):
+        depth += (character == "<") - (character == ">" and signature[position - 1] != "-")
+        if character == "(" and depth <= 0 and signature[:position].strip() == signature[:position] != "":
+            signature = signature[:position]
             break
-    return _NAMESPACE.sub("", plain) or name
+    return _NAMESPACE.sub("", signature) or name
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
-    """Return the names cut to a width. Names with the same beginning are cut in the middle, so that they still differ."""
+    """Cut the names to a width. Names with the same beginning are cut in the middle, so that they still differ."""
     shortened, head = [], width // 3
     for name in names:
         short = cut(name, width)
@@ -104,16 +104,16 @@ def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
 
 
 def _function_name(name: str) -> str:
-    """Return the name of a function without its result type, template arguments and parameters."""
-    plain = name.replace("(anonymous namespace)", "anonymous").removeprefix("void ")
-    return _ARGUMENTS.sub("", plain) or plain
+    """Return a C++ function's name without its result type, template arguments and parameters."""
+    signature = name.replace("(anonymous namespace)", "anonymous").removeprefix("void ")
+    return _ARGUMENTS.sub("", signature) or signature
 
 
 def is_step(name: str) -> bool:
-    """Return whether a range of this name is a step."""
+    """Return whether a range with this name is a training step."""
     return bool(_STEP.match(name.strip()))
 
 
 def is_data_wait(name: str) -> bool:
-    """Return whether a range of this name is a wait for data."""
-    return bool(_DATA.match(name.strip()))
+    """Return whether a range with this name is a wait for data."""
+    return bool(_DATA_WAIT.match(name.strip()))

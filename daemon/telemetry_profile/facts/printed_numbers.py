@@ -14,14 +14,14 @@ _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 def nanoseconds(printed: str, unit: int) -> int | None:
     """Convert a printed number in a unit (NS, US, MS or S) to nanoseconds. Return None if it is not a number."""
     if _WHOLE.match(printed):
-        return _bounded(int(printed) * unit)
+        return _none_if_too_large(int(printed) * unit)
     try:
         value = Decimal(printed.strip())
     except InvalidOperation:  # a word instead of a time
         return None
     # Decimal raises an error for any operation on a number such as 1e400000000000.
     is_possible = value.is_finite() and value.adjusted() < _MAX_DIGITS
-    return _bounded(int((value * unit).to_integral_value())) if is_possible else None
+    return _none_if_too_large(int((value * unit).to_integral_value())) if is_possible else None
 
 
 def cell_ns(cell: str, unit: int) -> int | None:
@@ -31,14 +31,14 @@ def cell_ns(cell: str, unit: int) -> int | None:
 
 
 def count_of(cell: str) -> int | None:
-    """Return a whole number, or None for any other text."""
+    """Parse a whole number of 0 or more. Return None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 18 else None
 
 
 def number_of(cell: str) -> int | None:
-    """Return the number of a rank or a device, or None for any other text."""
+    """Parse the number of a rank or device. Return None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 7 else None
 
 
-def _bounded(value: int) -> int | None:
+def _none_if_too_large(value: int) -> int | None:
     return value if abs(value) < _MAX_NS else None

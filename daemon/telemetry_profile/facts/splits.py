@@ -1,4 +1,4 @@
-"""Divides the time of one device into parts, steps and long gaps."""
+"""Divides the time of one device into parts such as compute and idle time, into steps, and into long gaps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A gap is long if it takes at least this share of the span, and at least 1 ms: a single host call causes shorter gaps.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if the launch is known for less than this share of work, the host's clock shows the steps
+_MIN_LAUNCHED = 0.5  # if the launches of less than this share of the work are known, steps use the host's clock
 
 
 class Splitter:
-    """Divides spans of one device into their parts."""
+    """Divides spans of one device into parts. `waits` are the times in which the host waits for data, if known."""
 
     def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
         self._fused = executions["fused"].union()
@@ -35,8 +35,8 @@ class Splitter:
         """Return the span from the start of the device's first work to the end of its last."""
         return self._busy.begins[0], self._busy.ends[-1]
 
-    def split(self, begin: int, end: int, host: Interval | None = None) -> Split:
-        """Return how the span is divided into parts. `host` is the same span on the host's clock, if that differs."""
+    def split(self, begin: int, end: int, host_span: Interval | None = None) -> Split:
+        """Return the parts of a span. `host_span` is the same step on the host, if its span differs."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -48,7 +48,7 @@ class Splitter:
             copy_ns=self._copy.coverage(begin, end),
             exposed_copy_ns=busy - kernels,
             idle_ns=end - begin - busy,
-            data_wait_ns=None if self._waits is None else self._waits.coverage(*(host or (begin, end))),
+            data_wait_ns=None if self._waits is None else self._waits.coverage(*(host_span or (begin, end))),
             launches=last - first,
             launching_ns=self._begins[last - 1] - self._begins[first] if last > first else 0,
             gaps=len(gaps),
@@ -57,12 +57,12 @@ class Splitter:
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """Return the idle intervals that are a large part of the span."""
-        least = _min_gap(begin, end)
-        return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= least]
+        """Return the idle intervals of a span that take at least 1 ms and at least 5 % of the span."""
+        min_length = _min_gap(begin, end)
+        return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
     def split_without(self, excluded: Sequence[Interval]) -> Split:
-        """Return how the whole time is divided into parts, without the excluded intervals."""
+        """Return the parts of the whole time without the excluded intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
         total = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the first collective if it is far longer than all others, else None."""
+    """Return the index of the earliest collective if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
     first = min(range(len(begins)), key=begins.__getitem__)
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the first collective and its span if it is unusually long, else None."""
+    """Return the span and the description of the first collective if it is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     first = index_of_long_first(executions.begins, lengths)
     if first is None:
@@ -96,43 +96,43 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
     return span, FirstCollective(lengths[first], splitter.split_without([span]))
 
 
-def gaps_of(splitter: Splitter, first: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and how the time without them and `first` is divided. Without gaps, the latter is None."""
+def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
+    """Return the long gaps, and the parts of the time without the gaps and `first_collective`, or None without gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
         return (), None
-    without_gaps = splitter.split_without(gaps if first is None else [*gaps, first])
+    without_gaps = splitter.split_without(gaps if first_collective is None else [*gaps, first_collective])
     return tuple(Gap(since - begin, until - since) for since, until in gaps), without_gaps
 
 
 class Launches:
-    """When the host launched the work in a file, by launch number. This shows to which step the work belongs."""
+    """The time of each launch on the host, by launch number. It shows in which step the work was launched."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
         self._is_ordered = True
 
     def add(self, number: int, time: int) -> None:
-        """Add the time of a launch."""
+        """Add the number and the host time of a launch."""
         self._numbers.append(number)
         self._times.append(time)
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the device's span for each host step, or None if steps overlap or most launches are unknown."""
+        """Return the device's span of each host step, or None if steps overlap or most launches are unknown."""
         if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
         for work, executions in by_work.items():
             for begin, end, number in zip(executions.begins, executions.ends, executions.launches, strict=True):
-                time = self._time(number)
-                if time is not None or work != "copy":  # DMA requests of MTIA have no launch
-                    total, known_launches = total + 1, known_launches + (time is not None)
-                work_of_steps.add(begin, end, time)
+                launch_time = self._time_of(number)
+                if launch_time is not None or work != "copy":  # DMA requests of MTIA have no launch
+                    total, known_launches = total + 1, known_launches + (launch_time is not None)
+                work_of_steps.add(begin, end, launch_time)
         return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_LAUNCHED else None
 
-    def _time(self, number: int) -> int | None:
+    def _time_of(self, number: int) -> int | None:
         if not self._is_ordered:
             order = sorted_indices(self._numbers)
             self._times = array("q", (self._times[index] for index in order))
@@ -143,7 +143,7 @@ class Launches:
 
 
 class _WorkOfSteps:
-    """Finds the end of the work that was launched in each step."""
+    """Finds the spans of the work that was launched in each step."""
 
     def __init__(self, steps: Sequence[Interval]) -> None:
         self._steps = steps
@@ -153,20 +153,20 @@ class _WorkOfSteps:
         self._earlier_end = steps[0][0]
         self._unlaunched: list[Interval] = []
 
-    def add(self, begin: int, end: int, launched: int | None) -> None:
-        """Add work with the time of its launch, or None if the time is unknown."""
-        if launched is None:
+    def add(self, begin: int, end: int, launch_time: int | None) -> None:
+        """Add work. `launch_time` is the host time of its launch, or None if that is unknown."""
+        if launch_time is None:
             self._unlaunched.append((begin, end))
             return
-        step = bisect_left(self._begins, launched + 1) - 1
-        if step < 0:
+        step_index = bisect_left(self._begins, launch_time + 1) - 1
+        if step_index < 0:
             self._earlier_end = max(self._earlier_end, end)
-        elif launched < self._steps[step][1]:
-            self._work_ends[step] = max(self._work_ends[step], end)
+        elif launch_time < self._steps[step_index][1]:
+            self._work_ends[step_index] = max(self._work_ends[step_index], end)
             self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
     def step_spans(self) -> list[Interval]:
-        """Return the device's span for each step. A span does not begin before the previous one ends."""
+        """Return the device's span of each step. A span does not begin before the previous span ends."""
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]

@@ -17,12 +17,12 @@ Row = tuple[Any, ...]
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes for SQL."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def tables_with_prefix(schema: Schema, prefix: str) -> list[str]:
-    """Return the tables whose names begin with this prefix. Case is ignored."""
+    """Return the names of the tables that begin with this prefix, ignoring case."""
     return [name for name in schema if name.lower().startswith(prefix.lower())]
 
 
@@ -32,12 +32,12 @@ def column_of(schema: Schema, table: str, name: str) -> str | None:
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Iterate over these columns of a table, with None for missing columns. A missing table has no rows."""
+    """Yield these columns' values for each row of a table, with None for missing columns. A missing table has no rows."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
 def select(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """Iterate over the values of SQL expressions for each row of a table. A missing table has no rows."""
+    """Yield the values of SQL expressions for each row of a table. A missing table has no rows."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add a table's calls to the timeline. The expressions give begin, end, and name (or a key of `names` if not None)."""
+    """Add a table's calls to the timeline. The expressions are begin, end and name, or a key of `names` if given."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
@@ -61,12 +61,12 @@ def add_calls(
 
 
 def columns_of(schema: Schema, table: str, column_names: Sequence[str]) -> list[str | None]:
-    """Return the quoted names of these columns, with None for each column that the table does not have."""
+    """Return the quoted names of these columns, with None for each missing column."""
     return [column_of(schema, table, name) for name in column_names]
 
 
 def integer(value: object) -> int | None:
-    """Return a whole number, which may be stored as text or floating point, or None for any other value."""
+    """Return the whole number in a value, which may be a string or a float; None if it contains no whole number."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -75,7 +75,7 @@ def integer(value: object) -> int | None:
 
 
 def text(value: object) -> str:
-    """Return a string, or "" for any other value."""
+    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Functions that several readers of Chrome traces use."""
+"""Functions that the readers of Chrome traces share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from telemetry_profile.format_contract import Clock, Clue, Device, TraceSample
 
-_OF_PYTORCH = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
+_PYTORCH_CATEGORIES = frozenset({"cpu_op", "user_annotation", "python_function", "fwdbwd"})
 _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_ ]?(\d{1,6})(?!\d)|^worker[-_]?(\d{1,6})\.", re.IGNORECASE)
 _YEAR_2001_NS, _YEAR_2100_NS = 978_307_200 * 10**9, 4_102_444_800 * 10**9
 
@@ -21,18 +21,18 @@ def rank_in_name(clue: Clue) -> int | None:
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace is a list that begins with PyTorch operators, as in large trace_view.json files."""
+    """Return whether a trace is a list that begins with PyTorch operators, as Ascend's large trace_view.json files do."""
     categories = {event.cat for event in sample.events if event.cat}
-    return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _OF_PYTORCH
+    return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _PYTORCH_CATEGORIES
 
 
-def whole_number(value: Any, most: int) -> int | None:
-    """Return a whole number from 0 to `most`, or None for any other value."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None
+def whole_number(value: Any, highest: int) -> int | None:
+    """Return the value if it is a whole number from 0 to `highest`, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest else None
 
 
 def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
-    """Return the devices with this number of nanoseconds added to all times."""
+    """Return the devices with `by_ns` added to all times."""
     return tuple(
         replace(
             device,
@@ -45,7 +45,7 @@ def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
 
 
 def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
-    """Return "unix" if all known start times are in this century. Otherwise return the default, or "none" without devices."""
+    """Return "unix" if all known start times are in this century, else the default. Without devices, return "none"."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"

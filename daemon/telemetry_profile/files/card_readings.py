@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # this module is large, and only recordings need it
 # A step may be shorter than the time between two polls. Then the nearest sample within this time is used.
 _NEAREST_SECONDS = 15.0
 _MAX_ERRORS = 10
-_ANSWER_SECONDS = 20.0
+_RESPONSE_SECONDS = 20.0
 _MAX_BYTES = 64 << 20
 _MAX_POINTS = 200
 _COMPUTING = 'domain=~"graphics|sm"'
@@ -34,7 +34,7 @@ _Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The readings of a card at one time. `throttled` contains the active reasons."""
+    """The readings of a card at one time. `throttled` contains the active throttling reasons."""
 
     time: float
     clock: float | None = None
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(slots=True)
 class CardHistory:
-    """The samples of one card, and its errors as (time, message)."""
+    """The samples of one card, with its errors as (time, message)."""
 
     node: str
     device: str
@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the telemetry of the card during the profile. None if not exactly one card matches, or without samples."""
+    """Return the card's telemetry during the profile. Return None if no card or several match, or there are no samples."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled, history)]
         if len(matches) == 1:
@@ -81,7 +81,7 @@ def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> Ca
 
 
 def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices are equal. This is a guess, so it is false for a card with a UUID or a bus address."""
+    """Return whether the indices are equal. A card with a UUID or bus address never matches, because this is a guess."""
     card = profiled.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
@@ -126,7 +126,7 @@ def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> Ca
 
 
 def _samples_during(profiled: ProfiledCard, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples during the profile. If there are none, return the nearest sample if it is near enough."""
+    """Return the samples during the profile. If there are none, return the nearest sample within the tolerance."""
     samples_inside = [sample for sample in samples if profiled.begin <= sample.time <= profiled.end]
     if samples_inside or not samples:
         return samples_inside
@@ -140,7 +140,7 @@ def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
 
 
 def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, float]:
-    """Return how many seconds each throttling reason was active, the longest first."""
+    """Map each throttling reason to the seconds for which it was active, the longest first."""
     reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
     reasons = {reason for active in reason_sets for reason in active}
     parts = (
@@ -150,13 +150,13 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
-    """Return the times between which the cards were profiled, extended by the tolerance for nearest samples."""
+    """Return when profiling began and ended, extended by the tolerance for nearest samples."""
     begin, end = min(card.begin for card in profiled), max(card.end for card in profiled)
     return begin - _NEAREST_SECONDS, end + _NEAREST_SECONDS
 
 
 def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples in a recording. Sources are merged as in the daemon. Raise RecordingError or CommandError."""
+    """Return each card's samples from a recording, merged as in the daemon. Raise RecordingError or CommandError."""
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Run the query. Yield each resulting series whose card is in `histories`, with its labels and points."""
+    """Run the query. For each resulting series of a card in `histories`, yield the card's history, labels and points."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points
@@ -285,9 +285,10 @@ def _card_key(labels: _Labels) -> tuple[str, str]:
 def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tuple[_Labels, _Points]]:
     step = max(1.0, (span[1] - span[0]) / _MAX_POINTS)
     times = {"start": f"{span[0]:.3f}", "end": f"{span[1]:.3f}", "step": f"{step:.3f}"}
-    answer = _get_json(url, f"{url.rstrip('/')}/api/v1/query_range?{urllib.parse.urlencode({'query': query, **times})}")
+    parameters = urllib.parse.urlencode({"query": query, **times})
+    document = _get_json(url, f"{url.rstrip('/')}/api/v1/query_range?{parameters}")
     try:
-        for series in answer["data"]["result"]:
+        for series in document["data"]["result"]:
             points = [(float(time), float(value)) for time, value in series["values"]]
             yield {str(name): str(text) for name, text in series["metric"].items()}, points
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -298,8 +299,8 @@ def _get_json(url: str, address: str) -> Any:  # JSON of any shape
     if not address.startswith(("http://", "https://")):
         raise PrometheusError(f"'{url}' is not the address of a Prometheus, such as http://prometheus:9090")
     try:
-        with urllib.request.urlopen(address, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # only http or https
-            document = json.loads(answer.read(_MAX_BYTES))
+        with urllib.request.urlopen(address, timeout=_RESPONSE_SECONDS) as response:  # noqa: S310  # only http or https
+            document = json.loads(response.read(_MAX_BYTES))
     except urllib.error.HTTPError as error:
         raise PrometheusError(
             f"{url} refused the query with status {error.code}; check the password and the path in the address"

@@ -30,19 +30,19 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
-# Views, virtual tables and computed columns are code. Some run forever, or exhaust memory before any limit applies.
-_STORED = """
+# Views, virtual tables and computed columns are code. They could run forever, or exhaust memory before a limit applies.
+_STORED_COLUMNS_QUERY = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
 # UnicodeDecodeError occurs if an SQLite error quotes bytes of the file. Errors may quote private data and are not shown.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _DAMAGED = Problem("database", "damaged or invalid; only the readable part is shown")
-_CUT = Problem("database", "truncated; only the readable part is shown")
+_TRUNCATED = Problem("database", "truncated; only the readable part is shown")
 
 
 class Database:
-    """The tables of one file. `problems` describes its damage."""
+    """The tables of one database file. `problems` describes the damage found so far."""
 
     def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
         self.problems: list[Problem] = []
@@ -67,7 +67,7 @@ class Database:
 
     def _read_schema(self) -> Schema:
         columns_by_table: dict[str, tuple[str, ...]] = {}
-        for table, column in self.rows(_STORED, (_MAX_COLUMNS,)):
+        for table, column in self.rows(_STORED_COLUMNS_QUERY, (_MAX_COLUMNS,)):
             if isinstance(table, str) and isinstance(column, str) and "\0" not in table + column:
                 columns_by_table[table] = (*columns_by_table.get(table, ()), column)
         return columns_by_table
@@ -78,34 +78,34 @@ class Database:
 
 @contextlib.contextmanager
 def open_database(path: Path, seconds: float) -> Iterator[Database]:
-    """Yield the tables of a database, which may be compressed with gzip. Raise OSError or NotReadError."""
+    """Open a database, which may be compressed with gzip, and yield its tables. Raise OSError or NotReadError."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
-        packed = is_gzip(stream.read(2))
+        is_compressed = is_gzip(stream.read(2))
         stream.seek(0)
-        if packed:
+        if is_compressed:
             with temporary_file() as copy:
-                _unpack(stream, copy.stream)
+                _decompress(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
-                    database = _database(connection, seconds, copy.stream)
+                    database = _create_database(connection, seconds, copy.stream)
                     copy.remove_name()  # SQLite has opened the file and no longer needs its name
                     yield database
             return
         with _connect(str(path)) as connection:
-            database = _database(connection, seconds, stream)
+            database = _create_database(connection, seconds, stream)
             database.problems += _journal_problems(path)
             yield database
 
 
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
-    """Return a problem if a file is shorter than its header states. SQLite notices only missing pages that it reads."""
+    """Report a file that is shorter than its header states. SQLite itself notices only missing pages that it reads."""
     head = os.pread(stream.fileno(), 100, 0)
     is_valid = head[24:28] == head[92:96]  # if false, an old SQLite version wrote last and did not update the size
     page_bytes = int.from_bytes(head[16:18], "big")
     stated_bytes = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
-    return [_CUT] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
+    return [_TRUNCATED] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
 
 
-def _database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
+def _create_database(connection: sqlite3.Connection, seconds: float, stream: BinaryIO) -> Database:
     problems = _truncation_problems(stream)
     message = f"the database is {'truncated' if problems else 'damaged'}: its tables cannot be listed; copy it again"
     try:
@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Return a problem for each journal next to a database, because the tables do not contain the journal's changes."""
+    """Report each journal next to a database, because the tables do not contain the journal's changes."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")
@@ -139,7 +139,7 @@ def _journal_problems(path: Path) -> list[Problem]:
     ]
 
 
-def _unpack(stream: BinaryIO, target: BinaryIO) -> None:
+def _decompress(stream: BinaryIO, target: BinaryIO) -> None:
     unpacked = GzipReader(stream)
     size = 0
     buffer = bytearray(_PIECE_BYTES)

@@ -11,12 +11,12 @@ from telemetry_parsers.steps import SCHEMA
 from telemetry_profile.format_contract import Card
 from telemetry_profile.verdict.combine import Member
 
-_READABLE = 0o644
-_PLAIN = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
+_FILE_MODE = 0o644
+_SAFE_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
 
 
 def publish(folder: Path, counts: StepCounts) -> Path:
-    """Write the counts to the folder that the daemon reads, and return the file. Raise OSError."""
+    """Write the counts to a file in the folder that the daemon reads. Return the file's path. Raise OSError."""
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
         card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON allows both types
@@ -32,7 +32,7 @@ def publish(folder: Path, counts: StepCounts) -> Path:
     }
     # The name must differ from the file of a running job: replacing that file would reset the job's counters twice.
     path = folder / f"profile-{_safe_name(counts.job_id)}-{_safe_name(counts.rank)}.json"
-    named.replace(path, json.dumps(document).encode(), _READABLE)
+    named.replace(path, json.dumps(document).encode(), _FILE_MODE)
     return path
 
 
@@ -70,4 +70,4 @@ def _card(card: Card) -> DeviceName | None:
 
 
 def _safe_name(text: str) -> str:
-    return "".join(character if character in _PLAIN else "_" for character in text)
+    return "".join(character if character in _SAFE_CHARACTERS else "_" for character in text)

@@ -37,7 +37,7 @@ from telemetry_profile.format_contract import (
 _SQLITE = b"SQLite format 3\0"
 _MAX_LINE_LENGTH = 1 << 20
 _DATABASE_SECONDS = 120.0
-MAX_FILES, DEEPEST = 20_000, 12
+MAX_FILES, MAX_DEPTH = 20_000, 12
 # Limits that no valid file reaches: reading 5 GB took 90 s of CPU time and 200 MiB of memory.
 MAX_CPU_SECONDS = 900
 MAX_BYTES = 4 << 30
@@ -47,7 +47,7 @@ _FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """A file to read. `display_name` is its name in messages. `is_named`: the user named the file itself, not a folder."""
+    """A file to read. `display_name` is for messages. `is_named` is true if the user named the file, not its folder."""
 
     path: str
     display_name: str
@@ -64,7 +64,7 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
     files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():
-            for name in sorted(_files(path, 0)):
+            for name in sorted(_walk(path, 0)):
                 files.setdefault(name, ProfileFile(name, os.path.relpath(name, path), is_named=False))
                 if len(files) > MAX_FILES:
                     raise OSError(0, f"the folder has more than {MAX_FILES:,} files; pass the folder of one run", path)
@@ -74,15 +74,15 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
     return list(files.values())
 
 
-def _files(folder: str, depth: int) -> Iterator[str]:
-    """Yield the regular files below a folder. Skip hidden files, and do not follow links to folders."""
+def _walk(folder: str, depth: int) -> Iterator[str]:
+    """Yield the paths of the regular files below a folder. Skip hidden files, and do not follow links to folders."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if depth < DEEPEST:
-                    yield from _files(entry.path, depth + 1)
+                if depth < MAX_DEPTH:
+                    yield from _walk(entry.path, depth + 1)
             elif entry.is_file():
                 yield entry.path
 
@@ -106,7 +106,7 @@ def installed_formats() -> tuple[ProfileFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of reading one file: facts, or the reason why there are none."""
+    """The result of reading one file: its facts, or in `error` the reason why there are none."""
 
     file: ProfileFile
     facts: Facts | None = None
@@ -118,7 +118,7 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Yield each outcome when its process ends. By default, run one process per core. Closing the generator ends them."""
+    """Read each file in its own process, and yield outcomes as processes end. Closing the generator kills them."""
     waiting = deque(files)
     running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))
@@ -178,7 +178,7 @@ def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
 
 
 def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
-    """Return the facts of one file, or the reason why it cannot be read."""
+    """Read one file. The outcome has either its facts or the reason why it cannot be read."""
     try:
         with _open_content(file.path) as content:
             head = content.read(HEAD_BYTES)
@@ -245,9 +245,9 @@ def _unrecognised_message(clue: Clue, formats: Sequence[ProfileFormat]) -> str:
 @contextlib.contextmanager
 def _open_content(path: str) -> Iterator[_Content]:
     with os.fdopen(open_file(path), "rb") as stream:
-        packed = is_gzip(stream.read(2))
+        is_compressed = is_gzip(stream.read(2))
         stream.seek(0)
-        yield _Content(GzipReader(stream) if packed else stream)
+        yield _Content(GzipReader(stream) if is_compressed else stream)
 
 
 class _Content(io.BufferedReader):
@@ -257,11 +257,11 @@ class _Content(io.BufferedReader):
 
     @property
     def damage(self) -> str:
-        """Return why the content ended early, or "" if it is complete."""
+        """Return why decompression ended early, or "" if the content is complete."""
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines without their line endings. Lines longer than any tool writes are cut."""
+        """Yield the lines without their line endings. Lines that are longer than any tool writes are cut."""
         encoding = "utf-8-sig"
         while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):

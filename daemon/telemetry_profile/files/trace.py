@@ -1,4 +1,4 @@
-"""Reads a Chrome trace with events and keys in any order. Only one block of events is in memory."""
+"""Reads a Chrome trace with events and keys in any order. Only one block of events is in memory at a time."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _NOT_READ = object()
 _EVENTS = "traceEvents"
 _STRUCTURE = re.compile(rb"[\"\[\]{},]")
 _IN_STRING = re.compile(rb"[\"\\]")
-_TAIL = 64  # enough bytes to recognise the start of the next event
+_EVENT_START_BYTES = 64  # enough bytes to recognise the start of the next event
 _MAX_KEYS = 1000
 _Key = tuple[str, Any]
-Choose = Callable[[TraceSample], TraceReader | None]
+ChooseReader = Callable[[TraceSample], TraceReader | None]
 
 
-def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the facts of a trace, as far as it is readable. Return None if `choose` returns no reader for it."""
+def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: int = BLOCK_BYTES) -> Facts | None:
+    """Return the facts of the readable part of a trace, or None if `choose` returns no reader for the trace."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
@@ -55,8 +55,8 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: Choose, block_bytes: int = 
     return None if reader is None else _with_problems(reader.facts(), _problems_of(damage))
 
 
-def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
-    """Choose a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
+def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | None:
+    """ChooseReader a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -65,7 +65,7 @@ def _start_reader(choose: Choose, sample: TraceSample) -> TraceReader | None:
 
 
 def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Pass a key with its value to the reader. Until there is a reader, keep up to `_MAX_KEYS` keys, and drop others."""
+    """Pass a key and its value to the reader. Until a reader is chosen, keep up to `_MAX_KEYS` keys, and drop the rest."""
     if reader is not None:
         reader.read_key(name, value)
     elif len(keys) < _MAX_KEYS:
@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add problems. If there are any, the steps are cut, and idle and exposed times, which need all events, unknown."""
+    """Add problems. If there are any, mark steps as cut, and drop idle and exposed times, which need all events."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -104,7 +104,7 @@ def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]
     if opening == b"{":
         yield from _object_members(window, damage)
     elif opening == b"[" and window.first() in (b"{", b"]"):
-        yield from _events(window, damage)
+        yield from _read_events(window, damage)
 
 
 def _object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
@@ -122,32 +122,32 @@ def _object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Even
 
 def _remaining_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while (char := window.first(b",")) != b"}":
-        yield from _member(_member_name(char, window), window, damage)
+        yield from _read_member(_read_member_name(char, window), window, damage)
 
 
-def _member_name(first: bytes, window: Window) -> str:
+def _read_member_name(first: bytes, window: Window) -> str:
     if not first:
         raise IncompleteError
-    name = _value(window) if first == b'"' else None
+    name = _read_value(window) if first == b'"' else None
     if not isinstance(name, str):
         raise MalformedError
     return name
 
 
-def _member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     if window.first() != b":":
         raise MalformedError
     window.consume(1)
     if window.first() == b"[" and name == _EVENTS:
         window.consume(1)
-        yield from _events(window, damage)
-    elif (value := _value(window)) is not _NOT_READ:
+        yield from _read_events(window, damage)
+    elif (value := _read_value(window)) is not _NOT_READ:
         yield name, value
     else:
         _skip_value(window)
 
 
-def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
+def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     """Yield the events after the opening bracket in blocks. The first block is empty."""
     count = 0
     yield []
@@ -171,7 +171,7 @@ def _events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Decode event by event after a failed block. Return the readable events, and whether the list ends after them."""
+    """Decode events singly after a failed block. Return the readable events, and whether the list ends after them."""
     text = _text(window.data)
     remaining = decode_singly(text)
     window.data = _bytes(text[remaining.consumed :])
@@ -187,10 +187,10 @@ def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
 
 def _skip_event(window: Window) -> None:
     text = _text(window.data)
-    window.data = _bytes(text[min(next_event(text, 1), len(text) - _TAIL) :])
+    window.data = _bytes(text[min(next_event(text, 1), len(text) - _EVENT_START_BYTES) :])
 
 
-def _value(window: Window) -> Any:
+def _read_value(window: Window) -> Any:
     """Return the next value, or `_NOT_READ` if it is too large or too deep to decode."""
     while True:
         text = _text(window.data[:_MAX_KEY_BYTES])
@@ -220,18 +220,18 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield each bracket and comma outside of strings, and its position in the window. The window moves on."""
-    is_string, position = False, 0
+    """Yield each bracket and comma outside of strings with its position in the window. The window may move in between."""
+    is_in_string, position = False, 0
     while True:
-        match = (_IN_STRING if is_string else _STRUCTURE).search(window.data, position)
+        match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)
         if match is None:
             position = max(0, position - len(window.data))
             window.consume(len(window.data))
             if not window.read_more():
                 return
         elif match[0] == b'"':
-            is_string, position = not is_string, match.end()
-        elif is_string:  # skip the escaped character
+            is_in_string, position = not is_in_string, match.end()
+        elif is_in_string:  # skip the escaped character
             position = match.end() + 1
         else:
             position = match.end()
@@ -239,7 +239,7 @@ def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
 
 
 def _seek(window: Window, pattern: bytes) -> bool:
-    """Advance to the next occurrence of these bytes; return whether there is one."""
+    """Advance the window to the next occurrence of these bytes. Return whether there is one."""
     while (position := window.data.find(pattern)) < 0:
         window.consume(max(0, len(window.data) - len(pattern)))
         if not window.read_more():
@@ -249,7 +249,7 @@ def _seek(window: Window, pattern: bytes) -> bool:
 
 
 def _text(data: bytes) -> str:
-    """Return text that `_bytes` converts back to the same bytes."""
+    """Decode bytes to text that `_bytes` converts back to the same bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -19,10 +19,10 @@ BLOCK_BYTES = 4 * 2**20
 _SCALES = (1000, 100, 10, 1)  # nanoseconds per unit of the last digit, for 0 to 3 decimals of microseconds
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
-_NOTHING = msgspec.Raw(b"")
+_EMPTY = msgspec.Raw(b"")
 _SPACE = b" \t\r\n"
-_CUT = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
-_CUT_WINDOW = 64 * 2**10
+_POSSIBLE_END = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
+_LAST_PART_BYTES = 64 * 2**10
 _MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
 NEAR_THE_END = 16  # if a value is truncated, the decoder reports an error within this distance of the end
@@ -30,27 +30,27 @@ NEAR_THE_END = 16  # if a value is truncated, the decoder reports an error withi
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _CORRELATION = re.compile(rb'"correlation"\s*:\s*"?(\d{1,18})[",}\s]')
-_BETWEEN = re.compile(r"[\s,]*")
+_SEPARATORS = re.compile(r"[\s,]*")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event. Rarely needed fields are decoded only on access."""
+    """An event of a trace. Fields that are rarely needed are decoded only on access."""
 
     ph: str = ""
     cat: str = ""
     name: str = ""
     pid: int | str = 0
     tid: int | str = 0
-    ts: msgspec.Raw = _NOTHING
-    dur: msgspec.Raw = _NOTHING
-    encoded_args: msgspec.Raw = msgspec.field(name="args", default=_NOTHING)
+    ts: msgspec.Raw = _EMPTY
+    dur: msgspec.Raw = _EMPTY
+    encoded_args: msgspec.Raw = msgspec.field(name="args", default=_EMPTY)
 
     def begin_ns(self) -> int | None:
-        """Return the start in nanoseconds. It is stored in microseconds, with or without quotes; no digit is lost."""
+        """Return the start in nanoseconds without rounding. The file has microseconds, with or without quotes."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:
-        """Return the duration."""
+        """Return the duration in nanoseconds, or None if it is not a number."""
         return _from_microseconds(self.dur)
 
     def args(self) -> Mapping[str, Any]:
@@ -69,7 +69,7 @@ class Event(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Damage:
-    """Counts the unreadable events of a trace. `is_cut` means that the rest of the trace is missing."""
+    """The damage in a trace: the count of unreadable events, and whether the rest of the trace is missing (`is_cut`)."""
 
     events: int = 0
     is_cut: bool = False
@@ -86,7 +86,7 @@ class Window:
         self.has_ended = False
 
     def read_more(self) -> bool:
-        """Read another block. Return whether there was one."""
+        """Read another block. Return whether any bytes were read."""
         pieces = [] if self.has_ended else list(self._pieces())
         self.data = b"".join((self.data, *pieces))
         return bool(pieces)
@@ -122,7 +122,7 @@ _DECODER = msgspec.json.Decoder(list[Event])
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Decoded events. `consumed` is their size in bytes; `is_last` means that the list of events ends after them."""
+    """Decoded events. `consumed` is their size in bytes. `is_last` is true if the list of events ends after them."""
 
     events: list[Event]
     consumed: int
@@ -130,30 +130,30 @@ class Block:
 
 
 def next_block(window: Window) -> Block | None:
-    """Decode the events up to the last possible end of an event. Try earlier ends if that fails; return None after several."""
+    """Decode the events up to the last place where an event may end, else up to earlier ones. Return None if all fail."""
     data = window.data
-    for number, cut in enumerate(_cuts(data)):
-        if number == _MAX_TRIES:
+    for attempt, match in enumerate(_possible_ends(data)):
+        if attempt == _MAX_TRIES:
             return None
         try:
-            events = _DECODER.decode(b"[%b]" % data[: cut.end()])
+            events = _DECODER.decode(b"[%b]" % data[: match.end()])
         except (msgspec.ValidationError, UnicodeDecodeError):  # an invalid event: an earlier end does not help
             return None
         except (msgspec.DecodeError, RecursionError):  # not the end of an event: try the previous match
             continue
-        return Block(events, cut.end(), cut[1] == b"]")
+        return Block(events, match.end(), match[1] == b"]")
     return None
 
 
-def _cuts(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield each match of `},{` or `}]`, the last one first. An event may end there."""
-    since = max(0, len(data) - _CUT_WINDOW)
-    yield from reversed(list(_CUT.finditer(data, since)))
-    yield from reversed(list(_CUT.finditer(data, 0, since)))
+def _possible_ends(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield each match of `},{` or `}]`, where an event may end, from the last to the first."""
+    last_part_start = max(0, len(data) - _LAST_PART_BYTES)
+    yield from reversed(list(_POSSIBLE_END.finditer(data, last_part_start)))
+    yield from reversed(list(_POSSIBLE_END.finditer(data, 0, last_part_start)))
 
 
 def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Return nanoseconds. The usual times of up to three decimals are converted faster than by `nanoseconds`."""
+    """Convert to nanoseconds. For usual times, with up to three decimals, this is faster than calling `nanoseconds`."""
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
     whole, _, decimals = printed.partition(".")
     digits = whole + decimals
@@ -185,10 +185,10 @@ class SingleEvents:
 
 
 def decode_singly(text: str) -> SingleEvents:
-    """Decode the events in text that begins with an event, one after the other."""
+    """Decode events one after the other. `text` must begin with an event."""
     decoded = SingleEvents([])
     while True:
-        decoded.consumed = _skip_pattern(_BETWEEN, text, decoded.consumed)
+        decoded.consumed = _skip_pattern(_SEPARATORS, text, decoded.consumed)
         if decoded.consumed == len(text):
             return decoded
         if text[decoded.consumed] == "]":
@@ -202,7 +202,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at this position (None if it is unreadable) and its end. Raise IncompleteError."""
+    """Return the value at index `start`, or None if it is unreadable, and its end. Raise IncompleteError."""
     try:
         return value_at(text, start)
     except UnreadableError:
@@ -221,7 +221,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def next_event(text: str, start: int) -> int:
-    """Return the likely start of the next event after a broken event, or the end of the text."""
+    """Return the index at which the next event after a broken event probably starts, or the end of the text."""
     match = _NEXT_EVENT.search(text, start)
     return match.end() if match else len(text)
 
@@ -265,7 +265,7 @@ def _encoded(value: object) -> msgspec.Raw:
 
 
 class _PrintedNumber(float):
-    """A number with the text that it was parsed from."""
+    """A number that keeps the text from which it was parsed."""
 
     text: str
 
@@ -279,7 +279,7 @@ _STRAY_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lam
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at this position and its end. Raise IncompleteError or MalformedError."""
+    """Return the value at index `start` and its end. Raise IncompleteError or MalformedError."""
     try:
         return _STRAY_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises files of Ascend and MindSpore that are not needed."""
+"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises unneeded files of Ascend and MindSpore."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them al
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
 # Entries that repeat other entries: the sum of a group, and single calls of a matrix besides `allreduce-total@…`.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
-# hcom_allReduce__445_0_1@6297232067196334501: the number of the call and the group follow the name.
+# hcom_allReduce__445_0_1@6297232067196334501: the call number and the group follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
 _STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
@@ -73,7 +73,7 @@ class _RankSums:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add one collective. If it belongs to no step, also store its start, duration and wait."""
+        """Add one collective. If `step` is empty, also store the start, duration and wait of this call."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.joined(collective)
         begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
@@ -83,7 +83,7 @@ class _RankSums:
             self.calls.append((round(begin * US), elapsed, wait_ns))
 
     def first_collective(self) -> FirstCollective | None:
-        """Return the first collective if it is unusually long, otherwise None. `rest` has the wait of the others."""
+        """Return the first collective if it is unusually long, else None. `rest` has the wait of the other collectives."""
         first = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
         if first is None:
             return None
@@ -99,7 +99,7 @@ class _Communication:
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     content = _Communication()
-    for path, info in _operations(_document(lines, _MAX_MIB), ()):
+    for path, info in _iter_operations(_read_document(lines, _MAX_MIB), ()):
         if _TIME in info:
             _add_times(path, info, content)
         else:
@@ -108,15 +108,15 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("ascend-communication", _TOOL, devices=devices, links=content.links.links())
 
 
-def _operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the values of each operation with its path of keys: step, operation, and a rank or both ends of a link."""
+def _iter_operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Yield each operation's path of keys, such as step, operation and rank (or both ends of a link), and its values."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
         yield path, node
         return
     for key, value in node.items():
-        yield from _operations(value, (*path, str(key)))
+        yield from _iter_operations(value, (*path, str(key)))
 
 
 def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
@@ -124,7 +124,7 @@ def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communi
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
-    # The innermost key is the rank if the file is about all ranks, and the operation if it is about one.
+    # The innermost key is the rank if the file covers all ranks, and the operation if it covers one rank.
     is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
     rank = content.ranks.setdefault(int(path[-1]) if is_ranked else None, _RankSums())
     step = next((match[1] for key in path if (match := _STEP.match(key))), "")
@@ -133,7 +133,7 @@ def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communi
 
 
 def _collective_name(printed: str) -> str:
-    """Return the name of a collective without its call number and group. The group may contain the address of a node."""
+    """Return a collective's name without its call number and group, because a group may contain a node's address."""
     return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
@@ -144,7 +144,7 @@ def _add_transports(transports: Any, rank: str, content: _Communication) -> None
 
 
 def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
-    """Add a link of a matrix. A file about one rank numbers the ranks within a group, others within the job."""
+    """Add a link of a matrix. Files about one rank number the ranks within a group, other files within the job."""
     ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not path[0].lower().startswith("step")
@@ -157,9 +157,9 @@ def _add_link(links: LinkSums, kind: str, source: str, target: str, numbers: Any
         links.add(kind, source, target, round(size * _MEGABYTE), time)
 
 
-def _number(numbers: Any, key: str, most: float = 1e12) -> float | None:
+def _number(numbers: Any, key: str, limit: float = 1e12) -> float | None:
     value = numbers.get(key) if isinstance(numbers, dict) else None
-    return float(value) if isinstance(value, int | float) and 0 <= value < most else None
+    return float(value) if isinstance(value, int | float) and 0 <= value < limit else None
 
 
 def _ns(numbers: Any, key: str) -> int | None:
@@ -179,13 +179,13 @@ def _device(rank: int | None, rank_sums: _RankSums) -> Device:
 
 
 def _recognises_clock(clue: Clue) -> bool:
-    document = _parsed(clue.text)
+    document = _parse_json(clue.text)
     return isinstance(document, dict) and document.keys() >= _CLOCK_KEYS
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
     """Read the difference between Unix time and the node's boot clock."""
-    document = _object(lines)
+    document = _read_object(lines)
     unix = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
     boot = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
     offset = None if unix is None or boot is None else unix - boot
@@ -193,7 +193,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # The clue may contain only the beginning of the file, because the rank table of a thousand cards is longer.
+    # The JSON is not parsed, because the clue may contain only the beginning of a large rank table.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False
@@ -201,7 +201,7 @@ def _recognises_info(clue: Clue) -> bool:
 
 
 def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
-    document = _object(lines)
+    document = _read_object(lines)
     if "server_list" in document:
         return _rank_table(document)
     rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
@@ -211,7 +211,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _rank_table(document: dict[str, Any]) -> Facts:
-    """Return the card of each rank from the job's hccl.json, without the addresses in it."""
+    """Return the card of each rank from the job's hccl.json. The addresses in it are not kept."""
     cards = tuple(_rank_cards(document["server_list"]))
     return Facts(
         "ascend-info",
@@ -240,40 +240,40 @@ def _node_digest(address: str) -> str:
 
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the names of the nodes' folders. Each line has the address of a node and the name of its folder."""
+    """Read the nodes' folder names. Each line has the address of a node and the name of its folder."""
     pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
 
 
-def _object(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON object of a file, or {} if the document has another type. Raise NotReadError."""
-    document = _document(lines, _MAX_SIDE_MIB)
+def _read_object(lines: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON object in a file, or {} if the document has another type. Raise NotReadError."""
+    document = _read_document(lines, _MAX_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """Return the device whose folder contains the file, or () if neither device nor rank is known."""
+    """Return a one-element tuple: the device whose folder contains the file. Return () if device and rank are unknown."""
     folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder[1]) if folder else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
 
 
-def _document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
+def _read_document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
     text, length = [], 0
     for line in lines:
         text.append(line)
         length += len(line) + 1
         if length > max_mib << 20:
             raise NotReadError(f"the file is larger than {max_mib} MiB; pass the folder of fewer steps")
-    document = _parsed("\n".join(text))
+    document = _parse_json("\n".join(text))
     if document is None:
         raise NotReadError("the JSON is damaged or truncated; copy the file again")
     return document
 
 
-def _parsed(text: str) -> Any:  # JSON of any shape
-    """Return the document, or None if the text is not JSON."""
+def _parse_json(text: str) -> Any:  # JSON of any shape
+    """Parse JSON. Return None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):  # the caller decides whether the file is damaged or has another format

@@ -1,10 +1,10 @@
-"""Ascend's tables: csv files of operators (kernel_details, op_summary, op_statistic) and steps (step_trace…), and the databases of msprof-analyze."""
+"""Reads Ascend's CSV tables of operators and steps, such as kernel_details and step_trace, and msprof-analyze databases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from telemetry_profile.facts.csv_tables import CsvRows, first_line_test, headings_test
+from telemetry_profile.facts.csv_tables import CsvRows, first_line_predicate, headings_predicate
 from telemetry_profile.facts.device_timeline import LinkSums, Timeline
 from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.facts.printed_numbers import MS, US, S, cell_ns, count_of, nanoseconds, number_of
@@ -30,14 +30,14 @@ _TOOL = "Ascend profiler"
 # Pairs of headings: the first is from kernel_details.csv (torch_npu), the second from op_summary.csv (msprof).
 _TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
 _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
-_SUM_HEADINGS = headings_test("OP Type", "Count", "Total Time(us)")
-_CALL_HEADINGS = headings_test("API Name", "Time(us)", "Count")
+_SUM_HEADINGS = headings_predicate("OP Type", "Count", "Total Time(us)")
+_CALL_HEADINGS = headings_predicate("API Name", "Time(us)", "Count")
 _COMMUNICATION_CORES = frozenset({"HCCL", "COMMUNICATION"})
 _UNIX_SINCE_NS = 10**9 * S  # the year 2001; smaller times count from the boot of the node
-_STEP_HEADINGS = headings_test("Step", "Computing", "Communication", "Free")
+_STEP_HEADINGS = headings_predicate("Step", "Computing", "Communication", "Free")
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
-_ITERATION_HEADINGS = headings_test(_ITERATION, _ITERATION_LENGTH)
+_ITERATION_HEADINGS = headings_predicate(_ITERATION, _ITERATION_LENGTH)
 _DATA_WAIT = "Data Aug Bound(us)"  # the time from the end of the previous iteration to the start of this one
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
@@ -85,7 +85,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(core: str, name: str) -> Work:
-    """Return the kind of work of a task. A task on a core, such as the vector operator MemSet, is not a copy."""
+    """Return a task's kind of work. A task that runs on a core, such as the vector operator MemSet, is not a copy."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
 
@@ -112,7 +112,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_of_row(row: Mapping[str, str], count: int, time: int) -> Kernel:
-    """Return the kernel of a row. Rows without a core type are collectives, in communication_statistic.csv."""
+    """Return the kernel of a row. Rows without a core type are collectives, as in communication_statistic.csv."""
     name = row["OP Type"]
     work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
     return Kernel(name.rstrip("_"), work, count, time, cell_ns(row.get("Max Time(us)", ""), US))
@@ -123,12 +123,12 @@ def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _core_count(printed: str) -> str:
-    """Return the number of cores of a task, or "" if it is 0, as for collectives."""
+    """Return the number of cores of a task as printed, or "" if it is 0, as for collectives."""
     return printed if count_of(printed) else ""
 
 
 class _Ranks:
-    """Collects the steps of each rank and card, and the split of its whole time."""
+    """Collects the steps and the whole split of each rank and card."""
 
     def __init__(self) -> None:
         self._whole_times: dict[tuple[int | None, int | None], Split] = {}
@@ -143,14 +143,13 @@ class _Ranks:
             self._whole_times[rank, card] = split
 
     def devices(self) -> tuple[Device, ...]:
-        """Return a device for each rank and card."""
         return tuple(
             Device(Card(card), rank, split=self._whole_times.get((rank, card), Split()), steps=tuple(steps))
             for (rank, card), steps in self._steps.items()
         )
 
     def rank_count(self) -> int | None:
-        """Return the number of ranks, or None if the file has no rank numbers."""
+        """Return how many ranks the file contains, or None if it has no rank numbers."""
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 
@@ -177,7 +176,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the iterations of each device. An iteration includes the wait for data before it."""
+    """Read each device's iterations. An iteration includes the wait for data before it."""
     rows = CsvRows(lines, _ITERATION_HEADINGS)
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
@@ -218,8 +217,8 @@ def _scaled(value: object, unit: int) -> int | None:
     return scaled if scaled is not None and scaled >= 0 else None
 
 
-RUNS = TextFormat("ascend-runs", _TOOL, first_line_test(_is_task_heading), _read_tasks)
-SUMS = TextFormat("ascend-sums", _TOOL, first_line_test(_is_sum_heading), _read_sums)
-STEPS = TextFormat("ascend-steps", _TOOL, first_line_test(_STEP_HEADINGS), _read_steps)
-ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, first_line_test(_ITERATION_HEADINGS), _read_iterations)
+RUNS = TextFormat("ascend-runs", _TOOL, first_line_predicate(_is_task_heading), _read_tasks)
+SUMS = TextFormat("ascend-sums", _TOOL, first_line_predicate(_is_sum_heading), _read_sums)
+STEPS = TextFormat("ascend-steps", _TOOL, first_line_predicate(_STEP_HEADINGS), _read_steps)
+ITERATIONS = TextFormat("ascend-iteration-table", _TOOL, first_line_predicate(_ITERATION_HEADINGS), _read_iterations)
 ANALYSIS = DatabaseFormat("ascend-analysis", _TOOL, _recognises_analysis, _read_analysis)

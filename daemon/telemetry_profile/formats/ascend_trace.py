@@ -1,4 +1,4 @@
-"""Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof (msprof, task_time, hccl, step_trace)."""
+"""Reads Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The name of an event's process shows the kind of the event. `HCCL` has each collective and, separately, its tasks.
+# The name of an event's process shows the kind of event. `HCCL` contains each collective and, separately, its tasks.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -39,17 +39,17 @@ _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
-_CALL = re.compile(
+_CALL_NUMBER = re.compile(
     r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
 )  # the number of the call and its group, as in hcom_allReduce__428_0_1
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
 _NO_RANK = 2**16  # larger numbers are not ranks: all bits are set if a task has no partner
-_WAIT = "Data_aug Bound"
+_DATA_WAIT = "Data_aug Bound"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective. It is kept until the end of the file, which shows whether it is needed."""
+    """A task or collective. It is kept until the whole file is read, because only then it is known whether it is needed."""
 
     work: Work
     process: int | str
@@ -88,7 +88,7 @@ class _Reader:
                     self._read_iteration(event)
             elif event.ph == "M":
                 self._read_name(event)
-            elif event.ph == "t" and event.cat == _WAIT:
+            elif event.ph == "t" and event.cat == _DATA_WAIT:
                 self._read_data_wait(event)
 
     def facts(self) -> Facts:
@@ -106,13 +106,13 @@ class _Reader:
         )
 
     def _format_name(self) -> str:
-        """Return the name of the format. msprof writes one file with all parts of a timeline, and one file for each part."""
+        """Return the format's name. msprof writes a file with all parts of a timeline, and also a file for each part."""
         if self._is_complete:
             return _NAME
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _only_measured(self, device: Device) -> Device:
-        """Return the device without the values that cannot be computed from this part of the timeline."""
+        """Set values to unknown that cannot be computed from this part of the timeline."""
         if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware else None
@@ -149,7 +149,6 @@ class _Reader:
             self._timeline.add(event.pid, "compute", event.begin_ns(), event.length_ns(), event.name)
 
     def _read_collective_task(self, event: TraceEvent) -> None:
-        """Read a task of a collective: its stream and its transfer over a link."""
         arguments = event.args()
         stream = arguments.get("stream id")
         if isinstance(stream, int | str):
@@ -172,13 +171,13 @@ class _Reader:
             self._iterations[number] = begin, begin + length
 
     def _read_data_wait(self, event: TraceEvent) -> None:
-        printed = event.args().get(f"{_WAIT}(us)")
+        printed = event.args().get(f"{_DATA_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
         if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
             self._waits[int(number) + 1] = round(printed * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return each iteration's number, start, end, and wait for data. The iteration starts with this wait."""
+        """Return the number, start, end and data wait of each iteration. An iteration starts with its data wait."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iterations.items()):
             wait = self._waits.get(number)
@@ -206,7 +205,7 @@ class _Reader:
         self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 
     def _device_of_steps(self) -> tuple[Device, ...]:
-        """Return the device of a file that contains only steps, or () without steps."""
+        """Return a one-element tuple: the device of a file that contains only steps. Return () if there are no steps."""
         steps = tuple(
             Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
             for number, begin, end, wait in self._iteration_spans()
@@ -216,7 +215,7 @@ class _Reader:
 
 
 def _task_of(work: Work, event: TraceEvent, stream: int | str) -> _Task:
-    name = _CALL.sub("", event.name) if work == "communication" else event.name
+    name = _CALL_NUMBER.sub("", event.name) if work == "communication" else event.name
     return _Task(work, event.pid, stream, event.begin_ns(), event.length_ns(), name)
 
 

@@ -1,4 +1,4 @@
-"""Recognises formats that cannot be read without the vendor's software. The message names the export to make instead."""
+"""Recognises formats that only the vendor's software can read. The messages name the export to make instead."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from telemetry_profile.facts.csv_tables import first_cells
 from telemetry_profile.format_contract import Clue, Refusal
 
 
-def _file_test(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a function that tests the first bytes of a file and the ending of its name. One match is enough."""
+def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
+    """Return a predicate that accepts files with one of these beginnings, or with one of these name endings."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
@@ -19,7 +19,7 @@ def _is_roofline(clue: Clue) -> bool:
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """Return whether a file is a Perfetto trace: it begins with field 1 of a protobuf message, unlike any text."""
+    """Return whether a file is a Perfetto trace, by its name or by its first byte: field 1 of a protobuf message."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
         clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]
     )
@@ -28,13 +28,13 @@ def _is_perfetto(clue: Clue) -> bool:
 NSYS = Refusal(
     "nsys-report",
     "Nsight Systems",
-    _file_test((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
+    _file_predicate((b"QDSTRM",), (".nsys-rep", ".qdrep", ".qdstrm")),
     "the report format is closed; run `nsys export --type sqlite FILE` and pass the .sqlite file",
 )
 NCU = Refusal(
     "ncu-report",
     "Nsight Compute",
-    _file_test((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
+    _file_predicate((b"NVR\0",), (".ncu-rep", ".nsight-cuprof-report")),
     "the report format is closed; run `ncu --import FILE --csv --page raw` and pass its output as a file",
 )
 PERFETTO = Refusal(

@@ -1,4 +1,4 @@
-"""The databases, counters and Chrome traces of hipprof (Hygon DTK), and the similar Chrome traces of rocprof up to ROCm 6."""
+"""Reads databases, counters and Chrome traces of hipprof (Hygon DTK), and the similar traces of rocprof up to ROCm 6."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _COMMANDS: Mapping[int | None, str] = {
     0x1201: "DeviceToHost", 0x1202: "HostToDevice", 0x1203: "DeviceToDevice",
 }  # fmt: skip
 _MEMORY_TYPES: Mapping[int | None, str] = {0: "Memset", 4: "HostToDevice", 6: "DeviceToHost"}
-# matches ADDRESS_PROCESS_TIME, the end of a table name
+# Matches ADDRESS_PROCESS_TIME, which follows the prefix in a table's name.
 _PROCESS = re.compile(r"(?P<host>.+)_\d+_\d+\Z")
-_DEVICE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for copies
+_DEVICE_TYPE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for copies
 
 
 def _read_database(tables: Tables) -> Facts:
@@ -62,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """Yield each row of the tables with this prefix, and the process that the table belongs to."""
+    """Yield each row of the tables with this prefix, together with the process that the table belongs to."""
     for table in tables_with_prefix(tables.schema, prefix):
         process = table[len(prefix) :]
         if _PROCESS.match(process):
@@ -71,7 +71,7 @@ def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Ite
 
 
 class _Cards:
-    """Maps device numbers to cards. All processes of a node share the numbers, except for processes that have a rank."""
+    """Maps device numbers to cards. A node's processes share the device numbers, unless a process has a rank."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -79,7 +79,6 @@ class _Cards:
         self._keys: dict[tuple[str, object], Hashable] = {}
 
     def key(self, process: str, device: object) -> Hashable:
-        """Return the card's key in the timeline."""
         lookup = process, device
         if lookup not in self._keys:
             rank, number = self._ranks.get(process), integer(device)
@@ -91,7 +90,7 @@ class _Cards:
 
 
 class _EventNames:
-    """The names of kernels and ranges. Other tables refer to them by numbers, which differ between processes."""
+    """The names of kernels and ranges. Other tables refer to a name by its number, which differs between processes."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}
@@ -99,16 +98,15 @@ class _EventNames:
         for process, type_bits, number, name in records(
             tables, "STR_TABLE", ("CONFIG_KEY", "TYPE", "STR_ID", "STR_NAME")
         ):
-            kinds = integer(type_bits)
-            names = self._on_device if kinds is None or kinds & _DEVICE_BITS else self._on_host
+            bits = integer(type_bits)
+            names = self._on_device if bits is None or bits & _DEVICE_TYPE_BITS else self._on_host
             names[process, str(number)] = text(name)
 
     def kernel_name(self, process: str, number: object) -> str:
-        """Return the name of a kernel."""
         return self._on_device.get((process, str(number))) or NO_NAME
 
     def range_name(self, process: str, number: object) -> str:
-        """Return the name of a range that the program marked. `number` may also be the name itself."""
+        """Return the name of a range that the program marked. In some files, `number` is the name itself."""
         key = process, str(number)
         return self._on_host.get(key) or self._on_device.get(key) or text(number)
 
@@ -131,7 +129,7 @@ def _recognises_counters(clue: Clue) -> bool:
 
 def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
     cards: dict[int | None, dict[str, Kernel]] = {}
-    for block in _blocks(lines):
+    for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
         if length is not None and 0 <= length < MAX_NS and "kernel time" in block:
             number = block.get("gpu id", "")
@@ -141,8 +139,8 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield a mapping of the printed values of each kernel. The key `unit of …` has the unit of a value."""
+def _kernel_blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
+    """Yield the printed values of each kernel as a mapping. For a value `x`, the key `unit of x` has its unit."""
     block: dict[str, str] = {}
     for line in lines:
         if match := _KERNEL_NAME.match(line):
@@ -166,10 +164,10 @@ def _add_kernel(kernels: dict[str, Kernel], block: Mapping[str, str], length: in
 COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters)
 
 
-_Kind = Literal["kernel", "copy", "call", "range", ""]
+_EventKind = Literal["kernel", "copy", "call", "range", ""]
 
 # Maps the category of an event in a trace of hipprof to its kind.
-_CATEGORIES: Mapping[str, _Kind] = {
+_CATEGORIES: Mapping[str, _EventKind] = {
     "HIPOPS": "kernel",
     "HIPCOPY": "copy",
     "HIP": "call",
@@ -178,7 +176,7 @@ _CATEGORIES: Mapping[str, _Kind] = {
     "HIPTX": "range",
 }
 # Maps the name of an event's process in a trace of rocprof to its kind. Barrier packets only wait, and are ignored.
-_PROCESSES: tuple[tuple[re.Pattern[str], _Kind], ...] = (
+_PROCESSES: tuple[tuple[re.Pattern[str], _EventKind], ...] = (
     (re.compile(r"GPU ?Barriers"), ""),
     (re.compile(r"GPU ?\d+"), "kernel"),
     (re.compile(r"COPY"), "copy"),
@@ -194,7 +192,8 @@ class _Reader:
     def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
         self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
-        self._processes: dict[str, tuple[_Kind, int | None]] = {}  # the key is the process number as a string
+        # Maps a process number, as a string, to the kind of its events and its device number.
+        self._processes: dict[str, tuple[_EventKind, int | None]] = {}
         self._rank = rank_in_name(clue)
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
@@ -214,7 +213,7 @@ class _Reader:
         # If the times are not Unix times, the default clock of the format is assumed.
         return self._timeline.facts(self._format, self._tool, clock_of(devices, default=self._clock), devices)
 
-    def _add_event(self, kind: _Kind, event: TraceEvent) -> None:
+    def _add_event(self, kind: _EventKind, event: TraceEvent) -> None:
         arguments = event.args()
         begin, length = _begin_and_length(event, arguments)
         if kind == "call":
@@ -228,11 +227,11 @@ class _Reader:
         self._timeline.add(index, "copy" if kind == "copy" else work_of(event.name), begin, length, event.name)
 
 
-def _kind_and_device(name: object) -> tuple[_Kind, int | None]:
-    """Derive the kind of a process's events, and its device number, from the name of the process."""
+def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
+    """Return the kind of a process's events and the device number, as the name of the process shows them."""
     if not isinstance(name, str):
         return "", None
-    kind: _Kind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
+    kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
     number = _NUMBER.search(name) if kind == "kernel" else None
     return kind, int(number[0]) if number else None
 
@@ -243,7 +242,7 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
 
 
 def _begin_and_length(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return start and duration, from the nanoseconds in the arguments if they are present."""
+    """Return start and duration. Nanoseconds in the arguments, if present, take precedence over microseconds."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()

@@ -1,4 +1,4 @@
-"""MindSpore's tables of steps, operators, FLOPs, the data queue, and communication."""
+"""Reads MindSpore's tables of steps, operators, FLOPs, the data queue, and communication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from telemetry_parsers.model import Problem
-from telemetry_profile.facts.csv_tables import CsvRows, first_cells, first_line_test, headings_test
+from telemetry_profile.facts.csv_tables import CsvRows, first_cells, first_line_predicate, headings_predicate
 from telemetry_profile.facts.device_timeline import MAX_NAMES, OTHERS, LinkSums
 from telemetry_profile.facts.intervals import Intervals
 from telemetry_profile.facts.kernel_kinds import work_of
@@ -31,10 +31,10 @@ from telemetry_profile.format_contract import (
 _TOOL = "MindSpore Profiler"
 _TICK = 10  # nanoseconds: the counter of the device runs at 100 MHz
 _MEAN = "mean"
-_STEP_HEADINGS = headings_test("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
+_STEP_HEADINGS = headings_predicate("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
 _RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
 _CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
-# The headings differ by the kind of parallelism. Only files of data-parallel jobs have times in ticks.
+# The headings depend on the kind of parallelism. Only files of data-parallel jobs have times in ticks.
 _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
@@ -42,9 +42,9 @@ _ANY_RANK = re.compile(r"_(\d{1,6})(_\w+)?\.(csv|json|txt)")
 _SUMS_BY_TYPE = re.compile(r"ai_?core_\w*type\w*\.csv\Z")
 _MAX_JSON_LENGTH = 1 << 20
 _FLOPS = {"FLOPs", "FLOPS"}
-_QUEUE_HEADINGS = headings_test("output_queue_usage_rate", "op_type")
+_QUEUE_HEADINGS = headings_predicate("output_queue_usage_rate", "op_type")
 _LOW_FILL = 0.2
-_HCCL_HEADINGS = headings_test("step_num", "communication_cost", "wait_cost", "link_info")
+_COLLECTIVE_HEADINGS = headings_predicate("step_num", "communication_cost", "wait_cost", "link_info")
 _HCCL_RANK = re.compile(r"hccl_raw_(\d{1,6})\.csv")
 _KILOBYTE = 1000
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
@@ -66,7 +66,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
-    """Return how long collectives ran within the step, or None without collectives. Some may begin before the step."""
+    """Return how long collectives ran within the step, or None if there are none. They may begin before the step."""
     names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
     pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
@@ -112,7 +112,7 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
 
 
 def _step_name(cell: str) -> str:
-    """Return the name of the step with this number, `_MEAN` for the mean row, or "" for any other text."""
+    """Return the step name for a cell: `step N` for a number, `_MEAN` for the mean row, or "" for any other text."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""
@@ -134,7 +134,7 @@ def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[P
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The headings of one kind of file. `unit` is the unit of the times in the columns `time` and `longest`."""
+    """The headings of one kind of file. `unit` applies to the columns `time` and `longest`."""
 
     name: str
     time: str
@@ -144,7 +144,6 @@ class _Layout:
     is_host: bool = False
 
     def fits(self, cells: Sequence[str]) -> bool:
-        """Return whether a line has all of these headings."""
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
@@ -170,7 +169,7 @@ def _layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file has known headings or contains sums by type. Such sums repeat a more detailed file."""
+    """Return whether a file has known headings or contains sums by type, which repeat a more detailed file."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
 
 
@@ -198,12 +197,12 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_flops(clue: Clue) -> bool:
-    return "FLOPS" in clue.text[:400] and set(_object(clue.text) or ()) >= _FLOPS
+    return "FLOPS" in clue.text[:400] and set(_parse_object(clue.text) or ()) >= _FLOPS
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read FLOPs per step and per second. The utilization is not used: it is a mean over operators."""
-    document = _object("\n".join(lines)) or {}
+    """Read FLOPs per step and per second. The utilization is not used, because it is a mean over operators."""
+    document = _parse_object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
         return Facts("mindspore-flops", _TOOL)
@@ -212,7 +211,7 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the mean fill level of the queue from which the card takes its batches."""
+    """Report a hint if the queue from which the card takes its batches was almost empty on average."""
     row = next(iter(CsvRows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
@@ -224,8 +223,8 @@ def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("mindspore-data", _TOOL, hints=(Hint("data", text),))
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object of a small file or of a cell, or None if it is damaged."""
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Parse the JSON object in a small file or in a cell. Return None if it is damaged."""
     try:
         document = json.loads(text) if len(text) < _MAX_JSON_LENGTH else None
     except (ValueError, RecursionError):  # the caller reports the damage
@@ -240,9 +239,10 @@ def _number(value: object) -> float | None:
 def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
     steps: list[Step] = []
     links = LinkSums()
-    rows = CsvRows(lines, _HCCL_HEADINGS)
+    rows = CsvRows(lines, _COLLECTIVE_HEADINGS)
     for row in rows:
-        name, wait_ns, transfers = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS), _object(row["link_info"])
+        name, wait_ns = _step_name(row["step_num"]), cell_ns(row["wait_cost"], MS)
+        transfers = _parse_object(row["link_info"])
         if not name or wait_ns is None or transfers is None:
             rows.count_damaged_row()
             continue
@@ -266,16 +266,16 @@ def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
-    # The third number, the rate, is not used: in rows that sum up operators it is a sum of rates, ten times too high.
+    # The third number, the rate, is not used: in rows that sum up operators, it is a sum of rates, ten times too high.
     time, size = (
         (_number(number) for number in numbers[:2]) if isinstance(numbers, list) and numbers[1:] else (None, None)
     )
     return (0, 0) if time is None or size is None else (round(size * _KILOBYTE), round(time * MS))
 
 
-STEPS = TextFormat("mindspore-steps", _TOOL, first_line_test(_STEP_HEADINGS), _read_steps)
-CLUSTER = TextFormat("mindspore-cluster", _TOOL, first_line_test(_is_cluster_heading), _read_cluster)
+STEPS = TextFormat("mindspore-steps", _TOOL, first_line_predicate(_STEP_HEADINGS), _read_steps)
+CLUSTER = TextFormat("mindspore-cluster", _TOOL, first_line_predicate(_is_cluster_heading), _read_cluster)
 OPERATORS = TextFormat("mindspore-operators", _TOOL, _recognises_operators, _read_operators)
 FLOPS = TextFormat("mindspore-flops", _TOOL, _recognises_flops, _read_flops)
-DATA = TextFormat("mindspore-data", _TOOL, first_line_test(_QUEUE_HEADINGS), _read_queue)
-HCCL = TextFormat("mindspore-hccl", _TOOL, first_line_test(_HCCL_HEADINGS), _read_hccl)
+DATA = TextFormat("mindspore-data", _TOOL, first_line_predicate(_QUEUE_HEADINGS), _read_queue)
+HCCL = TextFormat("mindspore-hccl", _TOOL, first_line_predicate(_COLLECTIVE_HEADINGS), _read_hccl)

@@ -1,4 +1,4 @@
-"""MindSpore's timelines for MindInsight: ascend_timeline_display_N.json and gpu_timeline_display_N.json."""
+"""Reads MindSpore's timelines for MindInsight: ascend_timeline_display_N.json and gpu_timeline_display_N.json."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
 _FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
 # Process numbers from `BaseTimelineGenerator` in MindSpore's source. Operators have their device number instead.
 _FIRST_OTHER_PID, _AI_CPU_PID, _COMMUNICATION_PID, _GPU_ACTIVITY_PID = 7000, 9000, 10_000, 13_000
-_STEPS = frozenset({"Steps", "100000"})
-_SCOPES = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
-_MERGED = frozenset(str(number) for number in range(7997, 8003))
-# Operators that fetch data or wait for data. They do not compute.
+_STEP_THREADS = frozenset({"Steps", "100000"})
+_SCOPE_THREADS = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
+_MERGED_THREADS = frozenset(str(number) for number in range(7997, 8003))
+# Operators that fetch data or wait for data, but do not compute.
 _DATA_OPERATORS = ("InitData", "GetNext", "EndOfSequence")
 
 
@@ -47,9 +47,9 @@ class _Reader:
         for event in events:
             if event.ph == "X":
                 thread = str(event.tid)
-                if thread in _STEPS:
+                if thread in _STEP_THREADS:
                     self._timeline.add_step(f"step {event.name}", event.begin_ns(), event.length_ns())
-                elif thread not in _SCOPES and thread not in _MERGED:
+                elif thread not in _SCOPE_THREADS and thread not in _MERGED_THREADS:
                     self._add_work(event)
 
     def facts(self) -> Facts:
@@ -58,7 +58,7 @@ class _Reader:
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
     def _with_rank(self, device: Device) -> Device:
-        """Set the rank of the device. For Ascend, set the time of copies to unknown: the files do not contain copies."""
+        """Set the rank of the device. On Ascend, the copy times become unknown, because the files do not contain copies."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
 
@@ -75,7 +75,7 @@ class _Reader:
         self._timeline.add("device", work, event.begin_ns(), event.length_ns(), event.name, grid, block)
 
     def _work_of(self, event: TraceEvent) -> Work | None:
-        """Return the kind of work of an event, or None if the event is not work of the device."""
+        """Return an event's kind of work, or None if it is not work of the device."""
         pid = event.pid
         if pid == _COMMUNICATION_PID:
             return "communication"
@@ -92,7 +92,7 @@ def _dimensions(printed: object) -> str:
 
 
 def _recognises(sample: TraceSample) -> bool:
-    """Recognise MindSpore's traces by the file name, the process numbers or the arguments of events."""
+    """Return whether a trace is MindSpore's, by its file name or the process numbers and arguments of its events."""
     if _FILE.search(sample.clue.name):
         return True
     events = [event for event in sample.events if event.ph == "X" and not event.cat]

@@ -1,4 +1,4 @@
-"""The database msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore. Host names are not read."""
+"""Reads msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore. Host names in it are not read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COPIES: dict[int | None, str] = {
     5: "addr device to device", 6: "host to device ex", 7: "device to host ex",
 }  # fmt: skip
 _COPY_TASK_TYPES = ("MEMCPY_ASYNC", "PCIE_DMA_SQE", "SDMA_SQE")  # values of TASK.taskType
-_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # the number of the call, as in hcom_allReduce__428_0_1
+_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # such as the end of hcom_allReduce__428_0_1
 
 
 def _recognises(schema: Schema) -> bool:
@@ -47,7 +47,7 @@ def _read(tables: Tables) -> Facts:
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
-        # Older versions do not store the device of a task. If there is only one device, it is used.
+        # Older versions do not store the device of a task. If tasks ran on only one device, it is this device.
         number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(number, "communication", *interval(start, end), name)
     _add_host_activity(tables, timeline, strings)
@@ -55,7 +55,7 @@ def _read(tables: Tables) -> Facts:
 
 
 def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
-    """Add the cards with models and ranks to the timeline. Return the numbers of the cards on which tasks ran."""
+    """Add the cards, with their models and ranks, to the timeline. Return the numbers of the cards that ran tasks."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
         integer(number): rank
@@ -72,19 +72,19 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copies. Without the table MEMCPY_INFO, find them by the type of task, except those of collectives."""
+    """Yield the copies. If MEMCPY_INFO is missing, find them by task type, and skip the copies of collectives."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
-    types = {number for number, word in strings.items() if word in _COPY_TASK_TYPES}
+    copy_types = {number for number, string in strings.items() if string in _COPY_TASK_TYPES}
     collectives = {task for (task,) in records(tables, "COMMUNICATION_TASK_INFO", ("globalTaskId",))}
     for start, end, card, kind, task in records(tables, "TASK", (*_TIMES, "deviceId", "taskType", "globalTaskId")):
-        if kind in types and task not in collectives:
+        if kind in copy_types and task not in collectives:
             yield start, end, card, None
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """Iterate over the tasks in a table. Each row has start, end, device, and the value of this column of the table."""
+    """Yield start, end, device and the value of `column` for each task in a table."""
     columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
     if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())

@@ -1,4 +1,4 @@
-"""The databases of `nsys export --type sqlite`. Empty tables are missing, and columns differ by version."""
+"""Reads databases of `nsys export --type sqlite`. Empty tables are missing, and columns depend on the version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COPIES: Mapping[int | None, str] = {
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
-# An execution: (values of _RUN_COLUMNS, (name, kind of work), grid, block).
+# (values of _RUN_COLUMNS, (name, kind of work), grid, block)
 _Execution = tuple[Sequence[Any], tuple[str, Work], str, str]
 
 
@@ -55,7 +55,7 @@ def _begin_and_length(start: object, end: object, session_start: int | None) -> 
 
 
 class _Cards:
-    """Maps device numbers to cards. Processes with different CUDA_VISIBLE_DEVICES use different numbers for a card."""
+    """Maps device numbers to cards. The number of a card depends on the CUDA_VISIBLE_DEVICES of the process."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -73,7 +73,6 @@ class _Cards:
         self._keys: dict[tuple[object, object], Hashable] = {}
 
     def key(self, global_pid: object, device: object) -> Hashable:
-        """Return the card's key in the timeline."""
         lookup = global_pid, device
         if lookup not in self._keys:
             process, device_number = _process(global_pid), integer(device)
@@ -89,7 +88,7 @@ def _uuid(printed: str) -> str:
 
 
 def _process(serialized: object) -> int | None:
-    """Return the process ID in a global ID of nsys. It is above the lowest 24 bits, which are the thread ID."""
+    """Return the process ID in a global ID of nsys. The lowest 24 bits are the thread ID, the next 24 the process ID."""
     number = integer(serialized)
     return None if number is None else number >> 24 & 0xFFFFFF
 
@@ -108,7 +107,7 @@ def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Exec
 
 
 def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:
-    """Yield copies, and CUDA graphs whose kernels were not traced."""
+    """Yield the copies, and the CUDA graphs whose kernels were not traced singly."""
     for *run, graph in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_RUN_COLUMNS, "graphId")):
         yield run, (f"CUDA graph {integer(graph)}", "compute"), "", ""
     for *run, kind in records(tables, f"{_ACTIVITY}MEMCPY", (*_RUN_COLUMNS, "copyKind")):

@@ -1,4 +1,4 @@
-"""The CSV files of NVIDIA's profilers: reports of `nsys stats`, sums or executions of nvprof, kernels of Nsight Compute."""
+"""Reads CSV files of NVIDIA's profilers: reports of `nsys stats`, output of nvprof, and kernels of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _recognises_nsys(clue: Clue) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    """Return whether a line has the headings of nsys, which name the unit of each time."""
+    """Return whether a line has the headings of a report of nsys, which contain the units of the times."""
     if "," not in line or not _UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
@@ -77,12 +77,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work(row: Row) -> Work:
-    """Return the kind of work, from the column for the kind if it exists, otherwise from the name."""
+    """Return a row's kind of work, by the column for the kind if there is one, otherwise by the name."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 
 def _is_of_device(table: Table, row: Row) -> bool:
-    """Return whether a row describes kernels or copies of the device, not calls or ranges of the host."""
+    """Return whether a row describes work of the device, instead of calls or ranges of the host."""
     headings = table.headings()
     if "range" in headings or "style" in headings or "numcalls" in headings or row.text("kind").upper().endswith("API"):
         return False
@@ -90,7 +90,7 @@ def _is_of_device(table: Table, row: Row) -> bool:
 
 
 def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
-    """Add an execution to the timeline. A row without a device is a call of the host."""
+    """Add an execution to the timeline. A row without a device is a host call."""
     device = _DEVICE.match(row.text("device").strip())
     if device is None:
         timeline.add_call(name, row.time("length"))
@@ -106,9 +106,9 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # a run number that follows the name of each kernel
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each kernel
 _HOST_TYPE = "API calls"
-# Names of host functions in the runtime and the driver. They are needed for files without a type column.
+# Names of host functions in the runtime and the driver. They identify host calls in files without a type column.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
@@ -145,7 +145,8 @@ def _read_nvprof(_clue: Clue, lines: Iterable[str]) -> Facts:
 NVPROF = TextFormat("nvprof-csv", "nvprof", _recognises_nvprof, _read_nvprof)
 
 
-_LONG, _NCU_RAW = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}, {"ID", "Kernel Name"}
+_RAW_HEADINGS = {"ID", "Kernel Name"}
+_LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
 # The theoretical occupancy is used instead of the measured one, because other profilers estimate it, too.
@@ -166,25 +167,25 @@ class _Run:
 
 @dataclass(slots=True)
 class _DecimalSign:
-    """The decimal sign of a file. It is "" until a number shows unambiguously which sign is used."""
+    """Finds out which decimal sign a file uses. `decimal` is "" until a number shows it unambiguously."""
 
     decimal: str = ""
 
     def update(self, printed: str) -> None:
-        """Store the decimal sign if the number shows it."""
+        """Store the decimal sign if this number shows it unambiguously."""
         text = printed.strip()
-        signs = [sign for sign in text if sign in ",."]
-        if not signs or not text[-1].isdigit() or text.strip("0123456789,.-"):
+        separators = [character for character in text if character in ",."]
+        if not separators or not text[-1].isdigit() or text.strip("0123456789,.-"):
             return
-        if len(set(signs)) > 1:
-            self.decimal = signs[-1]
-        elif len(signs) > 1:
-            self.decimal = "." if signs[0] == "," else ","
-        elif len(text.rpartition(signs[0])[2]) != 3:
-            self.decimal = signs[0]
+        if len(set(separators)) > 1:
+            self.decimal = separators[-1]
+        elif len(separators) > 1:
+            self.decimal = "." if separators[0] == "," else ","
+        elif len(text.rpartition(separators[0])[2]) != 3:
+            self.decimal = separators[0]
 
-    def plain(self, printed: str, unit: str) -> str | None:
-        """Return the number with a decimal point and without thousands separators, "" for other text, or None if ambiguous."""
+    def normalized(self, printed: str, unit: str) -> str | None:
+        """Return a number with a decimal point and no thousands separators, "" for other text, or None if ambiguous."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
@@ -197,36 +198,36 @@ class _DecimalSign:
         return None
 
 
-def _ncu_heading(lines: Iterable[str]) -> list[str] | None:
-    """Skip the output of the tool and of the program. Return the headings after it, or None if there are none."""
+def _find_ncu_headings(lines: Iterable[str]) -> list[str] | None:
+    """Skip lines that the tool and the program printed. Return the headings after them, or None if there are none."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]
-            if set(cells) >= _NCU_RAW:
+            if set(cells) >= _RAW_HEADINGS:
                 return cells
     return None
 
 
 def _recognises_ncu(clue: Clue) -> bool:
-    cells = _ncu_heading(clue.text.splitlines()[:_SEARCHED_LINES])
+    cells = _find_ncu_headings(clue.text.splitlines()[:_SEARCHED_LINES])
     return cells is not None and (
-        set(cells) >= _LONG or any(cell.startswith(("gpu__", "sm__", "launch__")) for cell in cells)
+        set(cells) >= _LONG_HEADINGS or any(cell.startswith(("gpu__", "sm__", "launch__")) for cell in cells)
     )
 
 
 def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
     line_iterator = iter(lines)
-    heading = _ncu_heading(line_iterator) or []
+    headings = _find_ncu_headings(line_iterator) or []
     runs: dict[str, _Run] = {}
     decimal_sign = _DecimalSign()
-    garbled = 0
+    garbled_count = 0
     units: Mapping[str, str] = {}
     for line in line_iterator:
         cells = split_line(line)
-        if len(cells) != len(heading):
-            garbled += line.startswith('"')
+        if len(cells) != len(headings):
+            garbled_count += line.startswith('"')
             continue
-        row = dict(zip(heading, cells, strict=True))
+        row = dict(zip(headings, cells, strict=True))
         if not row["ID"].strip():  # the row of units in `--page raw`
             units = row
             continue
@@ -237,10 +238,10 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
             decimal_sign.update(cell)
         for name, unit, value in _metrics(row, units):
             _set_metric(run, name, unit, value)
-    kernels, ambiguous = _ncu_kernels(runs.values(), decimal_sign)
+    kernels, ambiguous_count = _ncu_kernels(runs.values(), decimal_sign)
     counts_and_messages = (
-        (ambiguous, "ignored: a sign may separate thousands or decimals; export in the C locale"),
-        (garbled, "ignored: garbled"),
+        (ambiguous_count, "ignored: a sign may separate thousands or decimals; export in the C locale"),
+        (garbled_count, "ignored: garbled"),
     )
     problems = tuple(Problem("rows", f"{count} {message}") for count, message in counts_and_messages if count)
     return Facts("ncu-csv", "Nsight Compute", devices=device_of_kernels(kernels), remarks=(_REMARK,), problems=problems)
@@ -256,7 +257,7 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
 
 
 def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
-    """Store a duration or occupancy as text. It is parsed at the end of the file, when the decimal sign is known."""
+    """Store a duration or occupancy as text. It is parsed after the whole file is read, when the decimal sign is known."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:
@@ -269,25 +270,25 @@ def _shape(printed: str) -> str:
 
 
 def _ncu_kernels(runs: Iterable[_Run], decimal_sign: _DecimalSign) -> tuple[list[Kernel], int]:
-    """Return the kernels, and the number of ambiguous durations."""
+    """Return the kernels, and how many durations were ambiguous."""
     sums: dict[str, list[tuple[int, _Run]]] = {}
-    ambiguous = 0
+    ambiguous_count = 0
     for run in runs:
         printed, unit = run.duration or ("", "")
-        number = decimal_sign.plain(printed, unit)
-        ambiguous += number is None
+        number = decimal_sign.normalized(printed, unit)
+        ambiguous_count += number is None
         scale = UNITS.get(unit.strip().lower())
         duration = nanoseconds(number, scale) if number and scale else None
         if duration is not None:
             sums.setdefault(run.name, []).append((duration, run))
     kernels = [_ncu_kernel(name, of_name, decimal_sign) for name, of_name in sums.items()]
-    return kernels, ambiguous
+    return kernels, ambiguous_count
 
 
 def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_sign: _DecimalSign) -> Kernel:
     longest_ns, longest = max(runs, key=lambda run: run[0])
     total = sum(duration for duration, _ in runs)
-    occupancy = _ratio(decimal_sign.plain(longest.occupancy or "", ""))
+    occupancy = _ratio(decimal_sign.normalized(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
 
 

@@ -64,7 +64,7 @@ def _time(row: Row, role: str) -> int | None:
 
 
 def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
-    """Return whether no earlier row has this dispatch. A dispatch has one row for each counter."""
+    """Return whether no earlier row is about the same dispatch. A dispatch has a row for each counter."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
@@ -76,7 +76,7 @@ def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
 
 
 def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
-    """Add a row to the timeline. Return its kind of work, or "host" for work of the host."""
+    """Add a row to the timeline. Return its kind of work, or "host" if the host did the work."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
         timeline.add(_card_key(_copy_card(row), timeline), "copy", begin, length, name)
@@ -93,20 +93,20 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _copy_card(row: Row) -> str:
-    """Return the card of a copy: the source of a copy to the host, otherwise the target."""
+    """Return the agent that is the card in a copy: the source of a copy to the host, otherwise the target."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
 def _card_key(agent: str, timeline: Timeline) -> str:
-    """Return a card's key, its agent number. It is not the card's index, because the CPUs are agents, too."""
+    """Return an agent's number, which is the card's key. It is not the card's index, because CPUs are agents, too."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _only_measured(device: Device, works: set[str]) -> Device:
-    """Return the device without the values that cannot be computed because its kernels or copies are in another file."""
+    """Set values to unknown that cannot be computed because the kernels or the copies are in another file."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:
@@ -120,15 +120,15 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes. Collective kernels, whose names begin alike, do not match.
+# Functions of the runtimes. Collective kernels, whose names begin in the same way, do not match.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
-# The domains in rocprofv3's domain_stats that belong to the host. Other domains are sums of the device's work.
+# The host's domains in rocprofv3's domain_stats. The other domains are sums of the device's work.
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# The original name of a file about the host. It is needed because the name of a marked range can be any text.
+# The original names of files about the host. They are needed because the name of a marked range can be any text.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )

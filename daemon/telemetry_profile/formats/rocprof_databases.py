@@ -1,4 +1,4 @@
-"""The databases of AMD's profilers: rocpd of rocprofv3, the default since ROCm 7, and results.db of rocprof in ROCm 4 to 6."""
+"""Reads databases of AMD's profilers: rocpd of rocprofv3, default since ROCm 7, and rocprof's results.db (ROCm 4 to 6)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ class _Process:
         self._cards: dict[int | None, Hashable] = {}
 
     def read(self) -> None:
-        """Add the work of the process to the timeline."""
         self._set_cards()
         self._read_kernels()
         for start, end, name_id, *agents in self._rows(
@@ -76,7 +75,7 @@ class _Process:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the timeline key of the first agent that is a card. If none is, return the key of an unknown card."""
+        """Return the timeline key of the first agent that is a card. If none is a card, return an unknown card's key."""
         numbers = [integer(agent) for agent in agents]
         return next(
             (self._cards[string_id] for string_id in numbers if string_id in self._cards), (self._suffix, numbers[0])
@@ -95,7 +94,6 @@ class _Process:
             )
 
     def _read_host(self) -> None:
-        """Add the ranges that the program marked, and the calls of the runtime."""
         marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marked(string)}
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:
@@ -114,7 +112,7 @@ class _Process:
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-        """Iterate over columns of a table. Times and agents are looked up in separate tables if the version stores them there."""
+        """Yield columns of a table. Depending on the version, times and agents are looked up in separate tables."""
         full_name = f"{table}{self._suffix}"
         return select(self._tables, full_name, [self._expression(full_name, name) for name in column_names])
 
@@ -130,12 +128,12 @@ class _Process:
 
 
 def _may_be_marked(name: str) -> bool:
-    """Return whether the program may have marked a range of this name. Newer versions store the program's own name."""
+    """Return whether the program may have marked the range with this name. Newer versions store the program's own name."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
-    """Return the PCI address. The kernel's topology stores bus, device and function as one number."""
+    """Return the PCI address in an agent's JSON, or "". Bus, device and function are one number, as in the topology."""
     location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
@@ -179,7 +177,7 @@ def _read_rocprof(tables: Tables) -> Facts:
 
 
 def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
-    """Add the kernels to the timeline; return the numbers of their cards."""
+    """Add the kernels to the timeline. Return the numbers of their cards."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
         for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
@@ -199,7 +197,7 @@ def _key(timeline: Timeline, number: int | None) -> Hashable:
 
 
 def _unquoted(stored: object) -> str:
-    """Return a name without the quotes that some versions of rocprof store."""
+    """Return a name without the quotes that some versions of rocprof store around it."""
     name = text(stored)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 

@@ -1,4 +1,4 @@
-"""Chrome traces of torch.profiler and torch_musa, which Kineto has written for the cards of all vendors since 2021."""
+"""Reads Chrome traces of torch.profiler and torch_musa, which Kineto has written since 2021 for cards of all vendors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from telemetry_profile.facts.device_timeline import Launched, Timeline
+from telemetry_profile.facts.device_timeline import LaunchKind, Timeline
 from telemetry_profile.facts.flops_of_shapes import MATRIX_OPERATORS, MatrixWork
 from telemetry_profile.facts.kernel_kinds import is_step, work_of
 from telemetry_profile.facts.sql_columns import shape
@@ -50,7 +50,7 @@ _NO_DEVICE = "the trace contains no device work: the program used only the CPU, 
 _ANNOTATION = "user_annotation"
 _STEP = "ProfilerStep#"  # steps marked by the profiler; without them, ranges of the program are used as steps
 _LOADER = "enumerate(DataLoader)"
-_MIN_RUN = 0.5  # if less than this share of the launched kernels ran, a graph was captured
+_MIN_RUN_RATIO = 0.5  # if less than this share of the launched kernels ran, a graph was captured
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
 _MAX_BASE_NS = 4 * 10**18
@@ -109,9 +109,9 @@ class _Reader:
         return replace(facts, ranks=self._ranks, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs from the operators' shapes, or None if a graph was captured, because its kernels did not run."""
+        """Return the FLOPs by the operators' shapes, or None if a graph was captured, because its kernels did not run."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
-        if runs < (device.split.launches or 0) * _MIN_RUN:
+        if runs < (device.split.launches or 0) * _MIN_RUN_RATIO:
             return None
         steps = zip(self._timeline.host_steps(), device.steps, strict=True)
         return self._matrix.flops([span for span, step in steps if not step.is_cut])
@@ -146,7 +146,7 @@ class _Reader:
             self._matrix.add_launch((event.pid, event.tid), begin)
 
     def _cached_work(self, name: str) -> Work:
-        """Return the kind of work of a kernel, cached by name, because names are long and there are many calls."""
+        """Return a kernel's kind of work. It is cached by name, because names are long and there are many calls."""
         work = self._works.get(name)
         if work is None:
             work = work_of(name)
@@ -171,7 +171,7 @@ class _Reader:
 
 
 @lru_cache(maxsize=1000)
-def _launched_kind(function: str) -> Launched | None:
+def _launched_kind(function: str) -> LaunchKind | None:
     """Return what a runtime function launches: a graph, a kernel or a copy; or None if it launches nothing."""
     if "aunchHostFunc" in function:
         return None
@@ -181,7 +181,7 @@ def _launched_kind(function: str) -> Launched | None:
 
 
 def _mark_cut_step(device: Device) -> Device:
-    """Mark the last step as cut if it launched nothing and others did, because the profiler stopped during this step."""
+    """Mark the last step as cut if it launched nothing but other steps did: the profiler stopped during this step."""
     *before, last = device.steps or (None,)
     if last is None or last.split.launches or not any(step.split.launches for step in before):
         return device

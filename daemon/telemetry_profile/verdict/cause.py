@@ -1,4 +1,4 @@
-"""Finds the cause of a slow step in a table. A throttled card or a straggler takes precedence over causes in the program."""
+"""Finds the cause of a slow step. A throttled card or a straggler takes precedence over causes in the program."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Cause = Literal[
     "throttled", "straggler", "data", "communication", "copy", "host", "gap", "parallelism", "compute", "unknown"
 ]
 
-_MIN_PART, _MIN_DATA = 0.10, 0.05  # the smallest shares of a step that are reported
+_MIN_SHARE, _MIN_DATA_SHARE = 0.10, 0.05  # smaller shares of a step are not reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
-_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill any training card, because all have at least 8 multiprocessors
-_MOST_SHARE = 0.5
+_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill a training card: each has at least 8 multiprocessors
+_MAJORITY = 0.5
 ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
-_ABOUT_EQUAL = 0.8
+_RIVAL_RATIO = 0.8  # causes with at least this ratio to the largest share are reported as about equal
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible cause. `share` is its share of a step; `text` is a sentence about it."""
+    """A possible cause of a slow step. `share` is the part of a step that it explains; `text` is a sentence about it."""
 
     cause: Cause
     share: float | None
@@ -39,7 +39,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a step is slow: the cause, and a sentence with its numbers."""
+    """Why a step is slow: the cause, and a sentence with the measured numbers."""
 
     cause: Cause
     text: str
@@ -57,35 +57,35 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the files show: the ranks' usual steps and hints at causes. Times are summed over all ranks."""
+    """What the files show: the usual step of each rank, and hints at causes. Times are summed over the ranks."""
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
     names: str = ""  # the names of the ranks if there are others
 
     def total(self, part: str) -> int | None:
-        """Return the sum of a part over the ranks, or None if it is unknown for any rank."""
+        """Return the sum of a `Split` field over the ranks, or None if it is unknown for any rank."""
         values = [getattr(rank.split, part) for rank in self.ranks]
         return sum(values) if values and None not in values else None
 
     def ratio(self, part: str) -> float | None:
-        """Return the share of a part in a step, or None if it is unknown."""
+        """Return a `Split` field as a share of the step, or None if it is unknown."""
         span, length = self.total("span_ns"), self.total(part)
         return length / span if span and length is not None else None
 
     def mean_text(self, part: str) -> str:
-        """Return the mean length of a part as text."""
+        """Return the mean of a `Split` field over the ranks as text, such as `1.2 ms`."""
         return human.short_duration(round((self.total(part) or 0) / len(self.ranks)))
 
     @property
     def data_ratio(self) -> float | None:
-        """Return the share of a step in which the card waits for data, which is limited to the card's idle share."""
+        """Return the share of a step in which the card waits for data, which is at most its idle share."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def share_base(self) -> str:
-        """Return the words after a percentage: `of the step` or, if no steps are marked, `of the time …`."""
+        """Return what percentages refer to: `of the step` or, if no steps are marked, `of the time …`."""
         gaps = [gap for rank in self.ranks for gap in rank.gaps]
         has_steps = any(rank.steps for rank in self.ranks)
         span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
@@ -105,21 +105,21 @@ class Evidence:
 
     @property
     def copy_count(self) -> int:
-        """Return how many copies ran."""
+        """Return how many copies ran on all cards."""
         kernels = (kernel for rank in self.ranks for kernel in rank.member.device.kernels)
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
     def small_ratio(self) -> float | None:
-        """Return the share of a step in which small kernels ran. None if they take less than half of compute."""
+        """Return the share of a step in which small kernels ran, or None if they are less than half of the compute time."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
-        return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MOST_SHARE else None
+        return compute * small_ns / total_ns if compute and total_ns and small_ns / total_ns >= _MAJORITY else None
 
 
 class _CauseRow(NamedTuple):
-    """A cause, the smallest share of a step that is reported, and functions that judge the evidence for it."""
+    """A cause with the smallest share that is reported, and functions that derive share and texts from the evidence."""
 
     cause: Cause
     min_share: float
@@ -129,7 +129,7 @@ class _CauseRow(NamedTuple):
 
 
 def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share of a step, in or outside long gaps. The wait for data is subtracted from the gaps first."""
+    """Return the idle share in or outside long gaps, without the wait for data, which is subtracted from the gaps first."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
@@ -146,7 +146,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the largest hint of slow data loading. None if the wait for data was measured, which is more exact."""
+    """Return the largest hint at slow data loading, or None if the wait for data was measured, which is more exact."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -155,7 +155,7 @@ def _largest_data_hint(evidence: Evidence) -> Hint | None:
 
 def _hint_share(evidence: Evidence) -> float | None:
     hint = _largest_data_hint(evidence)
-    return None if hint is None else hint.share or _MIN_DATA
+    return None if hint is None else hint.share or _MIN_DATA_SHARE
 
 
 def _hint_sentence(evidence: Evidence, _share: float) -> str:
@@ -177,15 +177,15 @@ def _communication_advice(evidence: Evidence) -> str:
 def _launch_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
     text = f"the card waits {human.percent(share)} {evidence.share_base} for the host"
-    spans = evidence.total("launching_ns")
-    if spans is None or launches < _FEW_KERNELS * len(evidence.ranks):
+    launching_ns = evidence.total("launching_ns")
+    if launching_ns is None or launches < _FEW_KERNELS * len(evidence.ranks):
         return text
-    interval = round(spans / (launches - len(evidence.ranks)))
-    busy = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if interval <= busy:  # the host launches faster than the card works, so launching does not slow the card
+    interval_ns = round(launching_ns / (launches - len(evidence.ranks)))
+    busy_ns = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
+    if interval_ns <= busy_ns:  # the host launches faster than the card works, so launching does not slow the card
         return text
     of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
-    return f"{text}: {human.short_duration(interval)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy)}"
+    return f"{text}: {human.short_duration(interval_ns)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy_ns)}"
 
 
 def _gap_sentence(evidence: Evidence, share: float) -> str:
@@ -207,28 +207,28 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
 _FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show which of the two takes longer"
 
 _ROWS = (
-    _CauseRow("parallelism", _MIN_PART, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
+    _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
          lambda _: "launch more blocks, or more work at once"),
-    _CauseRow("data", _MIN_DATA, lambda evidence: evidence.data_ratio, _data_sentence,
+    _CauseRow("data", _MIN_DATA_SHARE, lambda evidence: evidence.data_ratio, _data_sentence,
          lambda evidence: f"more loader workers: the loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"),
-    _CauseRow("data", _MIN_DATA, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
-    _CauseRow("communication", _MIN_PART, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
+    _CauseRow("data", _MIN_DATA_SHARE, _hint_share, _hint_sentence, lambda _: "try more workers in the data pipeline"),
+    _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
-    _CauseRow("communication", _MIN_PART, lambda evidence: evidence.ratio("fused_ns"),
+    _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("fused_ns"),
          lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_base=evidence.share_base),
          lambda _: "compare with the same step without fused kernels, or with the other ranks"),
-    _CauseRow("copy", _MIN_PART, lambda evidence: evidence.ratio("exposed_copy_ns"),
+    _CauseRow("copy", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_copy_ns"),
          lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_base}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
-    _CauseRow("gap", _MIN_PART, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
+    _CauseRow("gap", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
          lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
-    _CauseRow("host", _MIN_PART, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=False), _launch_sentence,
+    _CauseRow("host", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=False), _launch_sentence,
          lambda _: "launch less often: graphs, a compiled model, or a larger batch"),
 )  # fmt: skip
 
 
 def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
-    """Return the cause outside the program if there is one, otherwise the largest cause in the program."""
+    """Return the verdict: a cause outside the program if there is one, otherwise the largest cause in the program."""
     judged, names = judged_ranks(ranks)
     slow_rank = straggler_of(judged)
     cards = {id(rank): card for rank, card in zip(ranks, telemetry, strict=True)}
@@ -259,7 +259,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
 def _external_cause(
     throttling: Throttling | None, straggler: Straggler | None, causes: Sequence[Candidate]
 ) -> Candidate | None:
-    """Return a cause outside the program, or None. A power limit counts only if there is a straggler, or if it outweighs all others."""
+    """Return a cause outside the program, or None. A power limit counts if there is a straggler or no larger cause."""
     largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
     if throttling and (not throttling.is_by_power_limit or straggler or throttling.loss >= largest_share):
         return Candidate("throttled", throttling.share, throttling.text, throttling.advice)
@@ -271,7 +271,7 @@ def _external_cause(
 def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
     largest = causes[0]
     others = [other for other in causes if other.cause != largest.cause]
-    rivals = [largest, *(other for other in others if (other.share or 0.0) >= _ABOUT_EQUAL * (largest.share or 0.0))]
+    rivals = [largest, *(other for other in others if (other.share or 0.0) >= _RIVAL_RATIO * (largest.share or 0.0))]
     if len(rivals) == 1:
         return Verdict(largest.cause, largest.text, largest.share, largest.advice, tuple(causes))
     text = f"several causes are about equal: {'; '.join(rival.text for rival in rivals)}"
@@ -279,12 +279,12 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 
 
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
-    """Return an "unknown" verdict if too few kernels ran, or most of the launched kernels did not run; otherwise None."""
+    """Return an "unknown" verdict if too few kernels ran or most launched kernels did not run, else None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
-    if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MOST_SHARE:
+    if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:
         return None
-    if launches >= _FEW_KERNELS and kernels < launches * _MOST_SHARE:
+    if launches >= _FEW_KERNELS and kernels < launches * _MAJORITY:
         text = f"only {kernels:,} of {launches:,} launched kernels ran: this looks like the capture of a graph, which does not show how fast the graph runs"
         return Verdict("unknown", text, None, "profile the replay of the graph")
     if kernels < _FEW_KERNELS:

@@ -25,8 +25,8 @@ from telemetry_profile.format_contract import (
     largest_first,
 )
 
-# Names of folders within the result folder of a profiler. Files in them belong to the result folder.
-_INSIDE = re.compile(
+# Names of folders inside a profiler's result folder. Files in them belong to the result folder.
+_INNER_FOLDER = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
 # rocprof's name of a process at the start of a file name, such as `1234_kernel_stats.csv` or `results.copy_stats.csv`.
@@ -35,10 +35,10 @@ _PROCESS = re.compile(
 )
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
-# MindSpore up to 1.3 has files in `cluster_profiler/ALIAS/profiler/…` that are numbered by card. The rank table is next to the folder.
+# MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card. The rank table is next to that folder.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
-# Maps the parent folder of `cluster_profiler` and the alias of a node to the ranks of its cards by card number.
+# Maps (parent folder of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a host_ips_mapping.txt is next to {_CLUSTER}"
 
@@ -54,7 +54,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of a rank, combined from all files about it. `job_ranks` is the number of ranks in the job."""
+    """One device of a rank, combined from all files about it. `job_ranks` is how many ranks the job has."""
 
     device: Device
     tool: str
@@ -69,7 +69,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The combined content of all files. `ranks` is the number of ranks in the job if a file states it."""
+    """The combined content of all files. `ranks` is the number of ranks in the job, or None if no file states it."""
 
     members: tuple[Member, ...]
     ranks: int | None
@@ -90,7 +90,7 @@ class _DeviceInFile:
 
 
 def combine(files: Sequence[FileFacts]) -> Profile:
-    """Return the members ordered by rank and card. The most detailed file of a member takes precedence."""
+    """Combine the files into a profile. Its members are sorted by rank and card; more detailed files take precedence."""
     ranks = _ranks_of_nodes(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
@@ -100,7 +100,7 @@ def combine(files: Sequence[FileFacts]) -> Profile:
     members_with_content = [member for member in members if _has_content(member.device)]
     sizes = [file.facts.ranks for file in files if file.facts.ranks]
     return Profile(
-        members=tuple(sorted(members_with_content, key=_member_order)),
+        members=tuple(sorted(members_with_content, key=_member_sort_key)),
         ranks=max(sizes, default=None),
         links=_links(files, parts),
         calls=tuple(call for file in files for call in file.facts.calls),
@@ -114,18 +114,18 @@ def combine(files: Sequence[FileFacts]) -> Profile:
     )
 
 
-def _member_order(member: Member) -> tuple[bool, int, bool, int, int]:
+def _member_sort_key(member: Member) -> tuple[bool, int, bool, int, int]:
     rank, index = member.device.rank, member.device.card.index
     return rank is None, rank or 0, index is None, index or 0, member.device.begin_ns or 0
 
 
 def _has_content(device: Device) -> bool:
-    """Return whether a device has any measured values, not only a card and a rank."""
+    """Return whether a device has measured values, and not only a card and a rank."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
 def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[Link, ...]:
-    """Return the links of all files without duplicates. Replace `THIS_RANK` by the rank of the file."""
+    """Return the links of all files without duplicates. `THIS_RANK` is replaced by the rank of the link's file."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
         dict.fromkeys(
@@ -162,7 +162,7 @@ def _owners(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
 
 
 def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
-    """Yield the parts of a card by session, the latest first. Parts without a time belong to the latest one."""
+    """Yield a card's parts, grouped by session, the latest first. Parts without a time belong to the latest session."""
     sessions: list[list[_DeviceInFile]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
@@ -189,18 +189,18 @@ def _overlaps(part: _DeviceInFile, later: _DeviceInFile) -> bool:
 
 
 def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
-    """Return whether `later` has the next steps of the same session, in the same folder and format."""
-    device, after = part.device, later.device
+    """Return whether `later` has the next steps of the same session: same folder, same format, other step numbers."""
+    device, later_device = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
-    apart = (after.begin_ns or 0) - (device.end_ns or 0)
+    is_near = (later_device.begin_ns or 0) - (device.end_ns or 0) <= (device.split.span_ns or 0)
     numbers = {_step_number(step.name) for step in device.steps}
-    others = {_step_number(step.name) for step in after.steps}
-    return bool(numbers and others) and apart <= (device.split.span_ns or 0) and numbers.isdisjoint(others)
+    later_numbers = {_step_number(step.name) for step in later_device.steps}
+    return bool(numbers and later_numbers) and is_near and numbers.isdisjoint(later_numbers)
 
 
 def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
-    """Join consecutive parts of one session that have the same format. Return them and all other parts."""
+    """Join consecutive parts of a session that have the same format. Return the joined parts and all other parts."""
     joined: dict[str, _DeviceInFile] = {}
     others = []
     for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
@@ -215,7 +215,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
 
 
 def _concatenated(device: Device, later: Device) -> Device:
-    """Combine the device's data of two consecutive spans, such as two iterations in separate files."""
+    """Combine data of one device about two consecutive spans, such as iterations in separate files."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
         previous = sums.get((kernel.work, kernel.name))
@@ -235,7 +235,7 @@ def _concatenated(device: Device, later: Device) -> Device:
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
-    """Set the rank of all parts of a folder if its files name only one rank."""
+    """If the files in a folder name only one rank, set this rank for all parts in the folder."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
@@ -248,7 +248,7 @@ def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
 
 def _result_folder(file: FileFacts) -> tuple[str, ...]:
     folders = list(file.folders)
-    while folders and _INSIDE.match(folders[-1]):
+    while folders and _INNER_FOLDER.match(folders[-1]):
         folders.pop()
     match = _PROCESS.match(file.name.rpartition("/")[2]) if file.facts.tool.startswith("rocprof") else None
     return (*folders, *filter(None, match.groups() if match else ()))
@@ -256,23 +256,23 @@ def _result_folder(file: FileFacts) -> tuple[str, ...]:
 
 def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     parts = _latest_parts(sorted(parts, key=_detail_key, reverse=True), remarks)
-    first = parts[0]
-    device = first.device
+    best = parts[0]
+    device = best.device
     for part in parts[1:]:
         device = _fill_device(device, part.device)
     offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
-    begin, end = _unix_time(first, device.begin_ns, offsets), _unix_time(first, device.end_ns, offsets)
+    begin, end = _unix_time(best, device.begin_ns, offsets), _unix_time(best, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
     # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
-    clock = first.file.facts.clock
-    folder = tuple(takewhile(lambda name: name != _CLUSTER, first.result_folder))  # its folders are nodes of one job
-    return Member(device, first.file.facts.tool, formats, clock, begin, end, files, max(sizes, default=None), folder)
+    clock = best.file.facts.clock
+    folder = tuple(takewhile(lambda name: name != _CLUSTER, best.result_folder))  # its folders are nodes of one job
+    return Member(device, best.file.facts.tool, formats, clock, begin, end, files, max(sizes, default=None), folder)
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
-    """Return the latest part of each format, and all parts that have no time. Add a remark for each dropped part."""
+    """Keep the latest part of each format, and all parts without a time. Add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
     for part in parts:
         if part.device.begin_ns is None:  # all parts without a time, such as sums, are kept
@@ -287,7 +287,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
 
 
 def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key: it is greater for parts with intervals, then with steps, then with more known values."""
+    """Return a sort key that is greater for more detail: intervals, then steps, then the count of known values."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_states_span(step.split) for step in device.steps)
@@ -295,7 +295,7 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
 
 
 def _states_span(split: Split) -> bool:
-    """Return whether the file states the length of the span. It does not if the length equals the sum of the parts."""
+    """Return whether the file states the span's length. A length that equals the sum of the parts is only computed."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -314,15 +314,15 @@ def _fill_device(device: Device, other: Device) -> Device:
         card=_fill_unknown(device.card, other.card),
         rank=other.rank if device.rank is None else device.rank,
         split=_fill_unknown(device.split, other.split) if _same_span(device.split, other.split) else device.split,
-        steps=_steps(device, other),
-        kernels=_kernels(device, other),
+        steps=_combined_steps(device, other),
+        kernels=_combined_kernels(device, other),
         flops=device.flops or other.flops,
         dtype=device.dtype or other.dtype,
     )
 
 
-def _kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels of `device`, and those of `other` if their kind of work is missing in `device`, such as copies."""
+def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
+    """Return the kernels of `device`, and those of `other` whose kind of work, such as copies, `device` does not have."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -331,8 +331,8 @@ def _same_span(split: Split, other: Split) -> bool:
     return split.span_ns is None or other.span_ns is None or abs(split.span_ns - other.span_ns) <= split.span_ns // 50
 
 
-def _steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """Return the steps. Unknown values are filled from the step of the other device that has the same number."""
+def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
+    """Return the steps. Unknown values are taken from the other device's step with the same number."""
     if not device.steps:
         return other.steps
     others = {_step_number(step.name): step for step in other.steps}
@@ -349,7 +349,7 @@ def _steps(device: Device, other: Device) -> tuple[Step, ...]:
 
 
 def _step_number(name: str) -> str:
-    """Return the step number at the end of a name such as `ProfilerStep#12` or `step 12`. It is the same in all formats."""
+    """Return the number at the end of a step name such as `ProfilerStep#12` or `step 12`. All formats share the numbers."""
     match = _NUMBER.search(name)
     return match[0] if match else name
 
@@ -362,7 +362,7 @@ def _fill_unknown(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
 
 
 def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
-    """Map each node's folder next to a rank table to the ranks of the cards in that table."""
+    """Map each node's folder beside a rank table to the ranks of the node's cards in that table."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
         for card in file.facts.rank_cards:
@@ -375,13 +375,13 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
 
 
 def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
-    """If the file is in a node's folder, set the ranks of its cards. Otherwise return it unchanged."""
+    """If the file is in a node's folder, return it with the ranks of its cards, otherwise unchanged."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file
-    depth = len(folders) - 1 - folders[::-1].index(_CLUSTER)
-    of_node = ranks.get((folders[:depth], folders[depth + 1]), {}) if depth + 1 < len(folders) else {}
-    devices = tuple(_with_rank(device, of_node) for device in facts.devices)
+    index = len(folders) - 1 - folders[::-1].index(_CLUSTER)
+    rank_by_card = ranks.get((folders[:index], folders[index + 1]), {}) if index + 1 < len(folders) else {}
+    devices = tuple(_with_rank(device, rank_by_card) for device in facts.devices)
     remarks = facts.remarks if all(device.rank is not None for device in devices) else (*facts.remarks, _NO_RANK_TABLE)
     return replace(file, facts=replace(facts, devices=devices, remarks=remarks))
 

@@ -1,4 +1,4 @@
-"""Groups the cards that belong to the same run of a program. Each run is reported separately."""
+"""Groups the cards by the run of a program that they belong to. Each run is reported separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of eac
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Group members into runs. Return the indices of each run's members. All members from the same files are in one run."""
+    """Group members into runs. Return each run as member indices. Members from the same files belong to the same run."""
     members = _with_job_folders(members)
     runs: list[list[int]] = []
     run_by_files: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
@@ -46,9 +46,8 @@ def _with_job_folders(members: Sequence[Member]) -> list[Member]:
 
 def _may_match(member: Member, other: Member) -> bool:
     device, other_device = member.device, other.device
-    if (device.rank is None) != (other_device.rank is None) or (member.job_ranks or other.job_ranks) != (
-        other.job_ranks or member.job_ranks
-    ):
+    have_different_sizes = None not in (member.job_ranks, other.job_ranks) and member.job_ranks != other.job_ranks
+    if (device.rank is None) != (other_device.rank is None) or have_different_sizes:
         return False
     time_between = _time_between(member, other)
     if time_between is None:  # at least one file contains no time

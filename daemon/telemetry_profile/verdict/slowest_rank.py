@@ -14,7 +14,7 @@ from telemetry_profile.verdict.usual_step import UsualStep
 # Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
 _MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
-_SLOW_LINK = 0.5
+_SLOW_RATIO = 0.5
 _MAX_PERCENT = 3.0
 _SAME_RATIO = 1.05  # two waits are considered equal if their ratio is at most this
 
@@ -24,7 +24,7 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that the others wait for. An `excess` of 0.2 means that its time is 20 % above the median of the others."""
+    """The rank that the others wait for. If `excess` is 0.2, its time is 20 % above the median of the other ranks."""
 
     rank: int
     excess: float
@@ -34,7 +34,7 @@ class Straggler:
 
     @property
     def text(self) -> str:
-        """Return the sentence of the verdict."""
+        """Return the sentence that explains the straggler in the verdict."""
         lengths = f"({human.short_duration(self.length_ns)} against {human.short_duration(self.median_ns)})"
         if self.reason == "compute":
             return f"rank {self.rank} computes {excess_text(self.excess)} the others {lengths}; they wait for it"
@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class RankSpread:
-    """The differences between the ranks. A `skew` of 0.2 means that the slowest takes 20 % longer than the median."""
+    """How the ranks differ in step length. If `skew` is 0.2, the slowest rank takes 20 % longer than the median."""
 
     median_ns: int
     slowest: UsualStep
@@ -68,12 +68,12 @@ class SlowLink:
 
 
 def excess_text(excess: float) -> str:
-    """Return the beginning of a comparison, such as "20 % longer than"."""
+    """Return the words of a comparison, such as "20 % longer than" or "5.0 times as long as"."""
     return f"{human.percent(excess)} longer than" if excess <= _MAX_PERCENT else f"{1.0 + excess:,.1f} times as long as"
 
 
 def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
-    """Return the differences in the lengths of the ranks' steps, or None for fewer than two known lengths."""
+    """Compare the lengths of the ranks' steps. Return None if fewer than two lengths are known."""
     timed_ranks = sorted(
         (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
     )
@@ -84,7 +84,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank whose work or host makes the others wait. None if no rank stands out from the noise."""
+    """Return the rank whose work or host makes the others wait, or None if no rank stands out from the noise."""
     # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
@@ -97,12 +97,12 @@ def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
 
 def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
     ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
-    longest, position = ordered[-1]
+    longest, index = ordered[-1]
     median = statistics.median(length for length, _ in ordered[:-1])
-    excess, other_ranks = longest / median - 1.0, [*ranks[:position], *ranks[position + 1 :]]
-    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[position], other_ranks):
+    excess, other_ranks = longest / median - 1.0, [*ranks[:index], *ranks[index + 1 :]]
+    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[index], other_ranks):
         return None
-    return Straggler(ranks[position].member.device.rank or 0, excess, longest, round(median), reason)
+    return Straggler(ranks[index].member.device.rank or 0, excess, longest, round(median), reason)
 
 
 def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
@@ -126,9 +126,9 @@ def slow_links(links: Sequence[Link]) -> list[SlowLink]:
     for link in links:
         if link.busy_ns > 0 and link.bytes_moved > 0:
             by_kind.setdefault(link.kind, []).append((link.bytes_moved * 1e9 / link.busy_ns, link))
-    slow_ones = []
+    slow = []
     for rates_and_links in by_kind.values():
         median = statistics.median(rate for rate, _ in rates_and_links)
         if len(rates_and_links) >= 3:
-            slow_ones += [SlowLink(link, rate, median) for rate, link in rates_and_links if rate < _SLOW_LINK * median]
-    return sorted(slow_ones, key=lambda slow: slow.rate / slow.median_rate)
+            slow += [SlowLink(link, rate, median) for rate, link in rates_and_links if rate < _SLOW_RATIO * median]
+    return sorted(slow, key=lambda slow_link: slow_link.rate / slow_link.median_rate)

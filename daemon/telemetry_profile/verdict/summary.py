@@ -12,7 +12,7 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# How the card of the profile was identified in the telemetry. A match by index is a guess, because each job numbers its cards.
+# How a profiled card was found in the telemetry. A match by index is a guess, because each job numbers its own cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
 # The source of FLOPs: "given" by the user, or a `Basis` from the file.
 AchievedBasis = Literal["given", "told", "shapes"]
@@ -20,7 +20,7 @@ AchievedBasis = Literal["given", "told", "shapes"]
 
 @dataclass(frozen=True, slots=True)
 class MinMeanMax:
-    """The smallest, mean and largest sample of one reading."""
+    """The smallest, mean and largest value of a reading's samples."""
 
     min: float
     mean: float
@@ -49,7 +49,7 @@ class CardTelemetry:
 
 @dataclass(frozen=True, slots=True)
 class AchievedFlops:
-    """FLOP/s, and their share of the card's peak."""
+    """The FLOP/s that a card achieved, and their share of its peak."""
 
     flops_per_second: float
     basis: AchievedBasis
@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """What the command shows. `ranks`, `achieved` and `card_telemetry` have an item for each member of the profile."""
+    """What the command shows. `ranks`, `achieved` and `card_telemetry` each have one item per member of the profile."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
@@ -71,16 +71,16 @@ class ProfileSummary:
 
     @property
     def runs(self) -> tuple[ProfileSummary, ...]:
-        """Return a summary for each run of a program."""
+        """Return a summary for each run of a program. If there is only one run, it is this summary."""
         runs = runs_of(self.profile.members)
         return (self,) if len(runs) < 2 else tuple(self._summary_of_run(run) for run in runs)
 
     def _summary_of_run(self, run: Sequence[int]) -> ProfileSummary:
-        members = tuple(self.profile.members[position] for position in run)
+        members = tuple(self.profile.members[index] for index in run)
         sizes = [member.job_ranks for member in members if member.job_ranks]
         profile = replace(self.profile, members=members, ranks=max(sizes, default=None), links=(), hints=())
         ranks, achieved, card_telemetry = (
-            tuple(items[position] for position in run) for items in (self.ranks, self.achieved, self.card_telemetry)
+            tuple(items[index] for index in run) for items in (self.ranks, self.achieved, self.card_telemetry)
         )
         return ProfileSummary(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
@@ -115,7 +115,7 @@ def _rate(rank: UsualStep, flops_per_step: float | None) -> tuple[float | None, 
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """The sums of one kernel over all cards. `longest` is the kernel of the card with the longest execution."""
+    """One kernel summed over all cards. `longest` is the kernel on the card that has the longest execution."""
 
     longest: Kernel
     calls: int

@@ -19,7 +19,7 @@ _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "a
 
 
 class Throttling(NamedTuple):
-    """A throttled card: the share of the time in which it is throttled, and the largest `loss` of a step."""
+    """A throttled card. `share` is the throttled part of the time; `loss` is the part of a step that this costs at most."""
 
     share: float
     text: str
@@ -37,7 +37,7 @@ class Throttling(NamedTuple):
 def worst_throttling(
     ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], slow_rank: Straggler | None
 ) -> Throttling | None:
-    """Return the throttling with the largest loss, or None. If there is a straggler, only its card is considered."""
+    """Return the throttling with the largest loss, or None. If there is a slow rank, only its card is considered."""
     throttlings = [
         throttling
         for rank, card_telemetry in zip(ranks, telemetry, strict=True)
@@ -69,9 +69,9 @@ def _throttling_of(rank: UsualStep, card: CardTelemetry) -> Throttling | None:
 
 
 def _largest_loss(rank: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the largest share of a step that the lower clock can cost. If the clock is unknown, return `share`."""
+    """Return the share of a step that the lower clock costs at most. If the clock is unknown, return `share`."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank.split.span_ns, rank.split.idle_ns
-    working = 1.0 - idle / span if span and idle is not None else 1.0
-    return max(0.0, 1.0 - card.clock_hertz.mean / card.clock_max_hertz) * working
+    working_share = 1.0 - idle / span if span and idle is not None else 1.0
+    return max(0.0, 1.0 - card.clock_hertz.mean / card.clock_max_hertz) * working_share

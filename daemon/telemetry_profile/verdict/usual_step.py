@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of the complete steps after the warm-up. Without steps, `split` covers the whole time except `gaps`."""
+    """The mean of the complete steps after the warm-up. If there are no steps, `split` is the whole time except `gaps`."""
 
     member: Member
     steps: int
@@ -34,7 +34,7 @@ class UsualStep:
 
     @property
     def own_time_ns(self) -> int | None:
-        """Return the time in which the rank does not wait for other ranks: compute, idle and exposed copy time."""
+        """Return the time in which the rank does not wait for others: compute, idle and exposed copy time."""
         split = self.split
         if split.compute_ns is None:
             return None
@@ -42,7 +42,7 @@ class UsualStep:
 
     @property
     def waiting_ns(self) -> int | None:
-        """Return the time in which the card waits for other ranks or its host."""
+        """Return the time in which the card waits for other ranks or its host, or None if it is unknown."""
         split = self.split
         if split.exposed_communication_ns is not None:
             return split.exposed_communication_ns
@@ -62,7 +62,7 @@ def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps after the warm-up, else the tool's own mean, else the whole time as one step."""
+    """Return the mean of the complete steps after the warm-up. Without steps, use the tool's mean or the whole time."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
@@ -79,7 +79,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return the whole time without long gaps and without a first collective, which waits for other profilers."""
+    """Return the whole time except long gaps and a long first collective, which waits for other profilers."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
@@ -87,14 +87,14 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         length = device.first_collective.length_ns / 1e6
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
-        launching, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
-        # Gaps before the first or after the last launch are not counted in `launching`, so the difference is a lower bound.
-        least = (launching or 0) - sum(gap.length_ns for gap in device.gaps)
+        launching_ns, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
+        # Gaps before the first launch or after the last are not part of `launching_ns`, so this is a lower bound.
+        min_launching_ns = (launching_ns or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
             without_collective,
             launches=device.split.launches,
             graph_launches=device.split.graph_launches,
-            launching_ns=None if launching is None else max(without_collective.launching_ns or 0, least),
+            launching_ns=None if launching_ns is None else max(without_collective.launching_ns or 0, min_launching_ns),
         )
     return UsualStep(member, 0, _without_bad_wait(split), (), tuple(sentences), device.gaps)
 
