@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.config.settings import Settings, StateSettings
-from telemetry_daemon.doctor.daemon import Unit
+from telemetry_daemon.doctor.daemon import LocalDaemon, Unit
 from telemetry_daemon.doctor.limits import (
     Folder,
     Limits,
@@ -18,6 +18,7 @@ from telemetry_daemon.doctor.limits import (
     read_limits,
     unit_findings,
 )
+from telemetry_daemon.doctor.machine import user_name
 
 MIB = 1 << 20
 
@@ -56,27 +57,41 @@ def test_limits_of_the_unit(properties: dict[str, str], expected: list[str]) -> 
     assert all(remedy in finding.remedy for finding, remedy in zip(found, expected, strict=True))
 
 
+NO_DAEMON = LocalDaemon(why_not="no daemon answers on this node")
 FOLDER = Folder("state.directory", "/var/lib/telemetry", free_bytes=1 << 30, free_files=1000)
 
 
 @pytest.mark.parametrize(
-    ("folder", "container", "expected"),
+    ("folder", "container", "daemon", "expected"),
     [
-        (FOLDER, "", []),
-        (Folder("s", "/x", is_read_only=True), "", [("mounted read-only", "set s")]),
-        (Folder("s", "/x", "/x is not good: chmod /x"), "", [("is not good", "chmod /x")]),
-        (Folder("s", "/x", free_bytes=0), "", [("the disk is full", "free some space")]),
-        (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", [("inodes", "remove files")]),
-        (Folder("s", "/x", owner="telemetry"), "", []),
-        (Folder("s", "/x", owner="mia"), "Docker", [("belongs to user mia", "set s")]),
+        (FOLDER, "", NO_DAEMON, []),
+        (Folder("s", "/x", is_read_only=True), "", NO_DAEMON, [("mounted read-only", "set s")]),
+        (Folder("s", "/x", "/x is not good: chmod /x"), "", NO_DAEMON, [("is not good", "chmod /x")]),
+        (Folder("s", "/x", free_bytes=0), "", NO_DAEMON, [("the disk is full", "free some space")]),
+        (Folder("s", "/x", free_bytes=1 << 30, free_files=0), "", NO_DAEMON, [("inodes", "remove files")]),
+        (Folder("s", "/x", owner="telemetry"), "", NO_DAEMON, []),
+        (Folder("s", "/x", owner="mia"), "Docker", NO_DAEMON, [("belongs to user mia", "set s")]),
+        (Folder("s", "/x", owner="mia"), "Docker", LocalDaemon(is_denied=True), []),
+        (Folder("s", "/x", free_bytes=0), "Docker", LocalDaemon(is_broken=True), [("the disk is full", "free")]),
     ],
 )
-def test_faults_of_a_folder(folder: Folder, container: str, expected: list[tuple[str, str]]) -> None:
-    found = list(folder_findings([folder], container))
+def test_faults_of_a_folder(
+    folder: Folder, container: str, daemon: LocalDaemon, expected: list[tuple[str, str]]
+) -> None:
+    found = list(folder_findings([folder], container, daemon))
     assert len(found) == len(expected)
     for finding, (what, remedy) in zip(found, expected, strict=True):
         assert what in finding.what
         assert remedy in finding.remedy
+
+
+def test_the_folder_of_another_user_is_not_to_be_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(state=StateSettings(directory=str(tmp_path), runtime_directory=str(tmp_path)))
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    folders = read_folders(settings)
+    assert [folder.owner for folder in folders] == [user_name(tmp_path.stat().st_uid)] * 2
+    remedies = {finding.remedy for finding in folder_findings(folders, "Docker", NO_DAEMON)}
+    assert remedies == {f"change its owner to the daemon's user, or set {folder.setting}" for folder in folders}
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

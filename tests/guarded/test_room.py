@@ -89,6 +89,13 @@ def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_only_root_is_advised_to_change_an_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(UnsafeError, match=rf"belongs to user {owner}: run this as that user, or use another folder\Z"):
+        OwnFolder.at(tmp_path)
+
+
 @needs_root
 def test_root_of_a_user_namespace_is_held_to_no_more_than_the_user_who_made_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -193,6 +193,11 @@ class LocalDaemon:
     version: str = ""
     address: Address | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether a daemon runs on this node, even if it does not answer this user."""
+        return self.view is not None or self.is_denied or self.is_broken
+
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
     """Try the addresses in order. Return `daemon` with the first report, or with the reason why no daemon answers."""

@@ -94,7 +94,7 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
     yield from limits.container_findings(facts.limits, machine.container)
     yield from limits.unit_findings(local_daemon.unit)
     yield from limits.proc_findings(facts.limits, owners_are_shown=facts.owners_are_shown)
-    yield from limits.folder_findings(facts.folders, machine.container)
+    yield from limits.folder_findings(facts.folders, machine.container, local_daemon)
 
 
 def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.doctor.daemon import UNIT, Unit
+from telemetry_daemon.doctor.daemon import UNIT, LocalDaemon, Unit
 from telemetry_daemon.doctor.findings import Finding
 from telemetry_daemon.doctor.machine import user_name
 from telemetry_daemon.guarded.own_folder import OwnFolder
@@ -103,11 +103,11 @@ def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding
         yield Finding("/proc", _HIDEPID_PROBLEM, _HIDEPID_REMEDY)
 
 
-def folder_findings(folders: Sequence[Folder], container: str) -> Iterator[Finding]:
-    """Yield findings about folders that the daemon cannot write to. Outside containers, skip other users' folders."""
+def folder_findings(folders: Sequence[Folder], container: str, daemon: LocalDaemon) -> Iterator[Finding]:
+    """Yield findings about folders that the daemon cannot write to. Skip other users' folders outside containers, or if a daemon runs."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
-        if what and (container or not folder.owner):
+        if what and not (folder.owner and (daemon.is_running or not container)):
             yield Finding(folder.path, what, remedy)
 
 
@@ -214,16 +214,17 @@ def _folder_at(setting: str, path: Path) -> Folder | None:
         return _missing_folder(setting, path)
     except OSError as error:
         return Folder(setting, str(path), f"cannot be examined: {error.strerror or error}")
-    trouble = ""
+    trouble, owner = "", _other_owner(status.st_uid)
     try:
-        OwnFolder.at(path).close()
+        if not owner:
+            OwnFolder.at(path).close()
     except OSError as error:
         trouble = str(error) if error.filename is None else (error.strerror or str(error))
     return Folder(
         setting,
         str(path),
         trouble,
-        _other_owner(status.st_uid),
+        owner,
         bool(disk.f_flag & os.ST_RDONLY),
         disk.f_bavail * disk.f_frsize,
         disk.f_favail if disk.f_files else None,

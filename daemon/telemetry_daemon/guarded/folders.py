@@ -146,7 +146,11 @@ class _OwnPathCheck(_SharedPathCheck):
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         if status.st_uid not in (self._expected_owner, os.geteuid()):
-            raise UnsafeError(f"{path} belongs to user {status.st_uid}: chown {self._expected_owner} {path}")
+            is_root, owner_text = os.geteuid() == ROOT, f"{path} belongs to user {status.st_uid}"
+            remedy = (
+                f"chown {self._expected_owner} {path}" if is_root else "run this as that user, or use another folder"
+            )
+            raise UnsafeError(f"{owner_text}: {remedy}")
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise UnsafeError(f"{path} can be written by others: chmod go-w {path}")
 
