@@ -16,7 +16,7 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# Where FLOPs come from: "told" by the file, or computed from the shapes of matrix operators, as a lower bound.
+# Where FLOPs come from: stated in the file, or (as a lower bound) computed from the shapes of matrix operators.
 Basis = Literal["told", "shapes"]
 
 

@@ -22,7 +22,7 @@ from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks, mean_s
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
 _MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
-_BASIS_TEXTS = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
+_BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are called negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
@@ -310,7 +310,7 @@ def _achieved_line(summary: ProfileSummary) -> str:
     figures = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
     if not figures:
         return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
-    (first, model), basis = figures[0], _BASIS_TEXTS[figures[0][0].basis]
+    (first, model), basis = figures[0], _BASES[figures[0][0].basis]
     rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
     if rate < _MIN_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
