@@ -69,7 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _matching_metrics(words: Sequence[str]) -> str:
-    """Return the catalogue lines that contain all these words. Raise CommandError if no line matches."""
     from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like
     from telemetry_parsers.metrics import CATALOGUE
 

@@ -210,8 +210,6 @@ def _record_tools(
 
 
 class _Progress:
-    """Prints the progress on a terminal's standard error."""
-
     def __init__(self, recorder: Recorder, seconds: float) -> None:
         self._recorder = recorder
         self._duration_text = human.seconds(seconds)

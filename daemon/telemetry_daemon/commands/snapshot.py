@@ -120,7 +120,6 @@ def _check_format(arguments: argparse.Namespace) -> None:
 
 
 def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:
-    """Return a function that reads from the requested origin: a daemon, a recording or the tools."""
     if arguments.node is not None or arguments.origin == "daemon":
         from telemetry_daemon.commands import daemons
 

@@ -45,7 +45,7 @@ class ConfigCheck:
             raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
-        """Wait up to `deadline` seconds for the result. Raise ConfigError if it is late or the configuration is invalid."""
+        """Wait up to `deadline` seconds. Raise ConfigError if the result is late or the configuration is invalid."""
         try:
             return _checked_config(self._process.complete(deadline))
         except NoAnswerError as error:

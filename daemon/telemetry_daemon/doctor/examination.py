@@ -72,7 +72,6 @@ def examine_remote(view: DaemonView) -> Examination:
 
 
 def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator[Finding]:
-    """Yield the findings. The sources in `complete_sources` list all cards of this container."""
     yield from facts.earlier_findings
     if facts.is_partial:
         yield from sources.findings(facts.examined_sources)

@@ -243,7 +243,6 @@ def _locked_temporary_file(folder: int) -> tuple[str, int]:
 
 
 def _remove_abandoned_files(folder: int) -> None:
-    """Remove temporary files whose writers were killed."""
     with open_for_listing(folder) as listed, os.scandir(listed) as entries:
         names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
     for name in names:

@@ -19,8 +19,6 @@ READERS_GROUP = "telemetry.readers"
 
 @dataclass(frozen=True, slots=True)
 class _EntryPoint:
-    """An entry point of an installed distribution, for a parser or a library reader."""
-
     group: str
     name: str
     candidate: Candidate

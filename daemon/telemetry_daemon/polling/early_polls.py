@@ -29,7 +29,7 @@ class EarlyPolls:
     def polls_after(
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
-        """Yield the polls that must run at once after this outcome of a poll, each with the name of its source."""
+        """Yield the polls, with the names of their sources, that must run at once after this outcome."""
         devices_changed = poll.lists_devices and self._devices_changed((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
@@ -43,7 +43,7 @@ class EarlyPolls:
             self._listed.pop((source.name, poll.name), None)
 
     def _devices_changed(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Return whether the devices differ from the poll's previous list, so that an index may refer to another device now."""
+        """Return whether the poll's device list has changed, so that an index may refer to another device now."""
         if report is None:
             return False
         devices = list(map(_identity_of, report.devices))
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the vendor's polls that found no device to run for, in sources that get the devices from other sources."""
+        """Yield polls that found no device to run for, from the vendor's sources that list no devices themselves."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

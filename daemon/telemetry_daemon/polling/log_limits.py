@@ -14,7 +14,7 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# Partitioning all cards of a node again removes and adds up to this many devices.
+# Repartitioning all cards of a node removes and adds up to this many devices.
 MAX_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -22,29 +22,27 @@ _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 @dataclass(slots=True)
 class _LoggedLines:
     since: float
-    lines: int = 0
+    line_count: int = 0
     patterns: set[str] = field(default_factory=set)
 
 
 class _LineLimit:
-    """Limits the number of lines about each subject in a period."""
-
     def __init__(self, clock: Callable[[], float], seconds: float, limit: int) -> None:
         self._clock, self._seconds, self._limit = clock, seconds, limit
         self._lock = threading.Lock()
         self._logged: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line and return how many lines were left, or 0 if the line must not be logged: too many, or a known pattern."""
+        """Count a line. Return how many were still allowed, or 0 if its pattern is known or the limit is reached."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)
             if logged is None or now - logged.since >= self._seconds:
                 logged = self._logged[subject] = _LoggedLines(now)
-            remaining = self._limit - logged.lines
+            remaining = self._limit - logged.line_count
             if remaining <= 0 or pattern in logged.patterns:
                 return 0
-            logged.lines += 1
+            logged.line_count += 1
             if pattern:
                 logged.patterns.add(pattern)
             return remaining
@@ -58,7 +56,7 @@ class LogLimits:
         self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """Return the message to log for a problem, empty if it was logged within a day or the limit is reached."""
+        """Return the message to log, or an empty string if it was logged within a day or the limit is reached."""
         # Numbers are replaced, because a problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)

@@ -13,7 +13,7 @@ from telemetry_daemon.polling.trigger import MonotonicTrigger, SingleThreadExecu
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Poll
 
-_JOB = "missing sources (background task)"  # no poll's job can have this name
+_CHECK_JOB = "missing sources (background task)"  # no poll's job can have this name
 
 # A function of a source's name and a poll, which checks whether the poll's tool, library or files exist.
 CheckPoll = Callable[[str, Poll], None]
@@ -21,8 +21,6 @@ CheckPoll = Callable[[str, Poll], None]
 
 @dataclass(frozen=True, slots=True)
 class _Suspended:
-    """A suspended poll, the interval of its checks, and the time of the last check."""
-
     poll: Poll
     interval: float
     checked_at: float
@@ -38,7 +36,7 @@ class MissingPolls:
         self._lock = threading.Lock()
         self._suspended: dict[str, dict[str, _Suspended]] = {}
         self._interval: float | None = None
-        scheduler.add_executor(SingleThreadExecutor(), alias=_JOB)
+        scheduler.add_executor(SingleThreadExecutor(), alias=_CHECK_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
         """Suspend a poll's job, and check for its tool, library or files at this interval."""
@@ -72,13 +70,13 @@ class MissingPolls:
         self._interval = shortest
         if shortest is None:
             with suppress(JobLookupError):  # the scheduler was shut down
-                self._scheduler.remove_job(_JOB)
+                self._scheduler.remove_job(_CHECK_JOB)
             return
         self._scheduler.add_job(
             self._check_all,
             trigger=MonotonicTrigger(shortest, 0.0, self._monotonic),
-            id=_JOB,
-            executor=_JOB,
+            id=_CHECK_JOB,
+            executor=_CHECK_JOB,
             replace_existing=True,
         )
 
@@ -86,12 +84,12 @@ class MissingPolls:
         now = self._monotonic()
         with self._lock:
             shortest = self._interval or 0.0
-            due = [
+            due_polls = [
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()
                 for suspended in polls_of_source.values()
                 # A poll may be checked up to half an interval early, so that all polls are checked in the same runs.
                 if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
             ]
-        for source, poll in due:
+        for source, poll in due_polls:
             self._check(source, poll)

@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# The interval of process lists if owners are reported. Processes on cards of other owners may run only briefly.
+# If owners are reported, processes are listed at this interval, because they may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
@@ -74,7 +74,7 @@ class Node(ABC):
         """Start to fill the store and history with recorded or simulated data. Does nothing for a real machine."""
 
     def verbs(self) -> Mapping[str, Handler]:
-        """Return by name the requests of the control socket that depend on the kind of node."""
+        """Map the names of the control requests that depend on the kind of node to their handlers."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
@@ -127,7 +127,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the named sources, or all sources. Sources of owners and steps are left out unless their settings enable them."""
+        """Return the named sources, or else all except sources of owners and steps that the settings do not enable."""
         names = only or [name for name, item in self._by_name.items() if _is_enabled(item.parser, settings)]
         return super().sources(settings, names)
 
@@ -136,13 +136,13 @@ class RealNode(Node):
         item = self._by_name[name]
         parser = _with_frequent_process_polls(item.parser) if settings.attribution.enabled else item.parser
         source_settings = settings.source(name)
-        readers_by_kind: dict[object, Reader] = {}
+        readers_by_key: dict[object, Reader] = {}
 
         def reader_for(poll: Poll) -> Reader:
-            kind = _library_reader(poll) if _library_reader(poll) in _IN_PROCESS else type(poll.request)
-            if kind not in readers_by_kind:
-                readers_by_kind[kind] = self._create_reader(kind, item, source_settings.path, settings)
-            return readers_by_kind[kind]
+            key = _library_reader(poll) if _library_reader(poll) in _IN_PROCESS else type(poll.request)
+            if key not in readers_by_key:
+                readers_by_key[key] = self._create_reader(key, item, source_settings.path, settings)
+            return readers_by_key[key]
 
         readers = {poll.name: reader_for(poll) for poll in parser.polls}
         worker = item.worker
@@ -153,13 +153,13 @@ class RealNode(Node):
         """Return the number of accelerators on the PCI bus by vendor."""
         return self._bus.count_by_vendor()
 
-    def _create_reader(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
+    def _create_reader(self, reader_key: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name
-        if kind is Command:
+        if reader_key is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
-        if isinstance(kind, str):
-            create_reader = load_target(_IN_PROCESS[kind])
-            reader: Reader = create_reader(path, settings.steps if kind == _STEPS else settings.attribution)
+        if isinstance(reader_key, str):
+            create_reader = load_target(_IN_PROCESS[reader_key])
+            reader: Reader = create_reader(path, settings.steps if reader_key == _STEPS else settings.attribution)
             return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)

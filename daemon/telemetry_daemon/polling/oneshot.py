@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imported at run time only if owners are reported
 # The share of the remaining time that a reader may use. The rest is for parsing and merging.
 _READER_SHARE = 0.8
 # Readings must not expire while the slowest source is polled.
-_LIFE_SECONDS = 3600.0
+_VALIDITY_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
 # The time after which slow sources are reported.
@@ -79,11 +79,11 @@ class OneShot:
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """Poll all sources, and return a snapshot. A poll that exceeds the time limit fails with the reason `timeout`."""
-        store = Store(self._hostname, self._clock, attribution=self._attribution())
+        store = Store(self._hostname, self._clock, attribution=self._create_attribution())
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
-        began = self._clock.monotonic()
-        until = began + timeout_seconds
+        start_time = self._clock.monotonic()
+        until = start_time + timeout_seconds
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
         for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
@@ -103,7 +103,7 @@ class OneShot:
         self._wait_for_threads({source.name: thread for thread, source, _ in threads}, until)
         for thread, source, polls in threads:
             if thread.is_alive():
-                self._put_timeouts(store, source, polls, began, timeout_seconds)
+                self._put_timeouts(store, source, polls, start_time, timeout_seconds)
         return store.snapshot()
 
     def _wait_for_threads(self, threads: Mapping[str, threading.Thread], until: float) -> None:
@@ -120,7 +120,7 @@ class OneShot:
         if reported:
             self._on_waiting(())
 
-    def _attribution(self) -> Attribution | None:
+    def _create_attribution(self) -> Attribution | None:
         if not any(reports_owners(source.parser) for source in self._sources):
             return None
         from telemetry_daemon.state.attribution import Attribution  # not needed on most nodes
@@ -147,19 +147,19 @@ class OneShot:
             thread.join(max(0.0, until - self._clock.monotonic()))
         time.sleep(max(0.0, min(until, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
-            left = until - self._clock.monotonic()
-            if left <= 0:
+            remaining = until - self._clock.monotonic()
+            if remaining <= 0:
                 return
-            outcome = source.run_poll(poll, store.targets(source.name), left * _READER_SHARE)
+            outcome = source.run_poll(poll, store.targets(source.name), remaining * _READER_SHARE)
             outcome = self._substitute(source, outcome)
             if self._clock.monotonic() < until:
-                store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, _LIFE_SECONDS)
+                store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, _VALIDITY_SECONDS)
 
-    def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
+    def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], start: float, seconds: float) -> None:
         failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
                 outcome = source.outcome_without_poll(poll, failure)
-                capture = replace(outcome.capture, seconds=seconds, monotonic_time=began)
+                capture = replace(outcome.capture, seconds=seconds, monotonic_time=start)
                 result = PollResult(failure.state, failure.reason, failure.text)
-                store.put(source.name, poll, capture, None, result, _LIFE_SECONDS)
+                store.put(source.name, poll, capture, None, result, _VALIDITY_SECONDS)

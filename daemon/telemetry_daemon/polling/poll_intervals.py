@@ -1,4 +1,4 @@
-"""Computes the interval of a poll from its tier, mode and state and from cheaper sources. Tracks released sources."""
+"""Computes the interval of a poll from its tier, mode and state, and from cheaper sources. Tracks released sources."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FastPollNeed:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between successful polls. The setting `interval` applies to fast polls. Counters are not sped up."""
+    """Return the seconds between successful polls. The setting is for fast polls, and never speeds up expensive ones."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval
@@ -80,16 +80,16 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 def _core_origins(readings: Readings) -> set[str]:
     shape = readings.shape
-    positions = {
+    origin_indices = {
         origin
         for (metric, _), value, origin in zip(shape.keys, readings.values, shape.origins, strict=True)
         if metric in CORE_KEYS and not isinstance(value, Absent)
     }
-    return {readings.origins[position].source for position in positions}
+    return {readings.origins[index].source for index in origin_indices}
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the need after this check. It begins as soon as core readings are missing, and lasts at least five minutes."""
+    """Return the need after this check. It begins when core readings are missing, and lasts at least five minutes."""
     if mode != "auto" or need.needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:

@@ -85,9 +85,9 @@ class Poller:
         self._scheduler.add_executor(SingleThreadExecutor(), alias=source.name)
         for poll in parser.polls:
             self._scheduler.add_job(
-                self._run,
+                self._run_if_due,
                 args=(source.name, poll),
-                trigger=self._trigger(source, poll),
+                trigger=self._create_trigger(source, poll),
                 id=_job_id(source.name, poll.name),
                 executor=source.name,
                 next_run_time=datetime.now(timezone.utc),
@@ -115,7 +115,7 @@ class Poller:
             self.add(create_source())
 
     def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Stop using a source's tool or library for a time. Return the processes that did not exit and may still use a device."""
+        """Stop using a source's tool or library for a time. Return the PIDs that may still use a device."""
         with self._change_lock:
             return self._release(self.sources()[name], create_source(), seconds)
 
@@ -156,7 +156,7 @@ class Poller:
             return dict(self._sources)
 
     def poll_now(self, name: str) -> int:
-        """Run all polls of a source at once, and return their number, or 0 for an unknown source."""
+        """Run all polls of a source at once. Return the number of polls, which is 0 for an unknown source."""
         source = self.sources().get(name)
         polls = source.parser.polls if source is not None else ()
         for poll in polls:
@@ -178,9 +178,9 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a function that returns whether all polls have finished since this call or timed out. `poll_now` starts them."""
+        """Return a predicate that becomes true when all polls have finished or timed out. `poll_now` starts them."""
         sources = self.sources().values()
-        until = self._clock.monotonic() + poll_intervals.max_round_seconds(
+        end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
         )
         attempts = self._attempt_times() if poll_now else {}
@@ -189,7 +189,7 @@ class Poller:
 
         def has_finished() -> bool:
             finished = (time is not None and time != attempts.get(key) for key, time in self._attempt_times().items())
-            return all(finished) or self._clock.monotonic() >= until
+            return all(finished) or self._clock.monotonic() >= end_time
 
         return has_finished
 
@@ -218,11 +218,11 @@ class Poller:
         health_by_key = {key: self._store.health_of(key) for key in keys}
         return {key: health.attempted_monotonic if health else None for key, health in health_by_key.items()}
 
-    def _trigger(self, source: Source, poll: Poll) -> MonotonicTrigger:
+    def _create_trigger(self, source: Source, poll: Poll) -> MonotonicTrigger:
         interval = poll_intervals.base_interval(poll, source.settings)
         return MonotonicTrigger(interval, phase_of(source.name, poll.name, interval), self._clock.monotonic)
 
-    def _run(self, name: str, poll: Poll) -> None:
+    def _run_if_due(self, name: str, poll: Poll) -> None:
         source = self.sources().get(name)
         if source is None:
             return  # the source was removed after the job became due
@@ -285,7 +285,6 @@ class Poller:
             self._poll_soon(name, early_poll)
 
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
-        """Suspend the poll's job if its tool, library or files are missing; otherwise resume the job."""
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
             # The poll is checked at the normal interval even if a cheaper source exists, because that source may fail.
@@ -296,13 +295,13 @@ class Poller:
             with suppress(JobLookupError):  # the scheduler was shut down
                 self._scheduler.resume_job(job_id)
 
-    def _is_due(self, key: tuple[str, str], interval: float, base: float, now: float) -> bool:
+    def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
         """Return whether a poll is due. Its job runs at the base interval, so a poll with a longer interval skips runs."""
         last = self._started_at.get(key)
-        return last is None or interval <= base or now - last >= interval - base / 2
+        return last is None or interval <= base_interval or now - last >= interval - base_interval / 2
 
     def _update_need(self, source: Source) -> None:
-        """Let an expensive tool be polled rarely while cheaper sources report all core readings, else at its normal interval."""
+        """Poll an expensive tool rarely while cheaper sources report all core readings, else at its normal interval."""
         if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, FastPollNeed())

@@ -104,11 +104,10 @@ class Source:
             reader.close()
 
     def left_behind(self) -> tuple[int, ...]:
-        """Return the processes that did not exit when the source was closed."""
+        """Return the PIDs of the processes that did not exit when the source was closed."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
 
     def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
-        """Return why the poll must not run, or None if it may."""
         disabled_reason = self.settings.disabled_reason(poll)
         if disabled_reason:
             return Failure("disabled", None, disabled_reason)

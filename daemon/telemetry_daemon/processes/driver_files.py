@@ -23,9 +23,9 @@ FILE_LIMIT_BYTES = 64 << 10
 MATCH_LIMIT = 16_384
 
 # Paths are strings here: for hundreds of files every two seconds, pathlib would double the CPU time.
-_Read = Callable[[str, str], "Plain"]
+_Reader = Callable[[str, str], "Plain"]
 # Cached, because the same parts of paths occur in hundreds of patterns at every poll.
-_is_pattern = cache(glob.has_magic)
+_has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
@@ -33,14 +33,14 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
     # The name of an output is the path below `root`. Its text is the text of the file or the target of the link; binary
     # content is base64 in `data`. The status of an unreadable file is the errno. Links to folders are followed.
     root_path = root.rstrip("/")
-    skipped = _Skipped(root_path, request["skip_when"])
-    kinds: tuple[tuple[Iterable[str], _Read], ...] = (
+    skipped = _SkipRules(root_path, request["skip_when"])
+    readers: tuple[tuple[Iterable[str], _Reader], ...] = (
         (request["globs"], _text_output),
         (request["links"], _link_output),
         (request["binary"], _binary_output),
     )
     matcher = PathMatcher(root_path)
-    outputs = [item for patterns, read in kinds for item in _read_all(matcher, patterns, read, skipped)]
+    outputs = [item for patterns, read in readers for item in _read_all(matcher, patterns, read, skipped)]
     return sorted(outputs, key=lambda item: item["name"])
 
 
@@ -51,7 +51,7 @@ def has_folder(request: Files, root: str) -> bool:
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
 
 
-def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
+def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, skipped: _SkipRules) -> Iterable[Plain]:
     names: set[str] = set()
     for pattern in patterns:
         paths = list(islice(matcher.matches(pattern), MATCH_LIMIT + 1))
@@ -69,7 +69,7 @@ def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Read, skippe
             yield _read_or_error(read, "/" + name, path)
 
 
-def _read_or_error(read: _Read, name: str, path: str) -> Plain:
+def _read_or_error(read: _Reader, name: str, path: str) -> Plain:
     try:
         return read(name, path)
     except OSError as error:
@@ -88,7 +88,7 @@ def _binary_output(name: str, path: str) -> Plain:
     return output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
 
 
-class _Skipped:
+class _SkipRules:
     """The folders that must not be read because of the content of a file in them, such as the power state of a card."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
@@ -125,7 +125,7 @@ class PathMatcher:
 
     def matches(self, pattern: str) -> Iterator[str]:
         """Yield the paths that match, relative to the root. Links are followed; `**` is not recursive."""
-        *folders, file_pattern = _parts(pattern)
+        *folders, file_pattern = _path_parts(pattern)
         for folder in self._folders(tuple(folders)):
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
@@ -141,12 +141,12 @@ class PathMatcher:
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
         """Return the matching folders. A name without wildcards is returned even if no such folder exists."""
-        names = self._matching_names(folder, part) if _is_pattern(part) else [part]
+        names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
     def _matching_names(self, folder: str, part: str) -> Collection[str]:
         names = self._names_in(folder)
-        if not _is_pattern(part):
+        if not _has_wildcard(part):
             return [part] if part in names else []
         matching = fnmatch.filter(names, part)
         return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
@@ -165,10 +165,10 @@ class PathMatcher:
 
 def fixed_folders(pattern: str) -> list[str]:
     """Return the folders of a pattern before the first part with a wildcard."""
-    *folders, _ = _parts(pattern)
-    count = next((position for position, part in enumerate(folders) if _is_pattern(part)), len(folders))
-    return folders[:count]
+    *folders, _ = _path_parts(pattern)
+    fixed_count = next((index for index, part in enumerate(folders) if _has_wildcard(part)), len(folders))
+    return folders[:fixed_count]
 
 
-def _parts(pattern: str) -> list[str]:
+def _path_parts(pattern: str) -> list[str]:
     return [part for part in pattern.split("/") if part] or [""]

@@ -30,7 +30,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process exited. A negative status is a signal, None is unknown. The CPU time includes children that it reaped."""
+    """How a process exited. A negative status is a signal, and None is unknown. CPU time includes reaped children."""
 
     status: int | None
     cpu_seconds: float
@@ -43,41 +43,41 @@ class Process:
         self.pid = pid
         self.stdout = stdout
         self.stderr = stderr
-        self._exited: ExitInfo | None = None
-        # The start times of the remaining processes of the group, because PIDs are reused.
+        self._exit_info: ExitInfo | None = None
+        # Maps the PIDs that remain in the group to their start times, because PIDs are reused.
         self._members: Mapping[int, int] | None = None
         self._closed = False
 
     def has_exited(self) -> bool:
         """Return whether the process has exited. It stays a zombie until `reap`, so that its group ID is not reused."""
-        if self._exited is not None:
+        if self._exit_info is not None:
             return True
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            self._exited = ExitInfo(None, 0.0)  # reaped elsewhere: the PID may already be reused
+            self._exit_info = ExitInfo(None, 0.0)  # reaped elsewhere: the PID may already be reused
             return True
 
-    def signal(self, number: int) -> None:
+    def signal(self, signal_number: int) -> None:
         """Send a signal to the group, without waiting for the effect."""
-        if self._exited is not None:
+        if self._exit_info is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or none may be signalled
-            os.killpg(self.pid, number)
+            os.killpg(self.pid, signal_number)
 
     def reap(self) -> ExitInfo:
         """Wait for the exit and return its status and CPU time. The status is None if the process was reaped elsewhere."""
-        if self._exited is None:
+        if self._exit_info is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
-            self._exited = ExitInfo(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
-        return self._exited
+            self._exit_info = ExitInfo(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
+        return self._exit_info
 
     def is_group_gone(self) -> bool:
         """Return whether all processes of the group have exited. Zombies count as exited."""
         if self._members is None:
-            self._members = _members_of(self.pid) if _group_exists(self.pid) else {}
+            self._members = _group_members(self.pid) if _group_exists(self.pid) else {}
         else:
-            stats = ((pid, start, _stat(pid)) for pid, start in self._members.items())
+            stats = ((pid, start, _read_stat(pid)) for pid, start in self._members.items())
             self._members = {pid: start for pid, start, stat in stats if stat is not None and stat.start_ticks == start}
         return not self._members
 
@@ -95,8 +95,8 @@ Launcher = Callable[[LaunchRequest], Process]
 def launch(request: LaunchRequest) -> Process:
     """Start a process with empty standard input, and pipes for its output. Raises OSError or ValueError if that fails."""
     with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
-        stdout, child_stdout = _pipe(our_ends, child_ends)
-        stderr, child_stderr = _pipe(our_ends, child_ends)
+        stdout, child_stdout = _open_pipe(our_ends, child_ends)
+        stderr, child_stderr = _open_pipe(our_ends, child_ends)
         child = subprocess.Popen(
             [request.executable, *request.arguments],
             stdin=subprocess.DEVNULL,
@@ -114,12 +114,12 @@ def launch(request: LaunchRequest) -> Process:
     return Process(child.pid, stdout, stderr)
 
 
-def _pipe(our_ends: contextlib.ExitStack, child_ends: contextlib.ExitStack) -> tuple[int, int]:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    our_ends.callback(os.close, reading)
-    child_ends.callback(os.close, writing)
-    os.set_blocking(reading, False)
-    return reading, writing
+def _open_pipe(our_ends: contextlib.ExitStack, child_ends: contextlib.ExitStack) -> tuple[int, int]:
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
+    our_ends.callback(os.close, read_end)
+    child_ends.callback(os.close, write_end)
+    os.set_blocking(read_end, False)
+    return read_end, write_end
 
 
 def _group_exists(group: int) -> bool:
@@ -132,9 +132,9 @@ def _group_exists(group: int) -> bool:
     return True
 
 
-def _members_of(group: int) -> Mapping[int, int]:
+def _group_members(group: int) -> Mapping[int, int]:
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
-    stats = ((pid, _stat(pid)) for pid in pids)
+    stats = ((pid, _read_stat(pid)) for pid in pids)
     return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
 
 
@@ -144,8 +144,7 @@ class _Stat:
     start_ticks: int
 
 
-def _stat(pid: int) -> _Stat | None:
-    """Return the group and start time from /proc/PID/stat, or None if the process has exited."""
+def _read_stat(pid: int) -> _Stat | None:
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited

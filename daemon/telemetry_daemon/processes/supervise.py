@@ -158,7 +158,6 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
 
 
 def _wait_for_exit(process: Process, pipes: OutputPipes, until: float, closing: threading.Event) -> Cause:
-    """Read until the process exits, the deadline passes or the limit is exceeded. Return the cause."""
     # Check for the exit again and again, because pidfd_open needs Linux 5.3.
     read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():

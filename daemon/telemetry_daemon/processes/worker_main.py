@@ -65,7 +65,7 @@ class RequestHandler:
         answers = self._call_reader(target, self._readers[target].read, tuple(calls))
         if not isinstance(answers, Mapping):
             raise PluginProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
-        return [_output(str(call), answer) for call, answer in answers.items()]
+        return [_library_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
         """Call a function of a reader. After an exception, close the reader. The next poll opens it again."""
@@ -90,7 +90,7 @@ def serve(requests: int, answers: int) -> None:
         for line in lines:
             request = decode_line(line)
             signal.alarm(math.ceil(request["seconds"]) + _ALARM_MARGIN_SECONDS)
-            _send(answers, _answer(handler, request))
+            _write_all(answers, _answer_to(handler, request))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
     handler.close()
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> None:
     """Answer requests from the descriptor that the last argument names. The other arguments are for the output of `ps`."""
     requests = int(arguments[-1])
     os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
-    _default_signals()
+    _reset_signals()
     # Output that a library prints must not be mistaken for answers, so descriptor 1 now refers to standard error.
     answers = os.dup(1)
     os.dup2(2, 1)
@@ -112,14 +112,14 @@ def main(arguments: Sequence[str]) -> None:
     os._exit(0)  # threads and exit handlers of plugins must not keep the process alive
 
 
-def _default_signals() -> None:
-    """Reset the signals that the daemon blocks or ignores, so that they terminate the worker."""
+def _reset_signals() -> None:
+    """Unblock all signals, and restore the default action of those that must be able to terminate the worker."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for number in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, signal.SIG_DFL)
+    for signal_number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(signal_number, signal.SIG_DFL)
 
 
-def _answer(handler: RequestHandler, request: dict[str, Plain]) -> bytes:
+def _answer_to(handler: RequestHandler, request: dict[str, Plain]) -> bytes:
     request_id = request["id"]
     try:
         result = handler.perform(request)
@@ -132,7 +132,7 @@ def _cpu_seconds() -> float:
     return time.process_time() + sum(os.times()[2:4])
 
 
-def _send(descriptor: int, line: bytes) -> None:
+def _write_all(descriptor: int, line: bytes) -> None:
     remaining = memoryview(line)
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
@@ -144,7 +144,7 @@ def _read_files(request: dict[str, Plain], root: str) -> list[Plain]:
     return read_files(request, root)
 
 
-def _output(call: str, answer: Plain | CallError) -> Plain:
+def _library_output(call: str, answer: Plain | CallError) -> Plain:
     if isinstance(answer, CallError):
         return output(call, status=answer.status, stderr=answer.text)
     return output(call, status=0, data=answer)

@@ -40,18 +40,14 @@ class SignalledError(KeyboardInterrupt):
 
 
 def raise_on_signals() -> None:
-    """Raise SignalledError on a signal that ends the command, so that the command can clean up.
-
-    Otherwise a hanging tool would survive and keep its lock: its source could not be polled until the tool is killed by
-    hand. In addition, the terminal would not be restored.
-    """
-    for number in _ENDING_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
-            signal.signal(number, _raise)
+    """Raise SignalledError on a signal that ends the command, so that it kills its tools and restores the terminal."""
+    for signal_number in _ENDING_SIGNALS:
+        if signal.getsignal(signal_number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
+            signal.signal(signal_number, _raise_signalled_error)
 
 
-def _raise(number: int, _frame: FrameType | None) -> None:
+def _raise_signalled_error(signal_number: int, _frame: FrameType | None) -> None:
     for ending_signal in _ENDING_SIGNALS:
         # A second signal must not interrupt the killing of tools. Tools would inherit SIG_IGN.
         signal.signal(ending_signal, lambda _number, _frame: None)
-    raise SignalledError(number)
+    raise SignalledError(signal_number)

@@ -28,7 +28,7 @@ _PATIENCE_MILLISECONDS = 50
 # The levels: (lowest number, name, priority in journald's line prefix). See sd-daemon(3) for the prefix.
 _LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_NOT_ASCII_TEXT = re.compile(r"[^\x20-\x7e]")
+_NOT_PRINTABLE_ASCII = re.compile(r"[^\x20-\x7e]")
 _UNQUOTED = re.compile(r'[^\s"=\\]+\Z')
 
 Scalar = str | int | float | bool | None
@@ -36,7 +36,7 @@ Facts = dict[str, Scalar]
 
 
 def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
-    """Write all log records to standard error. Replaces an earlier setup."""
+    """Write all log records to standard error, in place of an earlier setup."""
     logging.raiseExceptions = False
     is_journal = _is_journal(descriptor)
     root = logging.getLogger()
@@ -73,7 +73,7 @@ class ChangeLog:
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Store the state of the key. Return whether it is the first one or differs from the previous one."""
+        """Store the state of the key. Return whether the state is new or differs from the previous state."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -85,8 +85,6 @@ class ChangeLog:
 
 
 class _DeferringHandler(logging.Handler):
-    """Keeps the first records, and counts the others."""
-
     def __init__(self, level: str) -> None:
         super().__init__(level)
         self.first: list[logging.LogRecord] = []
@@ -101,25 +99,25 @@ class _DeferringHandler(logging.Handler):
 
 
 class _LineHandler(logging.Handler):
-    """Writes each record as a line. If lines were lost, their number is logged before the next line."""
+    """Writes each record as a line. After lines were lost, logs their count before the next line."""
 
     def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, is_journal: bool) -> None:
         super().__init__()
         self._writer = writer
         self._render = render
         self._is_journal = is_journal
-        self._lost = 0
+        self._lost_count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record as a line. Never raises."""
-        if self._lost:
-            notice = _record(logging.WARNING, "log lines were lost", lines=self._lost)
+        if self._lost_count:
+            notice = _make_record(logging.WARNING, "log lines were lost", lines=self._lost_count)
             if not self._writer.write(self._line(notice), patience_milliseconds=0):
-                self._lost += 1
+                self._lost_count += 1
                 return
-            self._lost = 0
+            self._lost_count = 0
         if not self._writer.write(self._safe_line(record), _PATIENCE_MILLISECONDS):
-            self._lost += 1
+            self._lost_count += 1
 
     def _safe_line(self, record: logging.LogRecord) -> str:
         try:
@@ -127,21 +125,19 @@ class _LineHandler(logging.Handler):
         except Exception as error:  # noqa: BLE001  # an invalid log argument must not fail the caller
             message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             return self._line(
-                _record(logging.ERROR, f"a message could not be formatted: {type(error).__name__}: {message}")
+                _make_record(logging.ERROR, f"a message could not be formatted: {type(error).__name__}: {message}")
             )
 
     def _line(self, record: logging.LogRecord) -> str:
-        facts = _facts(record)
+        facts = _facts_of(record)
         if not self._is_journal:
             return self._render(facts)
         if self._render is _as_text:
             del facts["time"]  # journald adds a timestamp
-        return f"<{_level(record.levelno)[1]}>{self._render(facts)}"
+        return f"<{_level_of(record.levelno)[1]}>{self._render(facts)}"
 
 
 class _LineWriter:
-    """Writes lines to a descriptor without blocking."""
-
     def __init__(self, descriptor: int) -> None:
         # If Python was started without descriptor 2, sys.stderr is None, and the descriptor may now belong to a socket.
         self._descriptor = -1 if descriptor == _STDERR and sys.stderr is None else descriptor
@@ -169,21 +165,21 @@ class _LineWriter:
             return False
 
 
-def _record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
+def _make_record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
     return logging.makeLogRecord({"levelno": level, "msg": message, "name": __name__, **facts})
 
 
-def _facts(record: logging.LogRecord) -> Facts:
+def _facts_of(record: logging.LogRecord) -> Facts:
     """Return time, level, message and logger of a record, then the facts from `extra`."""
     facts: Facts = {
-        "time": _time(record.created),
-        "level": _level(record.levelno)[0],
+        "time": _format_time(record.created),
+        "level": _level_of(record.levelno)[0],
         "msg": _shortened(record.getMessage()),
         "logger": record.name,
     }
     for key, value in vars(record).items():
         if key not in _STANDARD_ATTRIBUTES:
-            facts[f"{key}_" if key in facts else key] = _scalar(value)
+            facts[f"{key}_" if key in facts else key] = _to_scalar(value)
     if record.exc_info:
         facts["traceback"] = _shortened(logging.Formatter().formatException(record.exc_info))
     return facts
@@ -205,16 +201,16 @@ def _as_json(facts: Facts) -> str:
 _RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _as_text, "json": _as_json}
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     timestamp = datetime.fromtimestamp(seconds, timezone.utc)
     return timestamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _level(number: int) -> tuple[str, int]:
+def _level_of(number: int) -> tuple[str, int]:
     return next(((name, priority) for limit, name, priority in _LEVELS if number >= limit), ("debug", 7))
 
 
-def _scalar(value: object) -> Scalar:
+def _to_scalar(value: object) -> Scalar:
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return _shortened(str(value))
@@ -232,7 +228,7 @@ def _quoted(text: str) -> str:
 
 def _printable(quoted: str) -> str:
     """Escape the characters in a JSON text that break lines or control terminals."""
-    return _NOT_ASCII_TEXT.sub(_escaped, quoted)
+    return _NOT_PRINTABLE_ASCII.sub(_escaped, quoted)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -243,7 +239,6 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Return the text, or its beginning and its end if it is too long."""
     if len(text) <= MAX_VALUE_LENGTH:
         return text
     half = MAX_VALUE_LENGTH // 2

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# A closed stream is replaced by /dev/null in the wrong mode, so that reading or writing still fails (EBADF). Otherwise the
-# next file or socket would get its descriptor, and the log would be written into it.
+# (name, descriptor, flags, mode). A closed stream becomes /dev/null with flags that let its use still fail (EBADF).
+# Otherwise the next file or socket would get its descriptor, and the log would be written into it.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
 _MAX_NAMES_LENGTH = 60

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from telemetry_parsers.vendors import VENDORS
 
 _MIN_SIMILARITY = 0.7
-_MIN_BEGINNING = 3
+_MIN_PREFIX_LENGTH = 3
 _MAX_NAMES = 20
 
 
@@ -19,7 +19,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
     ]
     similar = sources or [normalized] * (normalized in valid) or _similar(name, valid, 2)
-    names_with_prefix = [key for key in sorted(valid) if len(name) >= _MIN_BEGINNING and key.startswith(name)]
+    names_with_prefix = [key for key in sorted(valid) if len(name) >= _MIN_PREFIX_LENGTH and key.startswith(name)]
     return similar or names_with_prefix[:2]
 
 

@@ -15,11 +15,11 @@ from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 _PAUSE_SECONDS = 10.0
 # If the start time in /proc differs from the reported one by more than this, another process has the PID now.
 _START_TOLERANCE_SECONDS = 2.0
-_UTIME, _STIME, _START = 12, 13, 20
+_UTIME_FIELD, _STIME_FIELD, _START_FIELD = 12, 13, 20
 
 
 class ProcessReader:
-    """Reads processes. The CPU usage is an average since the previous read or, in the first read, since the process began."""
+    """Reads processes. CPU usage is the average since the previous read or, in the first read, since the start."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
@@ -29,10 +29,10 @@ class ProcessReader:
         """Return the running processes by PID. `started` maps PIDs to Unix start times, so that reused PIDs are detected."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
-        boot = now - float(proc_text(f"{self._proc}/uptime").split()[0])
+        boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])
         for pid, start in started.items():
             times = self._times(pid)
-            if times is None or abs(boot + times[0] - start) > _START_TOLERANCE_SECONDS:
+            if times is None or abs(boot_time + times[0] - start) > _START_TOLERANCE_SECONDS:
                 continue
             previous_time, previous_cpu = previous.get(pid, (start, 0.0))
             self._previous[pid] = now, times[1]
@@ -45,7 +45,7 @@ class ProcessReader:
         try:
             content = proc_text(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
-            ticks = [int(fields[index]) for index in (_START, _UTIME, _STIME)]
+            ticks = [int(fields[index]) for index in (_START_FIELD, _UTIME_FIELD, _STIME_FIELD)]
         except (OSError, ValueError, LookupError):  # the process has exited, or this user may not see it
             return None
         hertz = os.sysconf("SC_CLK_TCK")

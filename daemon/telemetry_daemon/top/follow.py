@@ -30,7 +30,7 @@ _COMPLETE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
 # Older daemons have no stream (404). A daemon with too many clients of its stream refuses further clients (503).
-_WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
+_NO_STREAM_STATUSES = frozenset({_NOT_FOUND, 503})
 
 
 class Follower(Feed):
@@ -50,13 +50,13 @@ class Follower(Feed):
         # The last complete snapshot. Numbers from the stream are not added to it.
         self._complete: Snapshot | None = None
         self._past: Past | None = None
-        self._fetched = self._past_fetched = NEVER
+        self._fetched_at = self._past_fetched_at = NEVER
         self._has_stream = self._has_past = True
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start both threads."""
         self._wake = wake
-        for name, target in (("requests", self._poll), ("stream", self._read_stream)):
+        for name, target in (("requests", self._poll_daemon), ("stream", self._read_stream)):
             threading.Thread(target=target, name=name, daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
@@ -91,7 +91,6 @@ class Follower(Feed):
             time.sleep(_RETRY_SECONDS)
 
     def _listen(self, client: Client) -> None:
-        """Read the stream until it ends. Raises NodeError and DocumentError."""
         columns, scales = KEPT, tuple[float, ...]()
         try:
             for name, data in client.events(_EVENTS):
@@ -104,25 +103,25 @@ class Follower(Feed):
                 if name == "readings":
                     self._apply_numbers(read_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
-                    self._fetched = NEVER
+                    self._fetched_at = NEVER
                     self._request_now.set()
         except NodeError as error:
-            self._has_stream = error.status not in _WITHOUT_STREAM
+            self._has_stream = error.status not in _NO_STREAM_STATUSES
             if self._has_stream:
                 raise
 
     def _apply_numbers(self, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]) -> None:
         with self._lock:
-            before = self._snapshot
-            if before is not None:
-                newest = with_readings(before, reported, columns, scales)
+            previous = self._snapshot
+            if previous is not None:
+                updated = with_readings(previous, reported, columns, scales)
                 if self._focus.view is View.CARD:  # this card is requested each second with all sensors
-                    newest = _with_device_from(newest, before, self._visible_id(before))
-                self._snapshot = newest
-                self.latest.put_snapshot(newest)
+                    updated = _with_device_from(updated, previous, self._visible_id(previous))
+                self._snapshot = updated
+                self.latest.put_snapshot(updated)
         self._wake()
 
-    def _poll(self) -> None:
+    def _poll_daemon(self) -> None:
         client = Client(self._address, self._credentials, PATIENCE_SECONDS)
         while not self._is_over:
             with self._showing_errors():
@@ -137,7 +136,7 @@ class Follower(Feed):
         try:
             yield
         except NodeError as error:
-            self._fetched = NEVER  # request a complete snapshot next
+            self._fetched_at = NEVER  # request a complete snapshot next
             self.latest.put_trouble(str(error))
             self._wake()
         except DocumentError as error:
@@ -145,56 +144,55 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Request what is due: a complete snapshot, the visible card, or only the health; then new slots of the history."""
+        """Request a complete snapshot if it is due, else the visible card or the health; then, new history."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
-        if now - self._fetched >= pause:
-            self._fetched = now
-            self._set_snapshot(self._snapshot_at(client, SNAPSHOT))
+        if now - self._fetched_at >= pause:
+            self._fetched_at = now
+            self._set_snapshot(self._fetch_snapshot(client, SNAPSHOT))
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
             with self.latest.showing_delay():  # if the daemon hangs, the screen shows this within two seconds
                 client.get(HEALTH)
-        if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
-            self._past_fetched = now
+        if self._has_past and now - self._past_fetched_at >= SLOT_SECONDS:
+            self._past_fetched_at = now
             self._fetch_past(client)
 
     def _visible_id(self, snapshot: Snapshot) -> str:
-        """Return the id of the visible card: the chosen card or, by default, the first one."""
         return self._focus.card or next((device.id for device in snapshot.devices), "")
 
     def _fetch_card(self, client: Client, device_id: str) -> None:
         try:
-            answer = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(device_id)}") if device_id else None
+            received = self._fetch_snapshot(client, f"{SNAPSHOT}?device={quote(device_id)}") if device_id else None
         except NodeError as error:
             if error.status != _NOT_FOUND:
                 raise
-            self._fetched = NEVER  # the card is missing now, so request a complete snapshot next
+            self._fetched_at = NEVER  # the card is missing now, so request a complete snapshot next
             return
         with self._lock:
-            shown = self._snapshot
-        if shown is not None and answer is not None:
-            self._set_snapshot(_with_device_from(shown, answer, device_id))
+            current = self._snapshot
+        if current is not None and received is not None:
+            self._set_snapshot(_with_device_from(current, received, device_id))
 
     def _fetch_past(self, client: Client) -> None:
         past = self._past
         since = "" if past is None else f"?since={past.start + past.slots * past.slot_seconds:.3f}"
         try:
             with self.latest.showing_delay():
-                answer = client.get(f"{HISTORY}{since}")
+                response = client.get(f"{HISTORY}{since}")
         except NodeError as error:
             self._has_past = error.status != _NOT_FOUND  # an older daemon has no history
             if self._has_past:
                 raise
             return
-        self._past = join_histories(past, to_history(parse_document(answer.body)))
+        self._past = join_histories(past, to_history(parse_document(response.body)))
         self.latest.put_past(self._past)
 
-    def _snapshot_at(self, client: Client, target: str) -> Snapshot:
+    def _fetch_snapshot(self, client: Client, target: str) -> Snapshot:
         with self.latest.showing_delay():
-            answer = client.get(target)
-        return to_snapshot(parse_document(answer.body))
+            response = client.get(target)
+        return to_snapshot(parse_document(response.body))
 
     def _set_snapshot(self, snapshot: Snapshot) -> None:
         with self._lock:
@@ -228,14 +226,14 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with the numbers of a stream row. For a metric with several sensors, it has only the highest."""
+    """Return the device with a stream row's values. A row has only the highest value of all sensors of a metric."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
     for positions, value, scale in zip(kept_positions(readings.shape), row_values, scales, strict=False):
         for position in positions:
-            before = values[position]
-            values[position] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
+            previous = values[position]
+            values[position] = previous if isinstance(previous, Absent) else Absent.NOT_REPORTED
         if positions and value is not None:
             values[positions[0]] = value * scale
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
@@ -251,18 +249,18 @@ def join_histories(before: Past | None, after: Past) -> Past:
     offset = round((after.start - before.start) / before.slot_seconds)
     if not 0 <= offset <= before.slots:
         return after
-    first_kept = max(0, offset + after.slots - SLOTS)
-    first_of_after = max(0, first_kept - offset)
+    first_slot = max(0, offset + after.slots - SLOTS)
+    first_new_slot = max(0, first_slot - offset)
     ids = dict.fromkeys((*after.devices, *before.devices))
     devices = {
-        key: _join_device(_slice(before, key, first_kept, offset), _slice(after, key, first_of_after, after.slots))
+        key: _join_device(_slice(before, key, first_slot, offset), _slice(after, key, first_new_slot, after.slots))
         for key in ids
     }
     events = [event for event in before.events if event not in after.events]
     return replace(
         after,
-        start=before.start + first_kept * before.slot_seconds,
-        slots=offset + after.slots - first_kept,
+        start=before.start + first_slot * before.slot_seconds,
+        slots=offset + after.slots - first_slot,
         devices=devices,
         events=(*events, *after.events)[-MAX_EVENTS:],
     )
@@ -272,9 +270,9 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the number of slots from `first` up to but not including `end`, and the device's series in these slots."""
+    """Return the slot count from `first` to before `end`, and the device's series in these slots."""
     series = past.devices.get(device, {})
-    return max(0, end - first), {key: _series_slice(slots, first, max(first, end)) for key, slots in series.items()}
+    return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 
 
 def _series_slice(series: Series, first: int, end: int) -> Series:
@@ -293,11 +291,11 @@ def _join_device(*parts: _Slice) -> Mapping[str, Series]:
 def _concatenate(parts: Sequence[tuple[int, Series | None]]) -> Series:
     last, highest, gaps = array("f"), array("f"), list[Gap]()
     for slots, series in parts:
-        begin = len(last)
+        offset = len(last)
         last += series.last if series is not None else array("f", [math.nan]) * slots
         highest += series.highest if series is not None else array("f", [math.nan]) * slots
         part_gaps = series.gaps if series is not None else (Gap(0, slots, _NOT_REPORTED),) if slots else ()
-        gaps += [replace(gap, first=gap.first + begin) for gap in part_gaps]
+        gaps += [replace(gap, first=gap.first + offset) for gap in part_gaps]
     return Series(last, highest, tuple(_merge_adjacent(gaps)))
 
 

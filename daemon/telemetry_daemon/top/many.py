@@ -14,7 +14,7 @@ from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# Nodes that did not answer the last request: the threads that may wait for them, and the interval of further requests.
+# For nodes that did not answer the last request: how many threads may wait for them, and the request interval.
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
@@ -49,10 +49,10 @@ class ManyNodesFeed(Feed):
         self._is_over = False
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start the threads."""
+        """Start the threads that request snapshots."""
         self._wake = wake
         for _ in range(min(THREADS, len(self._latest))):
-            threading.Thread(target=self._run, name="request snapshots", daemon=True).start()
+            threading.Thread(target=self._request_repeatedly, name="request snapshots", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the state of each node."""
@@ -83,9 +83,9 @@ class ManyNodesFeed(Feed):
         if self._followed is not None:
             self._followed.close()
 
-    def _run(self) -> None:
+    def _request_repeatedly(self) -> None:
         while (request := self._next_request()) is not None:
-            is_silent = not self._request(request.name)
+            is_silent = not self._request_snapshot(request.name)
             self._wake()
             pause = max(self._interval, _SILENT_NODE_SECONDS) if is_silent else self._interval
             with self._changed:
@@ -99,22 +99,22 @@ class ManyNodesFeed(Feed):
             while not self._is_over:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS
                 candidates = [request for request in self._schedule if may_wait or not request.was_silent]
-                first = min(candidates, key=lambda request: request.due, default=None)
-                wait_seconds = None if first is None else first.due - time.monotonic()
-                if first is not None and wait_seconds is not None and wait_seconds <= 0:
-                    self._schedule.remove(first)
-                    self._silent_requests += first.was_silent
-                    return first
+                earliest = min(candidates, key=lambda request: request.due, default=None)
+                wait_seconds = None if earliest is None else earliest.due - time.monotonic()
+                if earliest is not None and wait_seconds is not None and wait_seconds <= 0:
+                    self._schedule.remove(earliest)
+                    self._silent_requests += earliest.was_silent
+                    return earliest
                 self._changed.wait(wait_seconds)
             return None
 
-    def _request(self, name: str) -> bool:
+    def _request_snapshot(self, name: str) -> bool:
         """Request the node's snapshot. Return whether the node answered."""
         latest = self._latest[name]
         try:
             with latest.showing_delay():
-                answer = self._clients[name].get(SNAPSHOT)
-            latest.put_snapshot(to_snapshot(parse_document(answer.body)))
+                response = self._clients[name].get(SNAPSHOT)
+            latest.put_snapshot(to_snapshot(parse_document(response.body)))
         except NodeError as error:
             latest.put_trouble(str(error))
         except DocumentError as error:

@@ -23,7 +23,7 @@ from telemetry_daemon.top.feed import Focus
 from telemetry_exporters.terminal.frames.model import NodeState
 from telemetry_parsers.past import SLOT_SECONDS, Past
 
-_MAX_END_SECONDS = 2.5
+_CLOSE_SECONDS = 2.5
 # The pause between frames while a simulation computes its history, which frequent drawing would slow down.
 _FRAME_SECONDS = 0.25
 
@@ -54,19 +54,19 @@ class PolledNode:
         self._state = NodeState(hostname)
         self._past: Past | None = None
         self._past_until = 0.0
-        self._starting: threading.Thread | None = None
+        self._start_thread: threading.Thread | None = None
         self._is_ready, self._next_wake = False, 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
         """Start polling. A simulation first computes its past in another thread, and the screen shows the progress."""
         self._store.set_change_callback(partial(self._wake_screen, wake))
-        self._starting = threading.Thread(
+        self._start_thread = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
         )
-        self._starting.start()
+        self._start_thread.start()
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """Return the state of the node."""
+        """Return the current state of the node, as the only element of a tuple."""
         snapshot, now = self._store.snapshot(), time.monotonic()
         if now >= self._past_until:
             self._past, self._past_until = self._history.past(), now + 1.0
@@ -83,7 +83,7 @@ class PolledNode:
         """Stop polling within a time limit. Do not wait for a tool that hangs in a driver."""
         thread = threading.Thread(target=self._close_all, name="end", daemon=True)
         thread.start()
-        thread.join(_MAX_END_SECONDS)
+        thread.join(_CLOSE_SECONDS)
 
     def _wake_screen(self, wake: Callable[[], None]) -> None:
         now = time.monotonic()
@@ -98,7 +98,7 @@ class PolledNode:
         self._poller.run_every("history", SLOT_SECONDS, lambda: self._history.end_slots(self._store.snapshot))
 
     def _close_all(self) -> None:
-        if self._starting is not None:
-            self._starting.join()
+        if self._start_thread is not None:
+            self._start_thread.join()
         self._poller.stop()
         self._node.close()

@@ -21,24 +21,24 @@ from telemetry_exporters.terminal.frames.keys import press, with_nodes
 from telemetry_exporters.terminal.frames.model import Frame, Key, Line, Size, State, View
 from telemetry_exporters.terminal.style import Style
 
-_INSTEAD = "use `telemetry snapshot --watch`"
+_ALTERNATIVE = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
 # Names for Boolean arguments, which help because the functions of curses accept no keyword arguments.
 _ON, _OFF = True, False
-_PAIRS: Mapping[Style, int] = {
+_COLOURS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
     Style.GOOD: curses.COLOR_GREEN,
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
 # Attributes for terminals without colours, where severe styles must still be visible.
-_PLAIN: Mapping[Style, int] = {
+_COLOURLESS: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,
     Style.BAD: curses.A_BOLD | curses.A_REVERSE,
     Style.WARNING: curses.A_BOLD,
 }
-_KEYS: Mapping[int, Key] = {
+_KEY_BY_CODE: Mapping[int, Key] = {
     curses.KEY_UP: Key.UP,
     curses.KEY_DOWN: Key.DOWN,
     curses.KEY_PPAGE: Key.PAGE_UP,
@@ -53,7 +53,7 @@ _KEYS: Mapping[int, Key] = {
     curses.KEY_BACKSPACE: Key.BACKSPACE,
     curses.KEY_BTAB: Key.BACK_TAB,
 }
-_CHARACTERS: Mapping[str, Key] = {
+_KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\n": Key.ENTER,
     "\r": Key.ENTER,
     "\x1b": Key.ESCAPE,
@@ -69,16 +69,16 @@ TICK_SECONDS = 1.2
 
 def run(feed: Feed, environment: Mapping[str, str]) -> None:
     """Show the feed until the user quits."""
-    with contextlib.closing(_Waker()) as waker, _terminal(environment) as screen, _resizes(screen, waker):
+    with contextlib.closing(_Waker()) as waker, _open_screen(environment) as screen, _redraw_on_resize(screen, waker):
         exits.raise_on_signals()
         feed.start(waker.wake)
         try:
-            _loop(feed, screen, waker, UNICODE if _is_unicode(environment) else ASCII)
+            _run_event_loop(feed, screen, waker, UNICODE if _is_unicode(environment) else ASCII)
         finally:
             feed.close()
 
 
-def _loop(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
+def _run_event_loop(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
     nodes = feed.nodes()
     view = View.CARDS if len(nodes) == 1 else View.NODES
     state = State(nodes=nodes, title=feed.title, view=view, glyphs=glyphs)
@@ -93,8 +93,6 @@ def _loop(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) -> None:
 
 
 class _Screen:
-    """A terminal controlled by curses."""
-
     def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
         self._window = window
         self._attributes = attributes
@@ -148,13 +146,13 @@ class _Screen:
         """Yield the keys that were pressed, without waiting."""
         while True:
             try:
-                pressed = self._window.get_wch()
+                code = self._window.get_wch()
             except curses.error:  # no more keys
                 return
-            if isinstance(pressed, str):
-                yield _CHARACTERS.get(pressed, pressed)
-            elif pressed in _KEYS:
-                yield _KEYS[pressed]
+            if isinstance(code, str):
+                yield _KEY_BY_CHARACTER.get(code, code)
+            elif code in _KEY_BY_CODE:
+                yield _KEY_BY_CODE[code]
 
     def _show_cursor(self, frame: Frame) -> None:
         with contextlib.suppress(curses.error):  # the terminal cannot hide its cursor, or is smaller now
@@ -174,10 +172,10 @@ class _Screen:
 
 
 @contextlib.contextmanager
-def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
+def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
     """Yield the screen, and restore the terminal afterwards. Raises CommandError if the terminal is not suitable."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError(f"`telemetry top` needs a terminal; {_INSTEAD}")
+        raise CommandError(f"`telemetry top` needs a terminal; {_ALTERNATIVE}")
     locale.setlocale(locale.LC_ALL, "")
     try:
         curses.setupterm(environment.get("TERM") or "dumb", sys.stdout.fileno())
@@ -186,10 +184,10 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         can_show_frames = False
     if not can_show_frames:
         name = environment.get("TERM") or "no name"
-        raise CommandError(f"the terminal type {name} cannot move the cursor; set TERM, or {_INSTEAD}")
+        raise CommandError(f"the terminal type {name} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
     # Prevents curses from installing its own handler for ^Z, which ignores ^Z while a frame is written.
-    before = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    previous_handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
         curses.noecho()
@@ -197,10 +195,10 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
         window.keypad(_ON)
         window.nodelay(_ON)
         screen = _Screen(window, _attributes(environment))
-        signal.signal(signal.SIGTSTP, screen.suspend if before == signal.SIG_DFL else before)
+        signal.signal(signal.SIGTSTP, screen.suspend if previous_handler == signal.SIG_DFL else previous_handler)
         yield screen
     finally:
-        signal.signal(signal.SIGTSTP, before)
+        signal.signal(signal.SIGTSTP, previous_handler)
         with contextlib.suppress(curses.error):  # the terminal may be gone
             window.keypad(_OFF)
             curses.echo()
@@ -210,61 +208,59 @@ def _terminal(environment: Mapping[str, str]) -> Iterator[_Screen]:
 
 def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     if environment.get("NO_COLOR"):
-        return _PLAIN
+        return _COLOURLESS
     with contextlib.suppress(curses.error):  # some terminals report colours that they do not support
         curses.start_color()
         if curses.has_colors():
             curses.use_default_colors()
-            for pair, colour in enumerate(_PAIRS.values(), start=1):
+            for pair, colour in enumerate(_COLOURS.values(), start=1):
                 curses.init_pair(pair, colour, -1)
-            return {**_PLAIN, **{style: curses.color_pair(pair) for pair, style in enumerate(_PAIRS, start=1)}}
-    return _PLAIN
+            return {**_COLOURLESS, **{style: curses.color_pair(pair) for pair, style in enumerate(_COLOURS, start=1)}}
+    return _COLOURLESS
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
     # In the locale C, Python itself enables UTF-8 (PEP 538), although the terminal may not support it.
-    is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
-    return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
+    is_c_locale = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
+    return not is_c_locale and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
 
 
 class _Waker:
     """Wakes the event loop. May be used in any thread and in signal handlers."""
 
     def __init__(self) -> None:
-        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
         """Close the pipe."""
-        os.close(self._read)
-        os.close(self._write)
+        os.close(self._read_end)
+        os.close(self._write_end)
 
     def wake(self) -> None:
         """End the current or the next wait."""
         with contextlib.suppress(OSError):  # the pipe is closed, or it is full and the wait ends anyway
-            os.write(self._write, b"!")
+            os.write(self._write_end, b"!")
 
     def wait(self, seconds: float) -> None:
         """Wait for `wake`, a key or the timeout. Raises SignalledError if the terminal is gone."""
         poll = select.poll()
-        poll.register(self._read, select.POLLIN)
+        poll.register(self._read_end, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
         for descriptor, events in poll.poll(1e3 * seconds):
             if descriptor == sys.stdin.fileno() and events & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
                 raise SignalledError(signal.SIGHUP)
         with contextlib.suppress(BlockingIOError):  # nothing woke the screen
-            os.read(self._read, 1 << 16)
+            os.read(self._read_end, 1 << 16)
 
 
 @contextlib.contextmanager
-def _resizes(screen: _Screen, waker: _Waker) -> Iterator[None]:
-    """Within this context, redraw everything when the terminal is resized."""
-
-    def resized(_number: int, _frame: FrameType | None) -> None:
+def _redraw_on_resize(screen: _Screen, waker: _Waker) -> Iterator[None]:
+    def on_resize(_number: int, _frame: FrameType | None) -> None:
         screen.resized()
         waker.wake()
 
-    before = signal.signal(signal.SIGWINCH, resized)
+    previous_handler = signal.signal(signal.SIGWINCH, on_resize)
     try:
         yield
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        signal.signal(signal.SIGWINCH, previous_handler)
