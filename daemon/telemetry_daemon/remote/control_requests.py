@@ -1,4 +1,4 @@
-"""The requests over the control socket: the arguments and the answer of each verb, as dataclasses."""
+"""The dataclasses of the control socket: the arguments and the answer of each verb."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapturesRequest:
-    """Request captures: those of the last minutes or the newest of each poll, then live ones if `live` is true."""
+    """Request the captures of the last minutes, or else the newest of each poll. If `live`, live captures follow."""
 
     minutes_before: bool
     live: bool
@@ -73,7 +73,7 @@ class CapturesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The answer to a forget request: the number of devices, the codes of closed events, and the remaining lost devices."""
+    """The answer to a forget request: how many devices were forgotten, the closed events' codes, and the devices still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -82,7 +82,7 @@ class ForgetResult:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """The answer to a release: the processes that still use devices of the source."""
+    """The answer to a release: the PIDs of the processes that still use the source's devices."""
 
     left_behind: tuple[int, ...]
 
@@ -96,7 +96,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The current maintenance window. `not_kept` is why it will not survive a restart, or an empty string."""
+    """The current maintenance window. `not_kept` is why the window will not survive a restart, or an empty string."""
 
     ends_in: float | None
     reason: LongText
@@ -117,7 +117,7 @@ class MaintenanceEndResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay: position and length in seconds, the Unix time of the recording that is shown, and the speed."""
+    """The state of a replay: position and length in seconds, the recorded Unix time, and a text such as `10 ×, paused`."""
 
     place: float
     length: float

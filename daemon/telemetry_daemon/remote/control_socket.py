@@ -29,17 +29,17 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# The size limit of an answer. It is needed because another process may listen on the socket. Tools print at most 8 MiB.
+# The size limit of an answer, because another process may listen on the socket. Tools print at most 8 MiB.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _MAX_LINE_BYTES = 32 << 20
-_BYTES_A_SECOND = 16 << 20
+_MAX_BYTES_PER_SECOND = 16 << 20
 _MAX_TEXT_LENGTH = 1000
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A request: the dataclass of its arguments, and the function that returns the answer."""
+    """Handles a verb: the dataclass of its arguments, and the function that returns the answer."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,7 +47,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class StreamHandler:
-    """A request with a continuous answer: the dataclass of its arguments, and the function that sends the answer."""
+    """Handles a verb whose answer is a stream: the dataclass of its arguments, and the function that sends the stream."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -125,7 +125,7 @@ def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plai
         answer = decode_untrusted(_receive_all(connection))
     if not isinstance(answer, dict):
         raise ControlError("the daemon's answer is not a JSON object")
-    _check_refusal(answer)
+    _raise_if_refused(answer)
     return answer
 
 
@@ -143,27 +143,27 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
             buffer = bytearray(remainder)
             for line in complete_lines:
                 if line.startswith(b'{"error"'):
-                    _check_refusal(decode_untrusted(line))
+                    _raise_if_refused(decode_untrusted(line))
                 yield line
 
 
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
     """Yield received bytes until the deadline. Then ask the daemon to stop, and yield what it has already sent."""
     received_bytes = 0
-    began, end = time.monotonic(), None
-    while (left := (deadline() if end is None else end) - time.monotonic()) > 0 or end is None:
-        if left <= 0:
+    start, end = time.monotonic(), None
+    while (remaining := (deadline() if end is None else end) - time.monotonic()) > 0 or end is None:
+        if remaining <= 0:
             connection.shutdown(socket.SHUT_WR)
             end = time.monotonic() + _TIMEOUT_SECONDS
             continue
-        connection.settimeout(min(left, MAX_WAIT_SECONDS))
+        connection.settimeout(min(remaining, MAX_WAIT_SECONDS))
         try:
             data = connection.recv(1 << 16)
         except TimeoutError:  # no data yet
             continue
         received_bytes += len(data)
-        if received_bytes > _BYTES_A_SECOND * (time.monotonic() - began + _TIMEOUT_SECONDS):
-            raise OSError(f"more than {_BYTES_A_SECOND >> 20} MiB per second were received")
+        if received_bytes > _MAX_BYTES_PER_SECOND * (time.monotonic() - start + _TIMEOUT_SECONDS):
+            raise OSError(f"more than {_MAX_BYTES_PER_SECOND >> 20} MiB per second were received")
         if not data:
             return
         yield data
@@ -186,7 +186,7 @@ def _connect_and_send(path: Path, verb: str, arguments: Mapping[str, Plain]) -> 
         raise ControlError(f"the daemon on {path} did not answer: {error}; see its log") from None
 
 
-def _check_refusal(answer: Plain) -> None:
+def _raise_if_refused(answer: Plain) -> None:
     if isinstance(answer, dict) and "error" in answer:
         raise RefusedError(cut(clean(str(answer["error"])), _MAX_TEXT_LENGTH))
 
@@ -203,7 +203,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Send a request, and return the answer, whose strings are safe to print on a terminal. Raises CommandError."""
+    """Return the daemon's answer to a request. Its strings are safe to print on a terminal. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # the daemon itself does not need it
 
     path = socket_path(settings.state.runtime_directory)

@@ -45,10 +45,9 @@ from telemetry_parsers.replay_info import ReplayInfo
 
 T = TypeVar("T")
 _ABSENT = {absent.value: absent for absent in Absent}
-# The largest value of float32.
-_LARGEST = 3.4e38
+_MAX_FLOAT32 = 3.4e38
 _MAX_VALUES = 4_000_000
-_KINDS: frozenset[str] = frozenset(get_args(OwnerKind))
+_OWNER_KINDS: frozenset[str] = frozenset(get_args(OwnerKind))
 _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
@@ -70,10 +69,10 @@ def parse_document(body: bytes | str) -> Mapping[str, Any]:
     return plain
 
 
-def read_as(kind: type[T], document: object) -> T:
-    """Return the document as this dataclass. Raises DocumentError."""
+def read_as(document_type: type[T], document: object) -> T:
+    """Return the document as an instance of the dataclass. Raises DocumentError."""
     try:
-        return lenient.read(kind, document)
+        return lenient.read(document_type, document)
     except CodecError as error:
         raise DocumentError("the answer", f"document: {error}") from None
 
@@ -92,7 +91,7 @@ def to_snapshot(document: object) -> Snapshot:
         host=tuple(_numbers(item.host.readings, {}, "host")),
         sources=tuple(map(_source, item.sources)),
         maintenance=None if item.maintenance is None else _maintenance(item.maintenance, wall_time),
-        recorded=None if item.replay is None else _recorded(item.replay),
+        recorded=None if item.replay is None else _replay_info(item.replay),
     )
 
 
@@ -149,7 +148,7 @@ def _device(item: DeviceJson) -> MergedDevice:
     )
 
 
-def _labelled(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _labelled_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     entries = 0
     for metric, value in values.items():
         for label, entry in value.items() if isinstance(value, dict) else (("", value),):
@@ -160,19 +159,19 @@ def _labelled(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield metric, clean(label[: bounds.MAX_NAME_LENGTH]), entry
 
 
-def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], of: str) -> Iterator[MergedReading]:
-    for metric, label, value in _labelled(values):
+def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], subject: str) -> Iterator[MergedReading]:
+    for metric, label, value in _labelled_values(values):
         origin = origins.get(metric)
         source = origin.get(label) if isinstance(origin, dict) else origin
         try:
             number = read_float(value)
             yield MergedReading(metric, label, number, clean(read_str(source or "")[: bounds.MAX_NAME_LENGTH]))
         except CodecError as error:
-            raise DocumentError(f"{metric} of {of}", f"reading: {error}") from None
+            raise DocumentError(f"{metric} of {subject}", f"reading: {error}") from None
 
 
 def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
-    for metric, label, word in _labelled(values):
+    for metric, label, word in _labelled_values(values):
         # A newer daemon may send an unknown reason.
         value: Value = _ABSENT.get(word if isinstance(word, str) else "", Absent.NOT_REPORTED)
         yield MergedReading(metric, label, value, "")
@@ -215,25 +214,25 @@ def _maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
     return Maintenance(_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
 
 
-def _recorded(item: ReplayJson) -> ReplayInfo:
+def _replay_info(item: ReplayJson) -> ReplayInfo:
     shown = None if item.shown is None else _unix_time(item.shown, "the replay's moment")
     return ReplayInfo(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
 def _series(item: SeriesJson, slots: int, position: str) -> Series:
-    last = _slots(item.last, slots, position)
-    highest = _slots(item.highest, slots, position) if item.highest else last
+    last = _slot_values(item.last, slots, position)
+    highest = _slot_values(item.highest, slots, position) if item.highest else last
     gaps = (
         Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in item.gaps
     )
     return Series(last, highest, tuple(gaps))
 
 
-def _slots(values: tuple[float | None, ...], slots: int, position: str) -> array[float]:
+def _slot_values(values: tuple[float | None, ...], slots: int, position: str) -> array[float]:
     if len(values) < slots:
         raise DocumentError(position, f"list of {slots} numbers")
     numbers = [math.nan if number is None else number for number in values[:slots]]
-    if any(abs(value) > _LARGEST for value in numbers):
+    if any(abs(value) > _MAX_FLOAT32 for value in numbers):
         raise DocumentError(position, "32-bit number")
     return array("f", numbers)
 
@@ -259,14 +258,14 @@ def _allocation(item: AllocationJson, position: str) -> Allocation:
         is_allocated=item.allocated,
         is_used=item.used,
         sources=item.sources,
-        memory_used_bytes=_float(item.memory_used_bytes),
+        memory_used_bytes=_float_or_none(item.memory_used_bytes),
         started=_unix_time_or_none(item.started, position),
     )
 
 
 def _owner(item: OwnerJson) -> Owner:
     return Owner(
-        kind=_kind(item.kind),
+        kind=_known_kind(item.kind),
         name=item.name or "",
         pod_namespace=item.pod_namespace or "",
         pod_name=item.pod_name or "",
@@ -279,17 +278,17 @@ def _owner(item: OwnerJson) -> Owner:
     )
 
 
-def _kind(kind: OwnerKind) -> OwnerKind:
-    return kind if kind in _KINDS else "others"
+def _known_kind(kind: OwnerKind) -> OwnerKind:
+    return kind if kind in _OWNER_KINDS else "others"
 
 
 def _process(item: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    named = None if item.owner is None else Owner(_kind(item.owner.kind), item.owner.name or "")
+    owner = None if item.owner is None else Owner(_known_kind(item.owner.kind), item.owner.name or "")
     return Process(
         device=0,
         pid=item.pid,
         name=item.name,
-        memory_used_bytes=_float(item.memory_used_bytes),
+        memory_used_bytes=_float_or_none(item.memory_used_bytes),
         kind=item.kind if item.kind in ("compute", "graphics", "mps") else "",
         instance=item.instance or "",
         utilization_ratio=item.utilization_ratio,
@@ -297,11 +296,11 @@ def _process(item: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind,
         user=item.user or "",
         command=item.command or "",
         container=item.container or "",
-        owner=None if named is None else owners.get((named.kind, named.name), named),
+        owner=None if owner is None else owners.get((owner.kind, owner.name), owner),
     )
 
 
-def _float(value: int | None) -> float | None:
+def _float_or_none(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 

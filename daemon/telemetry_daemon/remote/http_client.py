@@ -32,7 +32,7 @@ MAX_NODES = 256
 _UNIX_PREFIX = "unix:"
 _PORTS = {"http": 80, "https": 443}
 _ADDRESS = re.compile(
-    r"(?:(?P<scheme>https?)://)?(?:\[(?P<bracketed>[0-9A-Fa-f:.%]+)\]|(?P<plain>[A-Za-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}))?"
+    r"(?:(?P<scheme>https?)://)?(?:\[(?P<bracketed>[0-9A-Fa-f:.%]+)\]|(?P<host>[A-Za-z0-9_.-]+))(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/[!-~]*)?\Z"
 )
 _MAX_SHOWN_LENGTH = 80
@@ -77,7 +77,7 @@ def node_address(text: str) -> Address:
 
     scheme = match["scheme"]
     port = int(match["port"] or (_PORTS[scheme] if scheme else DEFAULT_PORT))
-    host = match["bracketed"] or match["plain"]
+    host = match["bracketed"] or match["host"]
     return Address(text, host, port, (match["path"] or "").rstrip("/"), scheme == "https")
 
 
@@ -90,13 +90,13 @@ def node_addresses(texts: list[str]) -> tuple[Address, ...]:
 
 
 def parse_node_list(content: str) -> list[str]:
-    """Return the addresses in a file. It has one address per line; `#` begins a comment."""
+    """Return the addresses in a file with one address per line. `#` begins a comment."""
     lines = (line.partition("#")[0].strip() for line in content.splitlines())
     return [line for line in lines if line]
 
 
 class InvalidResponseError(Exception):
-    """The response is invalid."""
+    """The response cannot be used: it is not valid HTTP, truncated, too large, or has an error status."""
 
 
 class _Connection:
@@ -110,11 +110,10 @@ class _Connection:
         self.is_persistent = True
 
     def restart_clock(self) -> None:
-        """Start the deadline of the next response."""
+        """Restart the time limit for the next response."""
         self._deadline = time.monotonic() + self._seconds
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
     def request(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str]]:
@@ -176,7 +175,7 @@ class _Connection:
             yield piece
 
     def _receive(self, *, clear: bool = False) -> bool:
-        """Receive bytes into the buffer. Return False at the end of the connection. `clear` empties the buffer first."""
+        """Receive bytes into the buffer, emptied first if `clear`. Return False at the end of the connection."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError
@@ -250,7 +249,7 @@ class Client:
             connection = self._open_connection()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))
             _check_status(status)
-            yield from _parse_events(_endless_pieces(connection, headers))
+            yield from _parse_events(_stream_pieces(connection, headers))
         except (InvalidResponseError, OSError) as error:
             raise _node_error(error) from error
         finally:
@@ -328,7 +327,7 @@ def _check_status(status: int) -> None:
         raise _RefusedError(status)
 
 
-def _endless_pieces(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
+def _stream_pieces(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
     for piece in connection.pieces(headers):
         connection.restart_clock()
         yield piece

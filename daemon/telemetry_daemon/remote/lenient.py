@@ -19,9 +19,9 @@ T = TypeVar("T")
 _Read = Callable[[Plain], Any]
 
 
-def read(kind: type[T], plain: Plain) -> T:
-    """Return the object as this dataclass. Missing values become None, empty or false. Raises CodecError."""
-    value: T = _object_reader(kind)(plain)  # type: ignore[arg-type]  # classes are hashable
+def read(document_type: type[T], plain: Plain) -> T:
+    """Return the object as an instance of the dataclass. Missing values become None, empty or false. Raises CodecError."""
+    value: T = _object_reader(document_type)(plain)  # type: ignore[arg-type]  # classes are hashable
     return value
 
 
@@ -44,21 +44,21 @@ def _object_reader(kind: Any) -> _Read:
     return read_object
 
 
-def _reader(kind: Any, most: int | None = None) -> _Read:
+def _reader(kind: Any, limit: int | None = None) -> _Read:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _reader(arguments[0], next((limit.most for limit in arguments[1:] if isinstance(limit, MaxSize)), most))
+        return _reader(arguments[0], next((size.most for size in arguments[1:] if isinstance(size, MaxSize)), limit))
     if origin in (Union, UnionType):
         (inner,) = (argument for argument in arguments if argument is not NoneType)
-        return _nullable(_reader(inner, most))
+        return _nullable(_reader(inner, limit))
     if kind is str or origin is Literal:  # a newer version may send additional words
-        return _text_reader(bounds.MAX_NAME_LENGTH if most is None else most)
+        return _text_reader(bounds.MAX_NAME_LENGTH if limit is None else limit)
     if origin is tuple:
         (item, *_) = arguments
-        return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), most)
+        return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), limit)
     if _is_object(kind):
         return _object_or_empty(_object_reader(kind))
-    return _SIMPLE[kind] if kind in _SIMPLE else _mapping_reader(arguments[1])
+    return _SCALAR_READERS[kind] if kind in _SCALAR_READERS else _mapping_reader(arguments[1])
 
 
 def _is_object(kind: Any) -> bool:
@@ -77,17 +77,17 @@ def _object_or_empty(reader: _Read) -> _Read:
     return lambda plain: reader({} if plain is None else plain)
 
 
-def _text_reader(longest: int) -> _Read:
-    return lambda plain: "" if plain is None else clean(codec.read_str(plain)[:longest])
+def _text_reader(max_length: int) -> _Read:
+    return lambda plain: "" if plain is None else clean(codec.read_str(plain)[:max_length])
 
 
-def _list_reader(reader: _Read, most: int | None) -> _Read:
+def _list_reader(reader: _Read, limit: int | None) -> _Read:
     def read_items(plain: Plain) -> tuple[Any, ...]:
         if plain is not None and not isinstance(plain, list):
             raise unexpected("a list", plain)
         items: list[Any] = []
         try:
-            for inner in (plain or ())[:most]:
+            for inner in (plain or ())[:limit]:
                 items.append(reader(inner))  # noqa: PERF401  # the length is the position of an invalid item
         except CodecError as error:
             raise error.inside(f"[{len(items)}]") from None
@@ -119,7 +119,7 @@ def _as_mapping(plain: Plain) -> Mapping[str, Any]:
     return plain or {}
 
 
-_SIMPLE: Mapping[Any, _Read] = {
+_SCALAR_READERS: Mapping[Any, _Read] = {
     bool: lambda plain: plain is not None and codec.read_bool(plain),
     int: codec.read_int,
     float: codec.read_float,

@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# If a command reads slowly, captures beyond this size are dropped, and the command receives the number of dropped ones.
+# If a command reads slowly, captures beyond this size are dropped, and the command is sent their count.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
 # When a reload disables the recorder, files that are being written have this much time to finish.
@@ -69,7 +69,7 @@ class CaptureService:
         if not settings.flight_recorder.enabled:
             self.end(_LAST_FILE_SECONDS)
         elif self._enabled is None:
-            self.list_files()
+            self.update_flights()
             recent_captures = RecentCaptures()
             writer = FlightFileWriter(settings.state.directory, settings.parsers.paths)
             policy = FlightFilePolicy(self._clock.monotonic, self._flight_times())  # limits apply across restarts
@@ -86,11 +86,11 @@ class CaptureService:
             enabled.recorder.end(seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
-        """Return the recorder's files, newest first, as of the last `list_files`. Does not access the disk."""
+        """Return the recorder's files, newest first, as of the last `update_flights`. Does not access the disk."""
         return self._flights
 
-    def list_files(self) -> None:
-        """Update the list of the recorder's files."""
+    def update_flights(self) -> None:
+        """List the recorder's files again, for `flights`."""
         if not self._state_directory:
             return
         try:
@@ -101,7 +101,7 @@ class CaptureService:
 
     def _write(self, writer: FlightFileWriter, name: str, packed: Iterable[bytes], seconds: float) -> str:
         error_text = writer.write(name, packed, seconds)
-        self.list_files()
+        self.update_flights()
         return error_text
 
     def _flight_times(self) -> Iterator[float]:
@@ -119,9 +119,9 @@ class CaptureService:
         self, request: control_requests.CapturesRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         queue = _CaptureQueue(asyncio.get_running_loop())
-        earlier = partial(self._earlier_captures, minutes=request.minutes_before)
+        read_earlier = partial(self._earlier_captures, minutes=request.minutes_before)
         try:
-            for packed in self._capture_feed.add_listener(queue.add, earlier) if request.live else earlier():
+            for packed in self._capture_feed.add_listener(queue.add, read_earlier) if request.live else read_earlier():
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
@@ -151,7 +151,7 @@ class _CaptureQueue:
         self._loop.call_soon_threadsafe(self._enqueue, line.text)
 
     async def next(self) -> bytes:
-        """Return the next line, preceded by the number of captures that were dropped before it."""
+        """Return the next line, preceded by a line with the number of captures that were dropped before it, if any."""
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         dropped, self._dropped = self._dropped, 0

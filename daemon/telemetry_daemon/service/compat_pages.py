@@ -27,7 +27,7 @@ _UNREACHABLE_ADDRESS = ("192.0.2.1", 9)
 _RETRY_SECONDS = 10.0
 
 
-def _address() -> str:
+def _node_address() -> str:
     address = os.environ.get(_NODE_ADDRESS, "")
     if address:
         return address
@@ -51,14 +51,14 @@ class CompatPages:
         self._servers: CompatServers | None = None
         self._errors: Mapping[str, str] = {}
         self._serve_lock = asyncio.Lock()
-        self._retry: asyncio.Task[None] | None = None
+        self._retry_task: asyncio.Task[None] | None = None
 
     def pages(self) -> PeerPages:
         """Return the pages for the current settings."""
         from telemetry_daemon.site.peer_pages import PageDefaults, PeerPages
         from telemetry_exporters.prometheus.compat.table import NodeIdentity
 
-        node = NodeIdentity(socket.gethostname(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _address())
+        node = NodeIdentity(socket.gethostname(), os.environ.get(_NODE_NAME, ""), self._reports_owners, _node_address())
         compat = self._settings.compat
         defaults = {name: PageDefaults(page.version, page.hostname_label) for name, page in compat.items()}
         return PeerPages(node, defaults)
@@ -71,13 +71,13 @@ class CompatPages:
             self._servers = CompatServers(site, limits)
         if self._servers is not None:
             await self._serve(self._servers, settings)
-        if any(self._errors.values()) and self._retry is None:
-            self._retry = asyncio.get_running_loop().create_task(self._retry_serving())
+        if any(self._errors.values()) and self._retry_task is None:
+            self._retry_task = asyncio.get_running_loop().create_task(self._retry_serving())
 
     async def close(self) -> None:
         """Stop serving the pages."""
-        if self._retry is not None:
-            self._retry.cancel()
+        if self._retry_task is not None:
+            self._retry_task.cancel()
         if self._servers is not None:
             await self._servers.close()
 
@@ -103,4 +103,4 @@ class CompatPages:
                 await self._serve(self._servers, self._settings)
             except WebError as error:  # the web configuration file is currently invalid; a later attempt may succeed
                 logger.warning("pages in other exporters' formats are not served", extra={"error": error})
-        self._retry = None
+        self._retry_task = None

@@ -16,9 +16,9 @@ from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.web_server import WebServer
 
 _METRICS = "/metrics"
-# The path of a health check in other exporters, such as dcgm-exporter.
+# The paths of health checks: of other exporters, such as dcgm-exporter, and of this daemon.
 _HEALTH_PATHS = ("/health", HEALTH_PATH)
-_TEXT = "text/plain; charset=utf-8"
+_TEXT_TYPE = "text/plain; charset=utf-8"
 
 
 class CompatServers:
@@ -30,14 +30,14 @@ class CompatServers:
         self._servers: dict[str, WebServer] = {}
 
     async def serve(self, settings: Settings) -> Mapping[str, str]:
-        """Serve the configured pages. Return an error by exporter, empty on success. Raises WebError."""
+        """Serve the configured pages. Return each exporter's error, or an empty string on success. Raises WebError."""
         compat_by_name = {name: compat for name, compat in settings.compat.items() if compat.listen_address}
         for name in self._servers.keys() - compat_by_name.keys():
             await self._servers.pop(name).close()
         return {name: await self._serve_exporter(name, compat, settings) for name, compat in compat_by_name.items()}
 
     async def close(self) -> None:
-        """Stop serving."""
+        """Stop serving all pages."""
         await asyncio.gather(*(server.close() for server in self._servers.values()))
 
     @property
@@ -72,4 +72,4 @@ class CompatServers:
             return self._site(request)
         status = 200 if request.path == PAGE_PATH else 404
         text = f"device telemetry under the names of {name}: request {_METRICS}\n"
-        return Response(status, (text.encode(),), _TEXT, (("X-Content-Type-Options", "nosniff"),))
+        return Response(status, (text.encode(),), _TEXT_TYPE, (("X-Content-Type-Options", "nosniff"),))

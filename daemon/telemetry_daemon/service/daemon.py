@@ -71,7 +71,6 @@ _NO_CONTROL_WARNING = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
 )
 _NO_LOCAL_WARNING = "no local socket: `telemetry top` and `snapshot` reach this daemon at its listen address only"
-# Changes to these settings need a restart.
 _SETTINGS_THAT_NEED_RESTART = (
     "state.directory",
     "state.runtime_directory",
@@ -116,7 +115,7 @@ class Service:
         self._maintenance = MaintenanceRequestHandler(maintenance_state, self._store)
         self._poller = Poller(self._store, clock)
         self._ranks = RankTableWatcher(self._settings.ranks, self._store.facts.set_ranks)
-        self._guard = ClockGuard(lambda _: self._poller.realign(), monotonic=clock.monotonic, wall=clock.wall)
+        self._clock_guard = ClockGuard(lambda _: self._poller.realign(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         self._compat_pages = CompatPages(
             self._settings, self._daemon_metrics.set_compat, reports_owners=self._owners is not None
@@ -131,7 +130,7 @@ class Service:
         self._local_site = LocalSite(local_socket_in(runtime), self._site.respond, self._configuration_headers)
         self._node_watch = NodeWatch(Path(runtime), clock.monotonic)
         self._status = exits.OK
-        self._stop = asyncio.Event()
+        self._stop_event = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._is_reload_waiting = False
 
@@ -190,7 +189,7 @@ class Service:
         loop = asyncio.get_running_loop()
         # The handlers are installed first: a client that sees the open port may already send a signal.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signal_number, self._stop.set)
+            loop.add_signal_handler(signal_number, self._stop_event.set)
         self._site.stream_on(loop)
         self._store.set_change_callback(self._site.snapshot_changed)
         await self._web.start()
@@ -217,18 +216,18 @@ class Service:
             self._poller.run_every("job folder", CHECK_JOBS_SECONDS, folder.check)
         if self._textfile.is_configured:
             self._poller.run_every("textfile", self._settings.export.textfile.interval, self._textfile.run)
-        self._guard.start()
+        self._clock_guard.start()
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
         systemd.ready(f"serving on {addresses}")
         try:
             await self._serve_until_stopped()
         finally:
-            await self._end()
+            await self._shut_down()
         return self._status
 
     async def _serve_until_stopped(self) -> None:
-        stop = asyncio.create_task(self._stop.wait())
+        stop = asyncio.create_task(self._stop_event.wait())
         serving = [asyncio.create_task(self._web.serve_forever())]
         watchdog = systemd.watchdog_interval()
         if watchdog is not None:
@@ -239,7 +238,7 @@ class Service:
                 task.result()
             task.cancel()
 
-    async def _end(self) -> None:
+    async def _shut_down(self) -> None:
         logger.info("stopping")
         systemd.stopping()
         timeout = threading.Timer(MAX_END_SECONDS, self._exit_unfinished)
@@ -247,7 +246,7 @@ class Service:
         timeout.start()
         await self._control.close()
         await asyncio.gather(self._local_site.close(), self._web.close(), self._compat_pages.close())
-        self._guard.stop()
+        self._clock_guard.stop()
         self._poller.stop()
         self._textfile.end()
         self._node.close()
@@ -295,7 +294,7 @@ class Service:
             if denied:
                 logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied})
                 self._status = exits.RESTART
-                loop.call_soon_threadsafe(self._stop.set)
+                loop.call_soon_threadsafe(self._stop_event.set)
 
         self._poller.run_every("device nodes", device_nodes.CHECK_SECONDS, check)
 
@@ -325,7 +324,7 @@ class Service:
             web = settings.web
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await self._compat_pages.serve(settings, self._site.respond, self._rate_limits)
-            await asyncio.to_thread(self._apply, settings)
+            await asyncio.to_thread(self._apply_settings, settings)
             self._input_hash = input_hash
         except (ConfigError, WebError) as error:
             self._daemon_metrics.set_reload(succeeded=0.0)
@@ -338,7 +337,7 @@ class Service:
         logger.info("configuration reloaded")
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
-    def _apply(self, settings: Settings) -> None:
+    def _apply_settings(self, settings: Settings) -> None:
         log.setup(settings.log.level, settings.log.format)
         previous = self._settings
         for name in _SETTINGS_THAT_NEED_RESTART:
@@ -374,15 +373,15 @@ class Service:
         """Notify systemd's watchdog while the event loop, the clock guard and the scheduler are running."""
         ticks = -1
         while True:
-            if self._guard.ticks != ticks and self._poller.is_alive():
+            if self._clock_guard.ticks != ticks and self._poller.is_alive():
                 systemd.watchdog()
-            ticks = self._guard.ticks
+            ticks = self._clock_guard.ticks
             await asyncio.sleep(interval / 2)
 
     def _housekeeping(self) -> None:
         self._daemon_metrics.set_pci(self._node.pci_counts())
         self._maintenance.save()
-        self._capture_service.list_files()
+        self._capture_service.update_flights()
         self._save_devices()
         return_free_pages()
 

@@ -1,4 +1,4 @@
-"""Handles operators' requests: forget a device, release or resume a source, announce maintenance, return the state."""
+"""Handles operators' requests: forget a device, release or resume a source, announce maintenance, return the snapshot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class OperatorRequestHandler:
-    """Handles requests about devices and sources. `create_source` and `save_devices` are functions of the daemon."""
+    """Handles requests about devices and sources. `save_devices` saves which devices are known."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class MaintenanceRequestHandler:
         self._changes = ChangeLog()
         self._exposed: Maintenance | None = None
         self.verbs: Mapping[str, Handler] = {
-            "maintenance": Handler(control_requests.EmptyRequest, self._maintenance),
-            "maintenance_on": Handler(control_requests.MaintenanceRequest, self._begin),
-            "maintenance_off": Handler(control_requests.EmptyRequest, self._end),
+            "maintenance": Handler(control_requests.EmptyRequest, self._maintenance_state),
+            "maintenance_on": Handler(control_requests.MaintenanceRequest, self._begin_maintenance),
+            "maintenance_off": Handler(control_requests.EmptyRequest, self._end_maintenance),
         }
 
     def save(self) -> str:
@@ -122,19 +122,19 @@ class MaintenanceRequestHandler:
         self._changes.changed("file", None)
         return ""
 
-    def _begin(self, request: control_requests.MaintenanceRequest) -> Mapping[str, Plain]:
+    def _begin_maintenance(self, request: control_requests.MaintenanceRequest) -> Mapping[str, Plain]:
         if not is_announceable(request.seconds):
             raise CodecError("seconds", f"must be more than 0 and at most {MAX_SECONDS:.0f}")
         self._state.announce(request.seconds, request.reason)
         log.info("maintenance announced", extra={"seconds": request.seconds, "reason": self._state.current().reason})
-        return {**self._maintenance(control_requests.EmptyRequest()), "not_kept": self.save()}
+        return {**self._maintenance_state(control_requests.EmptyRequest()), "not_kept": self.save()}
 
-    def _end(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
+    def _end_maintenance(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
         was_on = self._state.current().is_on
         self._state.end()
         log.info("maintenance ended by the operator", extra={"was_on": was_on})
         return {"not_kept": self.save(), "was_on": was_on}
 
-    def _maintenance(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
+    def _maintenance_state(self, _request: control_requests.EmptyRequest) -> Mapping[str, Plain]:
         current = self._state.current()
         return {"ends_in": current.seconds_left, "reason": current.reason, "not_kept": ""}

@@ -20,7 +20,7 @@ from telemetry_parsers.owners.privacy import Privacy
 CHECK_SECONDS = 1.0
 _SCHEDULERS = ("slurm", "pbs", "flux")
 # Two changes within this time may have equal timestamps, because the kernel's clock is coarse.
-_CLOCK_TICK_NANOSECONDS = 1_000_000_000
+_CLOCK_TICK_NS = 1_000_000_000
 
 
 class OwnerAccounting:
@@ -62,18 +62,18 @@ class JobFolderWatcher:
     def __init__(self, path: str, poll_source: Callable[[str], object]) -> None:
         self._path = Path(path)
         self._poll_source = poll_source
-        self._changed = 0
-        self._checked = 0
+        self._changed_ns = 0
+        self._checked_ns = 0
 
     def check(self) -> None:
         """Check for a change. This costs one system call."""
-        now = time.time_ns()
+        now_ns = time.time_ns()
         try:
-            changed = self._path.stat().st_mtime_ns
+            changed_ns = self._path.stat().st_mtime_ns
         except OSError:  # no hook has run yet, or permission is denied, which the sources report
             return
-        is_settled = not 0 <= self._checked - changed <= _CLOCK_TICK_NANOSECONDS
-        if changed != self._changed or not is_settled:
-            self._changed, self._checked = changed, now
+        is_settled = not 0 <= self._checked_ns - changed_ns <= _CLOCK_TICK_NS
+        if changed_ns != self._changed_ns or not is_settled:
+            self._changed_ns, self._checked_ns = changed_ns, now_ns
             for scheduler in _SCHEDULERS:
                 self._poll_source(scheduler)

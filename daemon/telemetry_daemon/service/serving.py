@@ -44,7 +44,7 @@ class ReplayArguments:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What replaces the devices of this machine: simulated cards (`demo`) or a recording."""
+    """The replacement for this machine's devices: simulated cards (`demo`) or a recording."""
 
     demo: str | None = None
     faults: str | None = None
@@ -66,7 +66,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
     capture_feed = CaptureFeed()
-    node = _node(replacement, loaded, clock, capture_feed)
+    node = _create_node(replacement, loaded, clock, capture_feed)
     source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
     inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
     if not settings.has_only_known_names(source_names, loaded.polls):
@@ -90,7 +90,7 @@ async def _serve(service: Service) -> int:
     return status
 
 
-def _node(replacement: Replacement, loaded: ParserSet, clock: Clock, capture_feed: CaptureFeed) -> Node:
+def _create_node(replacement: Replacement, loaded: ParserSet, clock: Clock, capture_feed: CaptureFeed) -> Node:
     if replacement.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 

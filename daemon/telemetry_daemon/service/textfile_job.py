@@ -16,12 +16,12 @@ from telemetry_parsers.model import Metric, Snapshot
 log = logging.getLogger(__name__)
 
 # All users may read the file, because the collector runs as another user.
-_MODE = 0o644
+_FILE_MODE = 0o644
 _LOCK_TIMEOUT_SECONDS = 1.0
 
 
 class TextfileJob:
-    """Writes the metrics to one file, and removes it at the end. Otherwise the collector would export it forever."""
+    """Writes the metrics to a file, and removes the file at the end, because the collector would export it forever."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class TextfileJob:
             if self._is_ended:
                 return
             try:
-                _replace(self._path, content)
+                _replace_file(self._path, content)
                 self._changes.changed("textfile", "ok")
             except OSError as error:
                 if self._changes.changed("textfile", error.errno):
@@ -65,10 +65,10 @@ class TextfileJob:
             self._write_lock.release()
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_file(path: Path, content: bytes) -> None:
     """Replace the file. On a full disk, remove the old file first. Raises OSError."""
     try:
-        named.replace(path, content, _MODE)
+        named.replace(path, content, _FILE_MODE)
     except OSError:
         named.remove(path)
-        named.replace(path, content, _MODE)  # a full disk may need the space of the old file
+        named.replace(path, content, _FILE_MODE)  # a full disk may need the space of the old file

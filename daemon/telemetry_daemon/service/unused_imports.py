@@ -30,7 +30,7 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
 
 
 StandIns = Mapping[str, Mapping[str, object] | None]
-# The names that APScheduler 3.11 and asyncio import, by module. None: importing the module fails.
+# The names that APScheduler 3.11 and asyncio import, by module. If None, importing the module fails.
 _STAND_INS: StandIns = {
     "ssl": None,
     "asyncio.sslproto": {},
@@ -53,7 +53,7 @@ WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": is
 @contextmanager
 def unused_imports_replaced(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
     """Replace unused modules by stand-ins within this context. Modules that are already imported remain unchanged."""
-    inserted = {name: _module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
+    inserted = {name: _create_module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
     sys.modules.update(inserted)  # type: ignore[arg-type]  # None is the documented marker for a missing module
     try:
         yield
@@ -62,7 +62,7 @@ def unused_imports_replaced(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
             sys.modules.pop(name, None)
 
 
-def _module(name: str, content: Mapping[str, object] | None) -> ModuleType | None:
+def _create_module(name: str, content: Mapping[str, object] | None) -> ModuleType | None:
     if content is None:
         return None
     module = ModuleType(name)
