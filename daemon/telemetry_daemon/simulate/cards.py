@@ -29,7 +29,7 @@ _CLOCK_STEP_MHZ = 15
 _DRIVER_MIB = 3
 _SENSOR_OFFSETS = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0})
 _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "aicpu": 0.05, "ctrlcpu": 0.02})
-_LEVELS = ("auto", "low", "high", "manual")
+_PERFORMANCE_LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
 _PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
 # The activity of the memory is higher than the used share of its bandwidth.
@@ -49,7 +49,7 @@ SimulatedValue = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """The state of a card, its counters since its last reset, and its busy time and work since its job began."""
+    """The state of the card at index `position`: counters since its last reset, and busy time and work since its job began."""
 
     demo: Demo
     position: int
@@ -283,7 +283,7 @@ VALUE_FUNCTIONS: Mapping[str, Callable[[CardState], SimulatedValue]] = {
     "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "event_watch": lambda card: 1.0,  # noqa: ARG005  # called like the other functions
-    "performance_level": lambda _: _states(_LEVELS, "auto"),
+    "performance_level": lambda _: _states(_PERFORMANCE_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die_celsius - 20.0) / 70.0, 0.2), 1.0), 2),
     "pcie_link_generation": lambda card: float(card.model.pcie_generation),
     "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),

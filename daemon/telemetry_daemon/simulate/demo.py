@@ -24,7 +24,7 @@ SIMULATED_VENDORS: Mapping[str, Vendor] = {
     **{vendor.word: vendor for vendor in VENDORS},
     **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
 }
-# The word of a vendor or model, and the number of its cards.
+# For each group of cards: (word of a vendor or model, number of cards).
 Groups = tuple[tuple[str, int], ...]
 DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 
@@ -38,7 +38,7 @@ def parse_demo(text: str) -> Groups:
         word, count = _parse_group(part.strip())
         # All cards of a vendor share one simulated source, which has one model.
         if SIMULATED_VENDORS[word].word in counts_by_vendor(tuple(counts.items())):
-            raise _error(
+            raise _demo_error(
                 part, f"{SIMULATED_VENDORS[word].word} is named twice; a simulated node has one model of each vendor"
             )
         counts[word] = count
@@ -76,19 +76,19 @@ def counts_by_vendor(groups: Groups) -> dict[str, int]:
 def _parse_group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None and part.isdecimal():
-        raise _error(part, f"the vendor is missing; did you mean {part}xnvidia?")
+        raise _demo_error(part, f"the vendor is missing; did you mean {part}xnvidia?")
     if match is None:
-        raise _error(part, f"expected a number of cards (1 to {MAX_CARDS}), x and a vendor")
+        raise _demo_error(part, f"expected a number of cards (1 to {MAX_CARDS}), x and a vendor")
     if match[2] not in SIMULATED_VENDORS:
         from difflib import get_close_matches  # rarely needed, and slow to import
 
-        near = get_close_matches(match[2], SIMULATED_VENDORS, n=1)
+        matches = get_close_matches(match[2], SIMULATED_VENDORS, n=1)
         vendors = ", ".join(SIMULATED_VENDORS)
-        raise _error(part, f"did you mean {match[1]}x{near[0]}?" if near else f"the vendors are {vendors}")
+        raise _demo_error(part, f"did you mean {match[1]}x{matches[0]}?" if matches else f"the vendors are {vendors}")
     return match[2], int(match[1])
 
 
-def _error(part: str, reason: str) -> DemoError:
+def _demo_error(part: str, reason: str) -> DemoError:
     quoted = ascii(part[:_MAX_QUOTE_LENGTH])
     if len(quoted) > _MAX_QUOTE_LENGTH or len(part) > _MAX_QUOTE_LENGTH:
         quoted = quoted[: _MAX_QUOTE_LENGTH - 1] + "…'"

@@ -25,7 +25,7 @@ SCHEDULER = "scheduler"
 _CLAIMS_POLL = Poll("claims", Library(READER, (SCHEDULER,)), interval=10.0, lists_devices=False)
 _TICKS_PER_SECOND = 100
 _STEP_SECONDS = 0.8
-_TOKENS = 16_384
+_TOKENS_PER_STEP = 16_384
 _SHARE_OF_PEAK, _DTYPE = 0.42, "bf16"
 _COMMUNICATION_SHARE = 0.24
 
@@ -110,7 +110,7 @@ def _process_keys(owner: Owner) -> tuple[str, ...]:
 def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
     """Return a reader of the simulated step files. The slowest card determines the steps of its job."""
     return _JobsReader(
-        steps.SOURCE, clock, lambda: [file for item in readers for file in item.call_locked(_step_files)]
+        steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.call_locked(_step_files)]
     )
 
 
@@ -122,13 +122,13 @@ def _step_files(simulation: Simulation, devices: Sequence[Device]) -> list[Plain
         job = card.job
         if job is not None and job.pattern.links:
             job_cards = [present.get(position) for position in job.cards]
-            work = [other.work_done for other in job_cards if other and other.job and other.job.pid == job.pid]
-            if len(work) == len(job_cards):
-                files.append(_step_file(devices[card.position], card, job, int(min(work) / _STEP_SECONDS)))
+            work_done = [other.work_done for other in job_cards if other and other.job and other.job.pid == job.pid]
+            if len(work_done) == len(job_cards):
+                files.append(_step_file(devices[card.position], card, job, int(min(work_done) / _STEP_SECONDS)))
     return files
 
 
-def _step_file(device: Device, card: CardState, job: Job, count: int) -> Plain:
+def _step_file(device: Device, card: CardState, job: Job, step_count: int) -> Plain:
     peak = peak_of(card.model.model)
     flops = None if peak is None else peak.flops(_DTYPE)
     rank = job.cards.index(card.position)
@@ -139,9 +139,9 @@ def _step_file(device: Device, card: CardState, job: Job, count: int) -> Plain:
         "job_id": next((owner.job_id or owner.pod_name for owner in job.owners), str(job.pid)),
         "rank": rank,
         "card": {"uuid": device.uuid},
-        "steps": count,
-        "tokens": count * _TOKENS,
-        "flops": None if flops is None else count * flops * _SHARE_OF_PEAK * _STEP_SECONDS,
+        "steps": step_count,
+        "tokens": step_count * _TOKENS_PER_STEP,
+        "flops": None if flops is None else step_count * flops * _SHARE_OF_PEAK * _STEP_SECONDS,
         "seconds": dict(_seconds_by_activity(card, job)),
     }
 

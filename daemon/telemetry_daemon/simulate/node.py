@@ -47,8 +47,8 @@ class DemoNode(Node):
             groups, staged_faults = parse_demo(text), parse_faults(faults or "")
         except DemoError as error:
             raise CommandError(str(error)) from None
-        self._behind = past_seconds
-        past_clock = Clock(lambda: clock.monotonic() - self._behind, lambda: clock.wall() - self._behind, clock.slept)
+        self._lag = past_seconds
+        past_clock = Clock(lambda: clock.monotonic() - self._lag, lambda: clock.wall() - self._lag, clock.slept)
         super().__init__(ParserSet(), past_clock)
         self._on_capture = on_capture
         # A node with staged faults has no random faults.
@@ -93,15 +93,15 @@ class DemoNode(Node):
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
         step = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
-        for slots_left in range(int(self._behind / SLOT_SECONDS), 0, -1):
-            self._behind = SLOT_SECONDS * slots_left
+        for slots_left in range(int(self._lag / SLOT_SECONDS), 0, -1):
+            self._lag = SLOT_SECONDS * slots_left
             for source, poll in polls:
                 if slots_left == 1 or (slots_left % step == 0 and (poll.lists_devices or not source.parser.vendor)):
                     outcome = source.run_poll(poll, Targets())
                     interval = SLOT_SECONDS * step
                     store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, interval)
             history.end_slots(store.snapshot)
-        self._behind = 0.0
+        self._lag = 0.0
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of simulated cards by vendor, including lost cards."""

@@ -136,20 +136,20 @@ class SimulatedReader(Reader):
 
     def _partitions(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
         """Yield the partitions of a card, each with the state of a smaller card."""
-        whole = self._devices[card.position]
-        for number, part in enumerate(card.demo.partitions):
+        card_device = self._devices[card.position]
+        for part_index, part in enumerate(card.demo.partitions):
             model = replace(
                 card.model, memory_mib=int(part.memory_share * card.model.memory_mib), memory_reserved_mib=0
             )
             device = replace(
-                whole,
-                model=f"{whole.model} MIG {part.profile}",
-                uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{whole.uuid}{number}')}",
-                partition=str(number),
+                card_device,
+                model=f"{card_device.model} MIG {part.profile}",
+                uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{card_device.uuid}{part_index}')}",
+                partition=str(part_index),
                 parent=index,
                 facts=(("profile", part.profile),),
             )
-            load = card.load * _PARTITION_LOADS[number % len(_PARTITION_LOADS)]
+            load = card.load * _PARTITION_LOADS[part_index % len(_PARTITION_LOADS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
@@ -173,15 +173,15 @@ def parse(capture: Capture) -> Report:
 
 def _check_data(simulated: _CaptureData) -> None:
     """Raise CodecError if the data has unknown metrics or devices, as a damaged recording may have."""
-    report, is_whole = simulated.report, [device.parent is None for device in simulated.report.devices]
-    indexes = range(len(is_whole))
+    report, are_cards = simulated.report, [device.parent is None for device in simulated.report.devices]
+    indexes = range(len(are_cards))
     if len(simulated.values) != len(indexes) or any(values.keys() - BY_KEY for values in simulated.values):
         raise CodecError("values", "expected metrics of the catalogue for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
     if not devices.issubset(indexes):
         raise CodecError("report", "expected events and processes of the report's devices")
     if any(
-        not (device.parent is None or (device.parent in indexes and is_whole[device.parent]))
+        not (device.parent is None or (device.parent in indexes and are_cards[device.parent]))
         for device in report.devices
     ):
         raise CodecError("report.devices", "expected parents that are not partitions")
@@ -190,12 +190,12 @@ def _check_data(simulated: _CaptureData) -> None:
 
 
 def _readings(values_by_device: Iterable[Mapping[str, object]]) -> Iterator[Reading]:
-    for position, values in enumerate(values_by_device):
+    for index, values in enumerate(values_by_device):
         for key, value in values.items():
             if isinstance(value, dict):
-                yield from [reading(position, key, read_float(number), label) for label, number in value.items()]
+                yield from [reading(index, key, read_float(number), label) for label, number in value.items()]
             else:
-                yield reading(position, key, Absent(value) if isinstance(value, str) else read_float(value))
+                yield reading(index, key, Absent(value) if isinstance(value, str) else read_float(value))
 
 
 class SimulatedSource:
@@ -264,8 +264,8 @@ def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
     for index, card in enumerate(cards):
         job, count = card.job, process_count(card)
         if job is not None:
-            for number in range(count):
-                pid, memory = job.pid_of(card.position, number), memory_used_bytes(card) // count
+            for owner_index in range(count):
+                pid, memory = job.pid_of(card.position, owner_index), memory_used_bytes(card) // count
                 yield Process(index, pid, job.pattern.name, memory)
 
 

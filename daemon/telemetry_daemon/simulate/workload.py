@@ -101,11 +101,11 @@ class Job:
 class Workload:
     """Starts jobs on free cards. The same random numbers give the same jobs."""
 
-    def __init__(self, cards: int, random: Random) -> None:
+    def __init__(self, card_count: int, random: Random) -> None:
         self._random = random
         self._has_started = False
-        self._number = random.randrange(40_000, 90_000)
-        self.jobs: list[Job | None] = [None] * cards
+        self._last_number = random.randrange(40_000, 90_000)
+        self.jobs: list[Job | None] = [None] * card_count
 
     def advance(self, now: float, usable: Sequence[bool]) -> None:
         """Advance by one second: end jobs that are over, and randomly start a job on usable free cards."""
@@ -115,19 +115,19 @@ class Workload:
         if not self._has_started:
             self._has_started = True
             for pattern, share in _FIRST_JOBS:
-                self._start(pattern, max(1, round(share * len(self.jobs))), now, usable)
+                self._start_job(pattern, max(1, round(share * len(self.jobs))), now, usable)
         free = sum(job is None and is_usable for job, is_usable in zip(self.jobs, usable, strict=True))
         if free and self._random.random() < free / _IDLE_SECONDS:
             pattern = self._random.choices(PATTERNS, weights=_PATTERN_WEIGHTS)[0]
             count = 1 if pattern is _NOTEBOOK else self._random.choice((1, 1, 2, 4, 8))
-            self._start(pattern, count, now, usable)
+            self._start_job(pattern, count, now, usable)
 
     def train_everywhere(self, now: float, until: float) -> None:
         """Start a training job on all cards, or extend the job that already uses all cards."""
         cards = tuple(range(len(self.jobs)))
         job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
         if job is None:
-            job = self._job(_TRAINING, cards, now)
+            job = self._create_job(_TRAINING, cards, now)
         self.jobs = [replace(job, end=until)] * len(cards)
 
     def hang(self, cards: Sequence[int], until: float) -> None:
@@ -137,15 +137,15 @@ class Workload:
             if job is not None:
                 self.jobs[index] = replace(job, pattern=job.pattern.as_hung(), end=until)
 
-    def _start(self, pattern: WorkPattern, count: int, now: float, usable: Sequence[bool]) -> None:
+    def _start_job(self, pattern: WorkPattern, count: int, now: float, usable: Sequence[bool]) -> None:
         """Start a job on the first free cards, as schedulers do."""
         free = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
         if free:
-            job = self._job(pattern, tuple(free[:count]), now)
+            job = self._create_job(pattern, tuple(free[:count]), now)
             for index in job.cards:
                 self.jobs[index] = job
 
-    def _job(self, pattern: WorkPattern, cards: tuple[int, ...], now: float) -> Job:
+    def _create_job(self, pattern: WorkPattern, cards: tuple[int, ...], now: float) -> Job:
         random = self._random
         return Job(
             pattern=pattern,
@@ -171,5 +171,5 @@ class Workload:
         ]
 
     def _next_number(self) -> int:
-        self._number += self._random.randint(1, 9)
-        return self._number
+        self._last_number += self._random.randint(1, 9)
+        return self._last_number

@@ -32,7 +32,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """Return the snapshot with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
+    """Return the snapshot document with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
         snapshot, extra, None if requested is None else frozenset(_device_ids(requested, snapshot, ()))

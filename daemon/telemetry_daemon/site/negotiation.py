@@ -14,10 +14,10 @@ _CHARSET = "charset=utf-8"
 _MAX_ELEMENTS = 32
 # A scraper always sends the same header. The cache is small, because a header may be as long as a request.
 _cache_by_header = lru_cache(maxsize=8)
-# Schemes for characters outside [a-zA-Z0-9_:]. No metric name contains any, so the scheme does not change the page.
+# Escaping schemes for characters outside [a-zA-Z0-9_:]. No metric name contains any, so the scheme does not change the page.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY_START = b"# HELP "
-_MAX_SHOWN = 80
+_MAX_QUOTED_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,14 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def filter_families(page: bytes, names: Collection[str]) -> bytes:
-    """Return the metric families with one of these names, or with samples of these names."""
+    """Return the families of a metrics page that have one of these names, or samples with one of these names."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY_START)
-    selected = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names(family)]
-    return b"".join(selected)
+    parts = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names_in(family)]
+    return b"".join(parts)
 
 
-def _names(family: bytes) -> set[bytes]:
+def _names_in(family: bytes) -> set[bytes]:
     name = family.split(b" ", 1)[0]
     sample = next((line for line in family.split(b"\n")[1:] if line and not line.startswith(b"#")), b"")
     return {name, sample.split(b"{", 1)[0].split(b" ", 1)[0]}
@@ -138,4 +138,4 @@ class BadQueryError(Exception):
 
 def quoted(text: str) -> str:
     """Return text from the client in quotes, shortened and without control characters."""
-    return f"'{cut(clean(text), _MAX_SHOWN)}'"
+    return f"'{cut(clean(text), _MAX_QUOTED_LENGTH)}'"

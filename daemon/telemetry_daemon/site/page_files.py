@@ -18,15 +18,15 @@ PAGE_POLICY = (
 
 @cache
 def script() -> str:
-    """Return the page's script."""
-    return _text("page.js")
+    """Return the page's JavaScript, which is read only once."""
+    return _read_file("page.js")
 
 
 @cache
 def style() -> str:
-    """Return the page's style."""
-    return _text("page.css")
+    """Return the page's CSS, which is read only once."""
+    return _read_file("page.css")
 
 
-def _text(name: str) -> str:
+def _read_file(name: str) -> str:
     return (Path(__file__).parent / name).read_text("utf-8")

@@ -42,7 +42,7 @@ class Links:
 
 
 def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """Return the page of the node."""
+    """Return the HTML page of the node."""
     cleaned = clean_snapshot(snapshot, extra)
     rows = overview.rows(cleaned)
     return "".join(
@@ -63,7 +63,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """Return the page of one device, or an empty string if the device is unknown."""
+    """Return the HTML page of one device, or an empty string if the device is unknown."""
     cleaned = clean_snapshot(snapshot, extra)
     row = next((row for row in overview.rows(cleaned) if row.device.id == device_id), None)
     if row is None:
@@ -119,7 +119,7 @@ def _header(snapshot: Snapshot) -> str:
 
 
 def _clipped(tag: str, text: str, classes: str = "") -> str:
-    """Return an element that may be shortened by the browser. Its title has the whole text."""
+    """Return an element that the browser may clip. Its title has the whole text."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
@@ -188,7 +188,7 @@ def _finding_html(finding: Finding) -> str:
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading as HTML. For a counter it has the data from which the script computes the rate."""
+    """Return a reading as HTML. A counter gets the attributes from which the script computes its rate."""
     name, words, note = map(escaped, line)
     data = ""
     if counter is not None and not isinstance(counter.value, Absent):
@@ -226,8 +226,8 @@ def _ratio(part: Value | None, whole: Value | None) -> float | None:
     return number / limit if number is not None and limit is not None and limit > 0 else None
 
 
-def _absent_mark(why: str) -> str:
-    return f'<span class="absent" title="{escaped(why)}">{ABSENT}</span>'
+def _absent_mark(reason: str) -> str:
+    return f'<span class="absent" title="{escaped(reason)}">{ABSENT}</span>'
 
 
 def _value(value: Value | None, to_text: Callable[[float], str]) -> str:

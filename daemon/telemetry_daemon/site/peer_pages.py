@@ -23,7 +23,7 @@ class PageDefaults(NamedTuple):
 
 
 class PeerPages:
-    """Creates the renderer of each requested page once."""
+    """Creates the renderer of each page at the first request for it."""
 
     def __init__(self, node: NodeIdentity, defaults: Mapping[str, PageDefaults]) -> None:
         self._node = node
@@ -31,13 +31,13 @@ class PeerPages:
         self._renderers: dict[str, CompatRenderer] = {}
 
     def page(self, name: str, query: str) -> tuple[str, PageRenderer]:
-        """Return the key of the page for the cache, and its renderer. Raises BadQueryError."""
+        """Return the cache key and the renderer of the requested page. Raises BadQueryError."""
         if name not in EXPORTERS:
             raise BadQueryError(404, f"unknown exporter {quoted(name)}; valid exporters: {', '.join(EXPORTERS)}")
         defaults = self._defaults.get(name, PageDefaults())
         parameters = parse_qs(query, keep_blank_values=True)
         all_vendors = _wants_all_vendors(parameters.get("vendors"))
-        version = _version(name, parameters.get("version")) or defaults.version
+        version = _requested_version(name, parameters.get("version")) or defaults.version
         key = f"{name} {version}{' of all vendors' if all_vendors else ''}"
         if key not in self._renderers:
             table = load_table(name, version)
@@ -45,7 +45,7 @@ class PeerPages:
         return key, self._renderers[key].page
 
 
-def _version(name: str, requested: list[str] | None) -> str:
+def _requested_version(name: str, requested: list[str] | None) -> str:
     version = ",".join(requested or ())
     problem = "it is empty" if requested is not None and not version else version_problem(name, version)
     if problem:

@@ -30,7 +30,7 @@ class RenderedPages:
     """The rendered pages of the newest snapshot. Not thread-safe: used in the event loop only."""
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._newest = snapshot
+        self._get_snapshot = snapshot
         self._snapshot: Snapshot | None = None
         self._bodies: dict[str, bytes] = {}
         self._gzipped: dict[str, GzippedBody] = {}
@@ -41,7 +41,7 @@ class RenderedPages:
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
         """Return the page, rendered by `render` at the first request for a snapshot."""
-        snapshot = self._newest()
+        snapshot = self._get_snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._bodies.clear()
@@ -84,10 +84,10 @@ def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
     """Yield these bytes as the last, uncompressed blocks of a deflate stream."""
-    for begin in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
-        part = data[begin : begin + _MAX_BLOCK_LENGTH]
-        yield _BLOCK_HEADER.pack(begin + len(part) == len(data), len(part), len(part) ^ _MAX_BLOCK_LENGTH)
-        yield part
+    for start in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
+        block = data[start : start + _MAX_BLOCK_LENGTH]
+        yield _BLOCK_HEADER.pack(start + len(block) == len(data), len(block), len(block) ^ _MAX_BLOCK_LENGTH)
+        yield block
 
 
 class LazyBody:

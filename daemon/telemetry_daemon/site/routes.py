@@ -35,10 +35,10 @@ PEERS_PATH = "/metrics/"
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
-_FRESH = ("Cache-Control", "no-store")
+_NO_STORE = ("Cache-Control", "no-store")
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 _GZIP = ("Content-Encoding", "gzip")
-_NO_DEVICE = Response(404, (b"No such device. The page at ./ lists all of them.\n",), _TEXT, (_FRESH, _NO_SNIFFING))
+_NO_DEVICE = Response(404, (b"No such device. The page at ./ lists all of them.\n",), _TEXT, (_NO_STORE, _NO_SNIFFING))
 _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 
@@ -46,13 +46,13 @@ _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: 
 class _MetricsPage:
     """A page of metrics: its key in the cache, its renderer, and the metrics that are read at each request."""
 
-    name: str
+    cache_key: str
     render: PageRenderer
     tail: Callable[[Syntax], bytes]
 
 
 class Site:
-    """Responds to GET and HEAD requests. `snapshot` returns the same object until a change. `extra` are metrics of plugins."""
+    """Responds to GET and HEAD requests. `snapshot` returns the same object until a change. `extra` are plugin metrics."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Site:
         read_counters: Callable[[], None] = lambda: None,
     ) -> None:
         self._readiness_check = readiness
-        self._newest = snapshot
+        self._get_snapshot = snapshot
         self._history = history
         self._instance = instance
         self._process_metrics = process_metrics
@@ -86,9 +86,9 @@ class Site:
         self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
-            SNAPSHOT_PATH: self._snapshot,
+            SNAPSHOT_PATH: self._snapshot_document,
             HISTORY_PATH: self._history_document,
-            EVENTS_PATH: self._events,
+            EVENTS_PATH: self._event_stream,
             HEALTH_PATH: _health,
             READY_PATH: self._readiness,
             telemetry_path: self._metrics,
@@ -130,14 +130,14 @@ class Site:
         if self._peer_pages is None:
             self._peer_pages = self._create_peer_pages()
         try:
-            name, render = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
+            cache_key, render = self._peer_pages.page(request.path.removeprefix(PEERS_PATH), request.query)
         except BadQueryError as error:
             return error.response()
-        return self._metrics_response(request, _MetricsPage(name, render, lambda _: b""))
+        return self._metrics_response(request, _MetricsPage(cache_key, render, lambda _: b""))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
         is_ready, reason = self._readiness_check()
-        return Response(200 if is_ready else 503, (f"{reason}\n".encode(),), _TEXT, (_FRESH,))
+        return Response(200 if is_ready else 503, (f"{reason}\n".encode(),), _TEXT, (_NO_STORE,))
 
     def _metrics(self, request: Request) -> Response:
         return self._metrics_response(request, _MetricsPage("", self._renderer.page, self._process_metrics))
@@ -146,22 +146,22 @@ class Site:
         """Return a page of metrics in the negotiated syntax and encoding, filtered by the `name[]` parameters."""
         syntax, content_type = choose_format(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
-        tail = page.tail(syntax)
+        tail, eof = page.tail(syntax), _EOF_BY_SYNTAX[syntax]
         names = parse_qs(request.query).get("name[]")
         is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-        name = page.name + syntax.value
+        cache_key = page.cache_key + syntax.value
 
         def render(snapshot: Snapshot) -> bytes:
             return page.render(snapshot, syntax)
 
         body: tuple[bytes, ...]
         if names:
-            families, eof = filter_families(self._rendered.body(name, render) + tail, names), _EOF_BY_SYNTAX[syntax]
+            families = filter_families(self._rendered.body(cache_key, render) + tail, names)
             body = GzippedBody(families).with_tail(eof) if is_compressed else (families, eof)
         elif is_compressed:
-            body = self._rendered.gzipped(name, render).with_tail(tail + _EOF_BY_SYNTAX[syntax])
+            body = self._rendered.gzipped(cache_key, render).with_tail(tail + eof)
         else:
-            body = (self._rendered.body(name, render), tail, _EOF_BY_SYNTAX[syntax])
+            body = (self._rendered.body(cache_key, render), tail, eof)
         return Response(200, body, content_type, (*headers, _GZIP) if is_compressed else headers)
 
     def _history_document(self, request: Request) -> Response:
@@ -170,23 +170,23 @@ class Site:
         if self._history is None:
             return self._not_found()
         try:
-            pieces = history_pieces(self._history, self._newest(), request.query)
+            pieces = history_pieces(self._history, self._get_snapshot(), request.query)
         except BadQueryError as error:
             return error.response()
         is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
-        headers = (_FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"), *((_GZIP,) if is_compressed else ()))
+        headers = (_NO_STORE, _NO_SNIFFING, ("Vary", "Accept-Encoding"), *((_GZIP,) if is_compressed else ()))
         return Response(200, (), _JSON, headers, LazyBody(pieces, is_compressed=is_compressed))
 
-    def _events(self, request: Request) -> Response:
+    def _event_stream(self, request: Request) -> Response:
         from telemetry_daemon.site.stream import Streams  # unused if the daemon is only scraped
 
         if self._history is None or self._loop is None:
             return self._not_found()
         if self._streams is None:
-            self._streams = Streams(self._loop, self._newest, self._history, self._instance)
+            self._streams = Streams(self._loop, self._get_snapshot, self._history, self._instance)
         return self._streams.follow(request)
 
-    def _snapshot(self, request: Request) -> Response:
+    def _snapshot_document(self, request: Request) -> Response:
         if request.query == COUNTERS_QUERY:
             self._read_counters()
         elif request.query:
@@ -201,10 +201,10 @@ class Site:
         from telemetry_daemon.site.history_routes import selected_snapshot  # unused if the daemon is only scraped
 
         try:
-            body = selected_snapshot(self._newest(), request.query, self._extra)
+            body = selected_snapshot(self._get_snapshot(), request.query, self._extra)
         except BadQueryError as error:
             return error.response()
-        return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))
+        return Response(200, (body,), _JSON, (_NO_STORE, _NO_SNIFFING))
 
     def _page(self, request: Request) -> Response:
         # These modules take 0.3 MiB. They are needed only if the page is open in a browser.
@@ -216,8 +216,8 @@ class Site:
         links = Links(*paths, self._peer_paths(), self._flights())
         extra = self._extra
         for device_id in parse_qs(request.query).get("device", ())[:1]:
-            html = device_page(self._newest(), device_id, links, extra)
-            return Response(200, (html.encode(),), _HTML, (*headers, _FRESH, _NO_SNIFFING)) if html else _NO_DEVICE
+            html = device_page(self._get_snapshot(), device_id, links, extra)
+            return Response(200, (html.encode(),), _HTML, (*headers, _NO_STORE, _NO_SNIFFING)) if html else _NO_DEVICE
         return self._cached(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
     def _cached(
@@ -229,7 +229,7 @@ class Site:
         headers: tuple[tuple[str, str], ...],
     ) -> Response:
         """Return a page that is cached for all clients, compressed if the client accepts gzip."""
-        headers = (*headers, _FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
+        headers = (*headers, _NO_STORE, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             body = self._rendered.gzipped(name, render).with_tail(b"")
             return Response(200, body, content_type, (*headers, _GZIP))
@@ -237,4 +237,4 @@ class Site:
 
 
 def _health(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
-    return Response(200, (b"ok\n",), _TEXT, (_FRESH,))
+    return Response(200, (b"ok\n",), _TEXT, (_NO_STORE,))

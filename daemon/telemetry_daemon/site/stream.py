@@ -22,7 +22,7 @@ from telemetry_parsers.past import KEPT
 MAX_STREAMS = 32
 # Clients of the Unix socket have a separate limit.
 MAX_LOCAL_STREAMS = 8
-# A stream that is older may be ended to make room for a new client. The client of the ended stream may connect again.
+# If all streams are in use, a stream that is older is ended for a new client. The old client may connect again.
 TURN_SECONDS = 60.0
 MAX_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
@@ -38,7 +38,7 @@ _NO_ID = "0.0"
 
 
 class StreamClient:
-    """A client of the stream. A slow client receives only the newest numbers. A client that stops reading is disconnected."""
+    """A client of the stream. A slow client receives only the newest readings, and one that stops reading is disconnected."""
 
     def __init__(
         self, events: Iterator[bytes], on_leave: Callable[[StreamClient], None], address: str = "", started: float = 0.0
@@ -100,17 +100,17 @@ class Streams:
     """Sends events to all clients of the event stream. `instance` identifies one run of the daemon in event IDs."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, newest: Callable[[], Snapshot], history: History, instance: str
+        self, loop: asyncio.AbstractEventLoop, get_snapshot: Callable[[], Snapshot], history: History, instance: str
     ) -> None:
         self._loop = loop
-        self._newest = newest
+        self._get_snapshot = get_snapshot
         self._history = history
         self._instance = instance
         self._clients: dict[StreamClient, None] = {}
         self._snapshot: Snapshot | None = None
         self._state: Entry = {}
         self._sent: Entry = {}
-        self._numbers = ""
+        self._readings_json = ""
         self._next_check: asyncio.TimerHandle | None = None
         self._next_heartbeat: asyncio.TimerHandle | None = None
         self._rendered_at = 0.0
@@ -123,9 +123,9 @@ class Streams:
         """Return a response that streams events, or status 503 if there are too many clients."""
         if request.method == "HEAD":
             return Response(200, (), _CONTENT_TYPE, _HEADERS, StreamClient(iter(()), self._on_leave))
-        if not self._has_room_for(request.client):
+        if not self._admit(request.client):
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
-        first_events = self._first_events(self._render_if_due(), self._state, _last_seen(request))
+        first_events = self._first_events(self._render_if_due(), self._state, _last_event_id(request))
         client = StreamClient(first_events, self._on_leave, request.client, self._loop.time())
         self._clients[client] = None
         self._schedule_check()
@@ -140,8 +140,8 @@ class Streams:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and all clients are disconnected
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
-    def _has_room_for(self, address: str) -> bool:
-        """Return whether a stream may begin. If necessary, end a stream of the client with the most streams, or an old stream."""
+    def _admit(self, address: str) -> bool:
+        """Return whether a stream may begin. If all are in use, end a stream of the client with the most, or an old stream."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
@@ -175,30 +175,30 @@ class Streams:
         """Schedule the next check at the end of the pause or, if there is no new snapshot, when the current one expires."""
         if self._next_check is not None:
             self._next_check.cancel()
-        newest, due = self._newest(), self._rendered_at + MIN_PAUSE_SECONDS
+        newest, due = self._get_snapshot(), self._rendered_at + MIN_PAUSE_SECONDS
         if newest is self._snapshot:
             due = max(newest.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
         self._next_check = self._loop.call_at(due, self._check_snapshot)
 
     def _render_if_due(self) -> Snapshot:
         """Send the events of a new snapshot, at most once a second. Return the snapshot that was sent last."""
-        newest, now = self._newest(), self._loop.time()
+        newest, now = self._get_snapshot(), self._loop.time()
         is_due = newest is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
             self._snapshot, self._rendered_at = newest, now
-            self._render(newest)
+            self._send_snapshot(newest)
         return self._snapshot
 
-    def _render(self, snapshot: Snapshot) -> None:
+    def _send_snapshot(self, snapshot: Snapshot) -> None:
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
         previous, self._sent = self._sent, stream_json.without_ages(self._state)
-        for name, data in _changes(previous, self._sent, self._state):
+        for name, data in _changed_entries(previous, self._sent, self._state):
             self._queue(name, self._event(name, encoded(data)))
-        self._numbers = stream_json.numbers(snapshot)
+        self._readings_json = stream_json.numbers(snapshot)
         self._queue(_READINGS, self._readings_event(snapshot))
 
     def _readings_event(self, snapshot: Snapshot, last_id: str = "") -> bytes:
-        return self._event(_READINGS, stream_json.readings(snapshot, self._numbers, self._loop.time()), last_id)
+        return self._event(_READINGS, stream_json.readings(snapshot, self._readings_json, self._loop.time()), last_id)
 
     def _queue(self, name: str, event: bytes) -> None:
         for client in list(self._clients):
@@ -229,19 +229,19 @@ class Streams:
         first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
         window = self._history.past((), (), first_slot)
         end = window.first + window.slots
-        span = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}
+        times = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}
         for device_id in self._history.ids() if window.slots else ():
             past = self._history.past((device_id,), KEPT, window.first, end)
-            yield self._event("history", _merge_objects(span, history_json.device_json(device_id, past)), last_id)
+            yield self._event("history", _merge_objects(times, history_json.device_json(device_id, past)), last_id)
         events = [history_json.event(event) for event in window.events]
-        yield self._event("history", encoded({**span, "events": events}))
+        yield self._event("history", encoded({**times, "events": events}))
 
 
-def _merge_objects(span: Entry, device: str) -> str:
-    return f"{encoded(span)[:-1]},{device[1:]}"
+def _merge_objects(times: Entry, device: str) -> str:
+    return f"{encoded(times)[:-1]},{device[1:]}"
 
 
-def _changes(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
+def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
     """Yield events for changed devices and troubles. After any other change, yield the whole state."""
     ignored = {"devices": None, "troubles": None}
     if not previous or {**previous, **ignored} != {**current, **ignored}:
@@ -259,6 +259,6 @@ def _changes(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[st
         yield "troubles", {"troubles": state["troubles"]}
 
 
-def _last_seen(request: Request) -> str:
+def _last_event_id(request: Request) -> str:
     last_id = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
     return last_id if not last_id or _ID.fullmatch(last_id) else _NO_ID
