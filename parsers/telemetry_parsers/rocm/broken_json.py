@@ -46,20 +46,20 @@ class _Scanner:
     """Reads the tokens of a string. `members` has the members of the document that were read so far."""
 
     text: str
-    position: int
+    offset: int
     members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def peek(self) -> str:
         """Return the first character of the next token; empty at the end."""
-        match = _TOKEN.match(self.text, self.position)
+        match = _TOKEN.match(self.text, self.offset)
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
     def next_token(self) -> str:
         """Return the next token: a quoted string, a punctuation mark or a bare word."""
-        match = _TOKEN.match(self.text, self.position)
+        match = _TOKEN.match(self.text, self.offset)
         if match is None:
             raise _BrokenJsonError
-        self.position = match.end()
+        self.offset = match.end()
         return match[1] or match[2] or match[3]
 
     def expect(self, mark: str) -> None:
@@ -94,20 +94,20 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
     """Merge all documents in a string. If documents have different values for a key, use the first and report it."""
     listing = Listing()
     surrounding_texts: list[str] = []
-    position = 0
+    offset = 0
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
-    while not listing.is_cut and (start := _DOCUMENT_START.search(text, position)) is not None:
+    while not listing.is_cut and (start := _DOCUMENT_START.search(text, offset)) is not None:
         # Text before the brace on the same line is a command, or a prefix that a job launcher added.
-        surrounding_texts.append(text[position : start.start()].rpartition("\n")[0])
+        surrounding_texts.append(text[offset : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
-            _read_object(scanner)
+            _read_members(scanner)
         except _BrokenJsonError:
             listing.is_cut = True
-            last_text = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
+            last_text = quote(text[max(start.start(), scanner.offset - 60) : scanner.offset])
             listing.add_problem("JSON", f"the JSON is cut off or broken after: {last_text}")
-        position = scanner.position
+        offset = scanner.offset
         contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
     for index in contradicted_cards:
         listing.add_problem(
@@ -115,11 +115,11 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
         )
     if not surrounding_texts:
         return None
-    remaining_text = "" if listing.is_cut else text[position:]
-    return _ParsedDocuments(listing, "\n".join([*surrounding_texts, remaining_text]), position)
+    remaining_text = "" if listing.is_cut else text[offset:]
+    return _ParsedDocuments(listing, "\n".join([*surrounding_texts, remaining_text]), offset)
 
 
-def _read_object(scanner: _Scanner) -> None:
+def _read_members(scanner: _Scanner) -> None:
     scanner.expect("{")
     while not scanner.skip_object_end():
         name = _unquoted(scanner.next_token())

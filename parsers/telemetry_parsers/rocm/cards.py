@@ -56,7 +56,6 @@ class _Card:
 
     @property
     def bus(self) -> str | None:
-        """Return the card's bus address, or None if it is not printed."""
         return bus_address(_ARROW.split(self.identity_text("bus") or "", maxsplit=1)[0])
 
 

@@ -235,7 +235,7 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
             has_second_line = headings[0].text.lower() == _TWO_LINE_HEADING
             table, has_table = _Table(headings, "" if has_second_line else default_sensor), True
         elif table is None:
-            _report_error(line, listing)
+            _report_if_error(line, listing)
         else:
             table = _read_line(line, table, listing)
     if table is not None and not table.is_closed:
@@ -244,7 +244,7 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
     return listing if has_table else None
 
 
-def _report_error(line: Line, listing: Listing) -> None:
+def _report_if_error(line: Line, listing: Listing) -> None:
     """Report a line outside the tables if it is an error, such as `Open mkfd failed` or a traceback."""
     if messages.is_error(line):
         listing.add_problem(line.where, quote(line.text))
@@ -297,7 +297,7 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
 def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Report a line that is neither a row nor a name. Return the table, or None if the line ends it."""
     if table.is_closed:
-        _report_error(line, listing)
+        _report_if_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
     row = _ROW_START.match(line.text)
     if row is not None:

@@ -32,7 +32,7 @@ class Listing:
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:
-        """Report a problem."""
+        """Add a problem. `where` locates its cause, such as `line 3`."""
         self.problems.append(Problem(where, text))
 
 

@@ -131,7 +131,7 @@ def is_unsupported(text: str) -> bool:
 
 
 def is_harmless(text: str) -> bool:
-    """Return whether a message about a card is usual and need not be reported."""
+    """Return whether a message about a card is expected and need not be reported."""
     return _contains_any(text, _HARMLESS)
 
 

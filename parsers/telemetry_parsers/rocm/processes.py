@@ -105,7 +105,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     # The tool prints how many cards a process uses. If the list of cards has another length, it is truncated.
     complete = [process for process in amd_list.processes.values() if len(process.cards) == process.card_count]
     draft.processes.extend(
-        _process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
+        _to_process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
     )
     if not amd_list.is_complete or amd_list.stray_line is not None or len(complete) < len(amd_list.processes):
         where = "processes" if amd_list.stray_line is None else amd_list.stray_line.where
@@ -115,7 +115,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     return True
 
 
-def _process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
+def _to_process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(process.pid, ("", None))
     # The printed memory is the sum over the process's cards, so it is stored only for a process on one card.
     return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.card_count == 1 else None)

@@ -63,18 +63,17 @@ def is_card_line(line: Line) -> bool:
     return _CARD_LINE.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
-def _read_value(line: Line, level: str, index: int, text: str, listing: Listing) -> None:
+def _read_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
     """Store a card's value, or a placeholder if the tool printed a message instead of the value."""
     entries = listing.entries_of(index)
-    new_entries = () if level else _entries_in(text, line)
+    new_entries = () if severity else _entries_in(text, line)
     if new_entries:
         entries.extend(new_entries)
         return
     absence = messages.key_and_placeholder(text)
     if absence is not None:
         entries.append(Entry(*absence, line.where))
-    is_known = messages.is_unsupported(text) or messages.is_notice(text) or (not level and messages.is_harmless(text))
-    if not is_known:
+    if not (messages.is_unsupported(text) or messages.is_notice(text) or (not severity and messages.is_harmless(text))):
         listing.add_problem(line.where, quote(line.text))
 
 

@@ -208,8 +208,8 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
 
 def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    texts = [item for cell in read_cells for item in cell or ()]
-    ids = {target.key: units.whole(text) for targets, text in texts for target in targets if target.kind == "identity"}
+    pairs = [pair for cell in read_cells for pair in cell or ()]
+    ids = {target.key: units.whole(text) for targets, text in pairs for target in targets if target.kind == "identity"}
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
@@ -217,7 +217,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         return
     slice_device = draft.device((gpu, slice_number))
     draft.set_partition(slice_device, parent, str(slice_number))
-    for targets, text in texts:
+    for targets, text in pairs:
         draft.store(slice_device, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
@@ -259,20 +259,20 @@ def _store_document(document: dict[str, Any], draft: Draft) -> None:
         draft.add_problem("JSON", wrong_count(quote(str(document.get("attached_gpus"))), draft.device_count()))
 
 
-def _read_card(address: str, item: dict[str, Any], draft: Draft) -> None:
+def _read_card(address: str, card: dict[str, Any], draft: Draft) -> None:
     device = draft.device(address)
     draft.store(device, (identity("bus_id"),), address, "JSON")
     for path, target in _JSON_TARGETS.items():
-        text = _text_at(item, path)
+        text = _text_at(card, path)
         if text is not None:
             draft.store(device, (target,), text, f"JSON {'/'.join(path)}")
-    reason = _text_at(item, ("unavailable_reason",))
+    reason = _text_at(card, ("unavailable_reason",))
     if reason:
         draft.add_problem(f"JSON {quote(address)}", f"not available: {quote(reason)}")
 
 
-def _text_at(item: dict[str, Any], path: Sequence[str]) -> str | None:
-    value: Any = item
+def _text_at(card: dict[str, Any], path: Sequence[str]) -> str | None:
+    value: Any = card
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, str) else None

@@ -188,9 +188,9 @@ class _ListingParser:
         elif key in _BLOCKS_BY_HEADING and not match[2]:
             self._block = _BLOCKS_BY_HEADING[key]
         else:
-            self._store(key, PrintedValue(match[2].strip(), line))
+            self._store_value(key, PrintedValue(match[2].strip(), line))
 
-    def _store(self, key: str, value: PrintedValue) -> None:
+    def _store_value(self, key: str, value: PrintedValue) -> None:
         if key not in _KEYS_BY_BLOCK[self._block]:
             if _starts_error_message(key):
                 self.listing.unread_lines.append(value.line)

@@ -177,7 +177,7 @@ class _AnswerReader:
         if key == _PORT_KEY:
             self._read_port(value)
         elif key == _LINK_KEY:
-            self.store(switch("link_up", LINK_STATES, self.port.label), value, line.where)
+            self.store_reading(switch("link_up", LINK_STATES, self.port.label), value, line.where)
         elif key in COUNTERS:
             self._read_counter(key, value, line)
         elif key in _FACTS:
@@ -196,7 +196,7 @@ class _AnswerReader:
 
     def _read_counter(self, key: str, value: str, line: Line) -> None:
         if self.port.number or key in _ROCE_COUNTERS or (key == _FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
-            self.store(replace(COUNTERS[key], label=self.port.label), value, line.where)
+            self.store_reading(replace(COUNTERS[key], label=self.port.label), value, line.where)
         else:
             self.is_understood = True
             self.draft.add_problem(line.where, f"{key}: the port is not named")
@@ -210,7 +210,7 @@ class _AnswerReader:
             self._report_repeated(where, name)
         self.draft.store(device, (fact(name),), value, where)
 
-    def store(self, target: Target, value: str, where: str) -> None:
+    def store_reading(self, target: Target, value: str, where: str) -> None:
         """Store a reading. A repeated reading is reported and ignored."""
         self.is_understood = True
         device = self.draft.device(_DEVICE_KEY)
@@ -261,7 +261,7 @@ def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
     """Read the port states in the table of `-dev_info`. In other tables, read the device, die and port of each row."""
     for cells, line in _rows(answer, lines, _PORT_TABLE):
         label = Port(cells["udie id"], cells["port id"]).label
-        answer.store(switch("link_up", LINK_STATES, label), cells["link status"], line.where)
+        answer.store_reading(switch("link_up", LINK_STATES, label), cells["link status"], line.where)
     for cells, _ in _rows(answer, lines, _NUMBER_TABLE):
         answer.device = int(cells["npu"]) if answer.device is None else answer.device
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])

@@ -149,7 +149,6 @@ class _JsonObject:
         self._path = path
 
     def has(self, key: str) -> bool:
-        """Return whether the object has the key."""
         return key in self._values
 
     def text(self, key: str) -> str:

@@ -79,7 +79,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
         else:
             _ignore_device(grid, line)
         grid.is_after_rule = False
-    _finish(grid, lines)
+    _finish_grids(grid, lines)
 
 
 def _ignore_device(grid: _GridState, line: Line) -> None:
@@ -91,7 +91,7 @@ def _ignore_device(grid: _GridState, line: Line) -> None:
         grid.draft.add_problem(line.where, text)
 
 
-def _finish(grid: _GridState, lines: Sequence[Line]) -> None:
+def _finish_grids(grid: _GridState, lines: Sequence[Line]) -> None:
     _store_label(grid)
     if lines and (not grid.is_after_rule or is_cut_in_rule(lines)) and not grid.draft.is_cut:
         grid.draft.is_cut = True

@@ -67,7 +67,6 @@ def _is_kept(poll: str, item: Reading) -> bool:
 
 
 def _read_version(text: ToolText, draft: Draft) -> bool:
-    """Read the version line of `-v`."""
     draft.tool_version, draft.index_space = _version(text.lines), ""
     return draft.tool_version is not None and _report_title(text.lines) is None
 

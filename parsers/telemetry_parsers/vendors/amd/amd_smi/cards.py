@@ -27,17 +27,17 @@ _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 def _devices_of(blocks: Sequence[Block]) -> list[Device]:
     """Return a device for each block. The parent of a partition is the first partition of its card."""
     partition_numbers = [units.whole(_partition_text(block)) for block in blocks]
-    first_partitions: dict[str | None, int] = {}
+    first_partition_by_slot: dict[str | None, int] = {}
     devices: list[Device] = []
     previous_card: int | None = None
     for position, (block, partition_number) in enumerate(zip(blocks, partition_numbers, strict=True)):
         device = _device(block)
-        card = device.bus_id.rpartition(".")[0] if device.bus_id else None
+        slot = device.bus_id.rpartition(".")[0] if device.bus_id else None
         if not partition_number:
             previous_card = position
-            first_partitions[card] = position
+            first_partition_by_slot[slot] = position
         else:
-            parent = first_partitions.get(card, previous_card if card is None else None)
+            parent = first_partition_by_slot.get(slot, previous_card if slot is None else None)
             device = replace(device, partition=str(partition_number), parent=parent)
         devices.append(device)
     return devices
@@ -124,19 +124,19 @@ def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
 
 def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
     """Return one block for each card and partition, joined from several outputs. Later runs replace earlier ones."""
-    cards: list[list[Block]] = []
+    groups: list[list[Block]] = []
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
         partitions = by_index.setdefault(block.index, {})
         name = _partition_text(block)
-        card = _blocks_of_partition(partitions, name)
-        if card is None:
-            card = partitions[name] = []
-            cards.append(card)
-        card.append(block)
-    if any(map(_has_repeated_reading, cards)):
+        group = _blocks_of_partition(partitions, name)
+        if group is None:
+            group = partitions[name] = []
+            groups.append(group)
+        group.append(block)
+    if any(map(_has_repeated_reading, groups)):
         draft.add_problem("text", f"several runs of {TOOL} in one text; the last one is read")
-    return [_merge_blocks(card) for card in cards]
+    return [_merge_blocks(group) for group in groups]
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:

@@ -126,11 +126,11 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
     """Add a device, an overview or versions. Return False for any other item."""
     device = _device_in(item)
     if device is not None:
-        blocks.append(_block(*device, item))
+        blocks.append(_build_block(*device, item))
         return True
     cards = cards_of(item)
     if isinstance(item, dict) and cards is not None:
-        blocks += [_block(*card, value) for value in cards if (card := _device_in(value)) is not None]
+        blocks += [_build_block(*card, value) for value in cards if (card := _device_in(value)) is not None]
         draft.facts.update(versions_of(item))
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:
@@ -175,7 +175,7 @@ def _device_in(item: Plain) -> tuple[str, Plain] | None:
     return next(((kind, item[kind]) for kind in sorted(OTHER_KINDS) if kind in item), None)
 
 
-def _block(kind: str, printed_index: Plain, item: Plain) -> Block:
+def _build_block(kind: str, printed_index: Plain, item: Plain) -> Block:
     index = units.whole(printed_index) if isinstance(printed_index, str) and len(printed_index) < 6 else None
     block = Block(kind, index, f"{kind} {quote(str(printed_index))}")
     if kind == "gpu" and isinstance(item, dict):

@@ -115,16 +115,16 @@ def _process_count(block: Block, message: str | None, read_count: int, listed_co
     return Absent.NOT_UNDERSTOOD if read_count < listed_count else float(read_count)
 
 
-def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
-    pid = units.whole(keys.get(("pid",), ""))
-    return None if pid is None else Process(device, pid, printed_text(keys.get(("name",))) or "", _process_memory(keys))
+def _process(device: int, texts: Mapping[Path, str]) -> Process | None:
+    pid, name = units.whole(texts.get(("pid",), "")), printed_text(texts.get(("name",))) or ""
+    return None if pid is None else Process(device, pid, name, _process_memory(texts))
 
 
-def _process_memory(keys: Mapping[Path, str]) -> float | None:
+def _process_memory(texts: Mapping[Path, str]) -> float | None:
     """Return the device memory of a process. `16.0 EB` is ignored: it is a negative number printed as unsigned."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
-        if path in keys:
-            value = units.quantity(keys[path], units.BYTES, "B")
+        if path in texts:
+            value = units.quantity(texts[path], units.BYTES, "B")
             return None if isinstance(value, Absent) else value
     return None
 

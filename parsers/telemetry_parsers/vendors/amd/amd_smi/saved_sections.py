@@ -98,13 +98,13 @@ class _SectionParser:
         path, heading = self._heading
         self._heading = None
         if not line.text.strip() or _indent(line) <= _indent(heading):
-            self._store(path, "", heading)
+            self._store_value(path, "", heading)
             if path[0] in _LIST_SECTIONS:
                 self._draft.add_problem(heading.where, f"no lines below this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
         if self._heading is not None:
-            self._store(self._heading[0], "", self._heading[1])
+            self._store_value(self._heading[0], "", self._heading[1])
         if self._list_entry is not None:
             self._draft.add_problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
         return self.blocks
@@ -139,7 +139,7 @@ class _SectionParser:
         elif value.startswith("[") and "]" not in value:
             self._list, self._list_entry = [value], (path, line)
         else:
-            self._store(path, value, line)
+            self._store_value(path, value, line)
 
     def _missing_value(self, key: str, line: Line) -> str | None:
         """Return an empty string for a key whose value is missing, or None for a heading."""
@@ -157,7 +157,7 @@ class _SectionParser:
         """Read a line without a key, such as a message that a list is empty."""
         path = tuple(name for _, name in self._stack)
         if text.lower() in _EMPTY_LIST_MESSAGES:
-            self._store(path, text, line)
+            self._store_value(path, text, line)
         elif not is_ignored(path) or ":" in (text[0], text[-1]):
             self._draft.add_problem(line.where, not_understood(text))
 
@@ -183,13 +183,13 @@ class _SectionParser:
         self._list.append(text)
         path, first_line = self._list_entry or ((), line)
         if "]" in text:
-            self._store(path, " ".join(self._list), first_line)
+            self._store_value(path, " ".join(self._list), first_line)
             self._list_entry = None
         elif len(self._list) > _MAX_LIST_LINES or not text:
             self._draft.add_problem(first_line.where, "the list is not closed and is ignored")
             self._list_entry = None
 
-    def _store(self, path: Path, value: str, line: Line) -> None:
+    def _store_value(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._stored_paths and not path[-1].startswith("policy"):
             self._draft.add_problem(line.where, f"the key is repeated; its heading may be missing: {quote(line.text)}")

@@ -123,19 +123,19 @@ class _TableParser:
     def _read_process(self, line: Line) -> bool:
         """Read a row such as `0  my app  2022  0.0 B …` from its end, because the name may contain blanks."""
         words = line.text.split(maxsplit=_MAX_WORDS)
-        name_position = self._headings.index("NAME") if "NAME" in self._headings else 0
-        index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_position else None
+        name_index = self._headings.index("NAME") if "NAME" in self._headings else 0
+        index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_index else None
         if index is None:
             return False
-        headings = self._headings[name_position + 1 :]
+        headings = self._headings[name_index + 1 :]
         cells = words[self._headings.index("GPU") + 1 :]
         if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
             self._block_of_card(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
-        for start in range(max(name_position + 1, len(words) - 2 * len(headings)), len(words)):
+        for start in range(max(name_index + 1, len(words) - 2 * len(headings)), len(words)):
             cells = _join_cells(words[start:]) if units.whole(words[start]) is not None else []
             if len(cells) == len(headings):
-                name = " ".join(words[name_position:start])
+                name = " ".join(words[name_index:start])
                 self._add_process(index, name, dict(zip(headings, cells, strict=True)), line)
                 return True
         return False

@@ -170,7 +170,7 @@ _THROTTLE_REASONS: Mapping[str, range] = {
 
 @dataclass(frozen=True, slots=True)
 class BlobReading:
-    """One value of the blob. `partition` is the partition's index, or 0 for the whole card."""
+    """One value in gpu_metrics. `partition` is the partition's index, or 0 for the whole card."""
 
     metric: str
     label: str
@@ -179,7 +179,7 @@ class BlobReading:
 
 
 class UnknownBlobError(ValueError):
-    """A blob whose version is unknown, or whose size does not match its version."""
+    """Content of gpu_metrics whose version is unknown, or whose size does not match its version."""
 
 
 def content_of(data: object) -> bytes:
@@ -194,7 +194,7 @@ def content_of(data: object) -> bytes:
 
 
 def read_blob(content: bytes) -> list[BlobReading]:
-    """Return the readings of a blob. Raise UnknownBlobError if it cannot be read."""
+    """Return the readings in the content of gpu_metrics. Raise UnknownBlobError if it cannot be read."""
     if len(content) < 4:
         raise UnknownBlobError("shorter than its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
@@ -229,19 +229,19 @@ def _unpack_attributes(content: bytes) -> Numbers:
     numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
-    count, position = struct.unpack_from("<i", content, 4)[0], 8
+    count, offset = struct.unpack_from("<i", content, 4)[0], 8
     if not 0 <= count <= _MAX_ATTRIBUTES:
         raise UnknownBlobError(f"version 1.9 with {count} attributes")
     for _ in range(count):
-        if position + 8 > len(content):
+        if offset + 8 > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
-        encoding = struct.unpack_from("<Q", content, position)[0]
+        encoding = struct.unpack_from("<Q", content, offset)[0]
         type_index, attribute_id, value_count = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
         if type_index >= len(_ATTRIBUTE_TYPES):
             raise UnknownBlobError(f"version 1.9 with an attribute of type {type_index}")
-        field = (position + 8, _ATTRIBUTE_TYPES[type_index], value_count)
-        position += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
-        if position > len(content):
+        field = (offset + 8, _ATTRIBUTE_TYPES[type_index], value_count)
+        offset += 8 + value_count * struct.calcsize(_ATTRIBUTE_TYPES[type_index])
+        if offset > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         if attribute_id in _ATTRIBUTES:
             numbers[_ATTRIBUTES[attribute_id]] = _unpack(content, field)
@@ -268,9 +268,9 @@ def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobRe
             is_reported = known_numbers and (highest or name not in _NEVER_ZERO)
             value = highest * factor / divisor if is_reported else Absent.NOT_SUPPORTED
             yield BlobReading(metric, label, value, partition)
-    for position, number in enumerate(numbers.get("hbm", ())):
+    for stack_index, number in enumerate(numbers.get("hbm", ())):
         if number is not None:
-            yield BlobReading("temperature_celsius", f"hbm{position}", float(number), partition)
+            yield BlobReading("temperature_celsius", f"hbm{stack_index}", float(number), partition)
     yield from _throttle_readings(numbers)
 
 

@@ -126,7 +126,6 @@ def _report_on(outputs: Sequence[Output]) -> Report:
 
 
 def _report_bad_readings(draft: Draft, position: int, device: Device) -> None:
-    """Report a device's readings that are implausible or not understood."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in REPORTED_ABSENCES:

@@ -100,19 +100,19 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
 
 def _read_ttar(lines: Sequence[Line]) -> list[Output]:
     files: list[Output] = []
-    position = 0
-    while position < len(lines) - 1:
-        path = _TTAR_PATH.match(lines[position].text)
-        position += 1
+    index = 0
+    while index < len(lines) - 1:
+        path = _TTAR_PATH.match(lines[index].text)
+        index += 1
         if path is None:
             continue
-        count = _TTAR_LINES.match(lines[position].text)
+        count = _TTAR_LINES.match(lines[index].text)
         if count is not None:
-            body = lines[position + 1 : position + 1 + int(count[1])]
+            body = lines[index + 1 : index + 1 + int(count[1])]
             # If lines are missing from a file, the archive is truncated there, and the file is not read.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
-            position += 1 + int(count[1])
+            index += 1 + int(count[1])
     return files
 
 

@@ -73,7 +73,7 @@ def nodes_of(tree: Tree) -> list[Node]:
 
 def node_problems(tree: Tree) -> list[Problem]:
     """Return a problem for each node whose text is truncated or contains two nodes."""
-    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw_node(number, files)) is not None]
+    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _parse_node(number, files)) is not None]
     keys = _REQUIRED_KEYS + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     missing_keys = [
         Problem(f"node {node.number}", f"the node has no {key}: its text is cut off or damaged")
@@ -92,7 +92,7 @@ def _has_two_nodes(output: Output | None) -> bool:
 
 def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
     for number, files in sorted(tree.nodes.items()):
-        node = _raw_node(number, files)
+        node = _parse_node(number, files)
         if node is not None and node.values.get("simd_count", 0) > 0:
             yield node
 
@@ -106,10 +106,10 @@ def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
         cards.pop(0, None)
     for nodes in cards.values():
         for number, node in enumerate(nodes):
-            yield _node(node, nodes[0], str(number) if number else None, is_partitioned=len(nodes) > 1)
+            yield _build_node(node, nodes[0], str(number) if number else None, is_partitioned=len(nodes) > 1)
 
 
-def _raw_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
+def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
     """Return a node's values, or None without values: the files of other containers' nodes are empty or forbidden."""
     values = _numbers_in(files.get("properties"))
     if not values:
@@ -139,7 +139,7 @@ def _uint64(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
 
 
-def _node(node: _RawNode, first_node: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
+def _build_node(node: _RawNode, first_node: _RawNode, partition: str | None, *, is_partitioned: bool) -> Node:
     values = node.values
     simds, simds_per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
     location = first_node.values["location_id"]

@@ -24,7 +24,7 @@ _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 def absence_of(output: Output) -> Absent | None:
-    """Return why a file has no text, or None if it has one."""
+    """Return the absence for a file without text, or None for a file with text."""
     if output.status:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED

@@ -140,23 +140,21 @@ def _has_heading(line: Line, name: str) -> bool:
 def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
     """Add a chip to the draft. Return the source of its index, `phy-id` or `card`, or None if it is not added."""
     cells = record.values
-    card = _number_in(cells, "npu", "npu id")
+    card = _cell_number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
         draft.add_problem(record.line.where, not_a_row(record.line.text))
         return None
-    slot = Slot(card, _number_in(cells, "chip"))
+    slot = Slot(card, _cell_number(cells, "chip"))
     if draft.has(slot):
         draft.add_problem(record.line.where, listed_twice(f"NPU {card}"))
         return None
-    device, physical_id = chip_at(draft, slot), _number_in(cells, "phy-id")
-    address = cells.get("bus-id")
-    template = Device(
-        draft.vendor, model=_text(cells, "name"), bus_id=bus_address(address.text) if address else None, driver=driver
-    )
+    device, physical_id = chip_at(draft, slot), _cell_number(cells, "phy-id")
+    bus_id = bus_address(cells["bus-id"].text) if "bus-id" in cells else None
+    template = Device(draft.vendor, model=_cell_text(cells, "name"), bus_id=bus_id, driver=driver)
     if "chip" in id_names - cells.keys() and not record.misfits:
         draft.add_problem(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.set_index(device, physical_id)
-    draft.describe(device, template, {"device_id": _text(cells, "device")})
+    draft.describe(device, template, {"device_id": _cell_text(cells, "device")})
     _store_readings(draft, device, cells)
     for line in record.misfits:
         draft.add_problem(line.where, f"cells match no heading: {quote(line.text)}")
@@ -199,11 +197,11 @@ def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
             draft.set_value(device, target, value, cell.text, cell.line.where)
 
 
-def _number_in(cells: Mapping[str, Cell], *headings: str) -> int | None:
+def _cell_number(cells: Mapping[str, Cell], *headings: str) -> int | None:
     return next((units.whole(cells[heading].text) for heading in headings if heading in cells), None)
 
 
-def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
+def _cell_text(cells: Mapping[str, Cell], heading: str) -> str | None:
     return units.text_or_none(cells[heading].text) if heading in cells else None
 
 

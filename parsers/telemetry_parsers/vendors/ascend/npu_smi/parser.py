@@ -99,7 +99,6 @@ def _requested_slot(text: ToolText) -> Slot:
 
 
 def _read_version(text: ToolText, draft: Draft) -> bool:
-    """Read the version line of `npu-smi -v`."""
     versions = (match[1] for line in text.lines if line.ended and (match := _VERSION.match(line.text)))
     draft.tool_version = next(versions, None)
     return draft.tool_version is not None

@@ -156,15 +156,15 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
         text = "HBM's capacity is missing" if is_ambiguous else "the text does not show whether the chip has HBM"
         draft.add_problem(next(iter(block.values())).line.where, f"{text}; the readings of DDR are ignored")
     for key, target in _targets_of(block, memory_kind):
-        _store(draft, device, block[key], target)
+        _store_entry(draft, device, block[key], target)
     for key in keys.HEALTH_KEYS:
         if key in block:
-            _store(draft, device, block[key], keys.HEALTH_TARGET)
+            _store_entry(draft, device, block[key], keys.HEALTH_TARGET)
     _store_jpeg(draft, device, block)
     _store_pending_pages(draft, device, block)
     enabled_entry = next((block[key] for key in keys.ECC_ENABLED_KEYS if key in block), None)
     if enabled_entry is not None:
-        _store(draft, device, enabled_entry, keys.ECC_ENABLED_TARGET)
+        _store_entry(draft, device, enabled_entry, keys.ECC_ENABLED_TARGET)
     for key in block:
         if key not in KNOWN_KEYS and not key.startswith(keys.IGNORED_STARTS):
             draft.add_unknown(key)
@@ -176,7 +176,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
             for device in devices:
-                _store(draft, device, entry, target)
+                _store_entry(draft, device, entry, target)
         elif key not in KNOWN_KEYS:
             draft.add_unknown(key)
 
@@ -224,7 +224,7 @@ def _is_zero(block: Block, key: str) -> bool:
     return key in block and block[key].text == "0"
 
 
-def _store(draft: Draft, device: int, entry: Entry, target: Target) -> None:
+def _store_entry(draft: Draft, device: int, entry: Entry, target: Target) -> None:
     draft.store(device, (target,), entry.text, entry.line.where, entry.unit)
 
 
@@ -242,8 +242,8 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
     numbers = [value for value in values if not isinstance(value, Absent)]
     absences = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
     result: Value = absences[0] if absences else max(numbers)
-    position = values.index(result) if result in values else 0
-    draft.set_value(device, _JPEG_TARGET, result, entries[position].text, entries[position].line.where)
+    entry = entries[values.index(result) if result in values else 0]
+    draft.set_value(device, _JPEG_TARGET, result, entry.text, entry.line.where)
 
 
 def _store_pending_pages(draft: Draft, device: int, block: Block) -> None:

@@ -47,7 +47,6 @@ class _KeyValue:
 
     @property
     def line(self) -> Line:
-        """Return the line of the key."""
         return self.entry.line
 
 

@@ -81,7 +81,7 @@ def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> No
     readings.read_gpu(gpu, device_readings)
     if isinstance(gpu.get("watched"), bool):
         device_readings.add("event_watch", float(gpu["watched"]))
-    _read_common(gpu, device_readings)
+    _read_links_and_processes(gpu, device_readings)
     for instance in items(gpu.get("instances")):
         _read_instance(mapping(instance), device, device_readings)
 
@@ -96,10 +96,10 @@ def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: 
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
     device_readings = DeviceDraft(NVML, draft, draft.add(device), where)
     readings.read_instance(instance, device_readings)
-    _read_common(instance, device_readings)
+    _read_links_and_processes(instance, device_readings)
 
 
-def _read_common(recorded: dict[str, Plain], device_readings: DeviceDraft) -> None:
+def _read_links_and_processes(recorded: dict[str, Plain], device_readings: DeviceDraft) -> None:
     if "links" in recorded:
         readings.read_links(recorded["links"], device_readings)
     if "processes" in recorded:

@@ -268,15 +268,17 @@ def _store_counter(
     """Store a counter of each link. If no link has a number, store the total over all links, or an absence."""
     has_number = False
     for link, answers in links.items():
-        row = _first_number(metric, link, answers)
-        if row is not None:
-            readings.add_row(row[0], answers[row[1]], f"link {link} {row[1]}")
+        found = _first_number(metric, link, answers)
+        if found is not None:
+            row, name = found
+            readings.add_row(row, answers[name], f"link {link} {name}")
             has_number = True
     if has_number:
         return
-    row = _first_number(metric, _TOTAL_LABEL, totals)
-    if row is not None:
-        readings.add_row(row[0], totals[row[1]], f"all links {row[1]}")
+    found = _first_number(metric, _TOTAL_LABEL, totals)
+    if found is not None:
+        row, name = found
+        readings.add_row(row, totals[name], f"all links {name}")
         return
     name = _COUNTERS[metric][0][0]
     reasons = [readings.absence_of(answers[name], name) for answers in links.values() if error_in(answers.get(name))]
@@ -309,7 +311,7 @@ def read_events(answer: Plain, draft: Draft) -> None:
     for position, device in enumerate(draft.devices()):
         positions.setdefault(_instance_key(device), position)
     for recorded in items(answer):
-        event = _event(mapping(recorded), positions)
+        event = _parse_event(mapping(recorded), positions)
         if event is None:
             dropped = integer(mapping(recorded).get("dropped"))
             problem = f"{dropped} events came too fast and were dropped; they are not counted"
@@ -323,7 +325,7 @@ def _instance_key(device: Device) -> _InstanceKey:
     return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
 
 
-def _event(recorded: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
+def _parse_event(recorded: dict[str, Plain], positions: Mapping[_InstanceKey, int]) -> Event | None:
     bus_id = text(recorded.get("bus_id")) or ""
     ids = (integer(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
