@@ -33,7 +33,7 @@ _STANDARD_WORDS = {
 }
 _OLD_WORD = re.compile(r"\b([Tt]old|[Aa]new|[Nn]obody|[Ww]hoever)\b")  # not the constant NOBODY
 _QUOTED = re.compile(r"""(["'`(])nobody(["'`)])""")  # the word for unallocated use in documents
-_MAY_NAME_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
+_FILES_WITH_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
 # Constructs of Python and the shell that ignore an error.
@@ -53,7 +53,7 @@ class File:
         return self.name.endswith(".py") and self.text is not None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield each line with its number."""
+        """Yield the number and the text of each line, counted from 1."""
         return enumerate((self.text or "").splitlines(), start=1)
 
 
@@ -108,8 +108,8 @@ def silent_swallows(file: File) -> Iterator[str]:
     if not (file.is_python or (file.text or "").startswith("#!")):
         return
     for number, line in file.lines():
-        passes = line.strip() in {"pass", "continue"} and lines[number - 2].lstrip().startswith("except")
-        if (passes or _SWALLOWS.search(line)) and not any(
+        ignores_exception = line.strip() in {"pass", "continue"} and lines[number - 2].lstrip().startswith("except")
+        if (ignores_exception or _SWALLOWS.search(line)) and not any(
             "#" in text for text in lines[max(0, number - 3) : number + 1]
         ):
             yield f"{file.name}:{number}: add a comment that says why the error may be ignored"
@@ -127,7 +127,7 @@ def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
         elif line.startswith("+"):
             number += 1
             for word in _OLD_WORD.findall(_QUOTED.sub("", line)):
-                if name not in _MAY_NAME_OLD_WORDS:
+                if name not in _FILES_WITH_OLD_WORDS:
                     yield f"{name}:{number}: write {_STANDARD_WORDS[word.lower()]} instead of '{word}'"
 
 
@@ -151,22 +151,22 @@ CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
 
 def project_files(checkout: Path) -> Iterator[File]:
     """Yield the files that git tracks or would add. Without git, yield all files."""
-    for name in _names(checkout):
+    for name in _file_names(checkout):
         path = checkout / name
         if path.is_file() and not path.is_symlink():
             content = path.read_bytes()
             yield File(name, None if b"\0" in content else content.decode("utf-8", "replace"))
 
 
-def _names(checkout: Path) -> list[str]:
-    listed = _git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if listed is None:
+def _file_names(checkout: Path) -> list[str]:
+    output = _git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if output is None:
         return sorted(str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_file())
-    return sorted(set(listed.split("\0")) - {""})
+    return sorted(set(output.split("\0")) - {""})
 
 
 def _git(checkout: Path, *arguments: str) -> str | None:
-    """Return what git prints; None without git or these commits, as in an unpacked archive."""
+    """Return git's output, or None if git or these commits are missing, as in an unpacked archive."""
     # The checkout may belong to another user, which git refuses otherwise.
     trusted = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     command = ("git", "-C", str(checkout), *arguments)
@@ -180,11 +180,11 @@ def main(arguments: list[str]) -> int:
     """Check one checkout, by default the script's own. Return 1 if a rule is violated."""
     checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
     files = list(project_files(checkout))
-    complaints = [line for file in files for check in CHECKS for line in check(file)]
+    violations = [line for file in files for check in CHECKS for line in check(file)]
     since = f"{_CHECKED_SINCE}..HEAD"
-    complaints += [*old_words(since, checkout), *long_subjects(since, checkout)]
-    sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"{len(files)} files keep the project's rules\n")
-    return 1 if complaints else 0
+    violations += [*old_words(since, checkout), *long_subjects(since, checkout)]
+    sys.stdout.write("".join(f"{line}\n" for line in violations) or f"{len(files)} files keep the project's rules\n")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

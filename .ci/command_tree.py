@@ -24,16 +24,16 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 Kind = Literal["words", "file", "folder", "free"]
 Takes = Literal["nothing", "a value", "perhaps a value"]
 
-_OF_MANY = ("+", "*")
+_REPEATED = ("+", "*")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An option, or an operand if `flags` is empty. `shown` is the name of the value in the manual."""
+    """An option, or an operand if `flags` is empty. `value_name` names its value in the manual."""
 
     name: str
     flags: tuple[str, ...]
-    shown: str
+    value_name: str
     help: str
     takes: Takes
     repeatable: bool
@@ -52,7 +52,7 @@ class CommandTree:
 
     @property
     def options(self) -> tuple[Argument, ...]:
-        """Return the arguments that begin with a dash."""
+        """Return the arguments that start with a dash."""
         return tuple(argument for argument in self.arguments if argument.flags)
 
     @property
@@ -63,7 +63,7 @@ class CommandTree:
 
 @cache
 def commands() -> tuple[CommandTree, ...]:
-    """Return all commands."""
+    """Return all commands of `telemetry` with their arguments."""
     return tuple(
         CommandTree(name, text, _arguments(cli.build_parser(name)), cli.command_module(name).EXAMPLES)
         for name, text in cli.COMMANDS
@@ -92,10 +92,10 @@ def _argument(action: argparse.Action) -> Argument:
     return Argument(
         name=action.dest,
         flags=tuple(action.option_strings),
-        shown=_shown(action),
+        value_name=_value_name(action),
         help=action.help or "",
         takes=_takes(action),
-        repeatable=action.nargs in _OF_MANY or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # no public name for a flag that adds up
+        repeatable=action.nargs in _REPEATED or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # no public name for a flag that adds up
         kind="words" if words else _kind(action),
         words=words,
     )
@@ -107,7 +107,7 @@ def _takes(action: argparse.Action) -> Takes:
     return "perhaps a value" if action.option_strings and action.nargs in ("?", "*") else "a value"
 
 
-def _shown(action: argparse.Action) -> str:
+def _value_name(action: argparse.Action) -> str:
     if action.choices is not None:
         return "|".join(map(str, action.choices))
     return action.metavar if isinstance(action.metavar, str) else action.dest.upper()
@@ -121,7 +121,7 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
 
 @cache
 def _known_words() -> Mapping[str, tuple[str, ...]]:
-    """Return the words that complete an argument of this name, where argparse has no list of choices."""
+    """Map arguments for which argparse has no choices to the words that complete them."""
     of_settings = {row.dotted: row.words for row in settings_rows() if row.words}
     of_commands = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
     return {**of_settings, **of_commands}

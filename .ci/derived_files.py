@@ -29,7 +29,7 @@ _FOLDERS = (
     "daemon/telemetry_profile/facts",
     "daemon/telemetry_profile/formats",
 )
-# `GpuClock` are two words.
+# `GpuClock` counts as two words.
 _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])|[^\W\d_]{3,}")
 
 
@@ -52,11 +52,11 @@ def _hash(text: str) -> str:
 
 def tool_words() -> str:
     """Return masking/tool_words.txt: the words that parsers, formats and readers expect in outputs of tools and libraries."""
-    texts = [text for folder in _FOLDERS for path in (_CHECKOUT / folder).rglob("*.py") for text in _constants(path)]
+    texts = [text for folder in _FOLDERS for path in (_CHECKOUT / folder).rglob("*.py") for text in _strings(path)]
     return "".join(f"{word}\n" for word in sorted({word.lower() for text in texts for word in _WORD.findall(text)}))
 
 
-def _constants(path: Path) -> Iterator[str]:
+def _strings(path: Path) -> Iterator[str]:
     """Yield the string constants of a module without its docstrings."""
     nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}

@@ -41,24 +41,24 @@ def _condition_row(condition: Condition) -> str:
 
 def peaks_table() -> str:
     """Return the tables of docs/peaks.md: the models with their peaks, and the sources of the peaks."""
-    numbers = {source: number for number, source in enumerate(SOURCES, 1)}
+    source_numbers = {source: number for number, source in enumerate(SOURCES, 1)}
     head = "| model | 16 bits, TFLOP/s | others, TFLOP/s | units × clock | memory, GB/s | sources |\n| --- | --- | --- | --- | --- | --- |"
-    rows = "\n".join(_peaks_row(row, numbers) for row in ROWS)
-    sources = "\n".join(f"{number}. {_linked(SOURCES[source])}" for source, number in numbers.items())
+    rows = "\n".join(_peaks_row(row, source_numbers) for row in ROWS)
+    sources = "\n".join(f"{number}. {_source_link(SOURCES[source])}" for source, number in source_numbers.items())
     return f"{head}\n{rows}\n\n{sources}\n"
 
 
-def _peaks_row(row: Model, numbers: dict[str, int]) -> str:
+def _peaks_row(row: Model, source_numbers: dict[str, int]) -> str:
     names = ", ".join(f"`{name}`" for name in row.names) + "".join(f", PCI `{pci_id}`" for pci_id in row.pci_ids)
     main = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype in _SIXTEEN_BITS)
     others = ", ".join(f"{dtype} {quote.teraflops:g}" for dtype, quote in row.quoted if dtype not in _SIXTEEN_BITS)
     clocks = " and ".join(dict.fromkeys(f"{quote.megahertz}" for _, quote in row.quoted))
     memory = "" if row.memory_gigabytes_per_second is None else f"{row.memory_gigabytes_per_second:g}"
-    sources = ", ".join(str(numbers[source]) for source in row.sources)
+    sources = ", ".join(str(source_numbers[source]) for source in row.sources)
     return f"| {names} | {main} | {others} | {row.units} × {clocks} MHz | {memory} | {sources} |"
 
 
-def _linked(source: str) -> str:
+def _source_link(source: str) -> str:
     address, _, section = source.partition(" ")
     return f"<{address}>{f' {section}' if section else ''}"
 

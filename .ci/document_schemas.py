@@ -40,34 +40,34 @@ _SIMPLE: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", fl
 class Document:
     """A JSON document, and whether later versions may add keys to its objects."""
 
-    kind: type
+    document_class: type
     is_open: bool = True
 
     def schema(self) -> _Schema:
         """Return the schema, with a definition for each class of the document."""
         builder = _SchemaBuilder(is_open=self.is_open)
-        whole = builder.object_of(self.kind)
-        return {"$schema": _DIALECT, "title": _title(self.kind), **whole, "$defs": builder.definitions}
+        root = builder.object_of(self.document_class)
+        return {"$schema": _DIALECT, "title": _title(self.document_class), **root, "$defs": builder.definitions}
 
 
 @dataclass(frozen=True)
 class Events:
-    """A stream of events: the data classes by event name. The first class names the schema."""
+    """A stream of events, with the data classes of each event. The first class names the schema."""
 
-    kinds: Mapping[str, tuple[type, ...]]
+    classes_by_event: Mapping[str, tuple[type, ...]]
     description: str
 
     def schema(self) -> _Schema:
         """Return the schema, whose `$defs` has an entry for each event name."""
         builder = _SchemaBuilder(is_open=True)
-        data = {name: [builder.reference(kind) for kind in kinds] for name, kinds in self.kinds.items()}
-        several = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
+        data = {name: list(map(builder.reference, classes)) for name, classes in self.classes_by_event.items()}
+        unions = {name: {"anyOf": refs} for name, refs in data.items() if len(refs) > 1}
         return {
             "$schema": _DIALECT,
-            "title": _title(next(iter(self.kinds.values()))[0]),
+            "title": _title(next(iter(self.classes_by_event.values()))[0]),
             "description": self.description,
-            "anyOf": [{"$ref": f"#/$defs/{name}"} for name in self.kinds],
-            "$defs": builder.definitions | several,
+            "anyOf": [{"$ref": f"#/$defs/{name}"} for name in self.classes_by_event],
+            "$defs": builder.definitions | unions,
         }
 
 
@@ -95,46 +95,46 @@ DOCUMENTS: Mapping[str, Document | Events] = {
 
 def files() -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield each file with the function that returns its text."""
-    return ((name, partial(_text, document)) for name, document in DOCUMENTS.items())
+    return ((name, partial(_schema_text, document)) for name, document in DOCUMENTS.items())
 
 
-def _text(document: Document | Events) -> str:
+def _schema_text(document: Document | Events) -> str:
     return json.dumps(document.schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _title(kind: type) -> str:
-    return str(get_args(get_type_hints(kind)["schema"])[0])
+def _title(data_class: type) -> str:
+    return str(get_args(get_type_hints(data_class)["schema"])[0])
 
 
 class _SchemaBuilder:
-    """A builder of schemas, which collects the definitions that they refer to."""
+    """Builds schemas, and collects the definitions that they refer to."""
 
     def __init__(self, *, is_open: bool) -> None:
         self.definitions: dict[str, _Schema] = {}
         self._is_open = is_open
 
-    def object_of(self, kind: type) -> _Schema:
-        """Return the schema of a dataclass. Keys that can be left out or were added later are not required."""
-        hints, described = get_type_hints(kind, include_extras=True), _described(kind)
+    def object_of(self, data_class: type) -> _Schema:
+        """Return the schema of a dataclass. Keys that can be omitted or were added later are not required."""
+        hints, descriptions = get_type_hints(data_class, include_extras=True), _field_descriptions(data_class)
         properties = {
-            field.name: ({"description": described[field.name]} if field.name in described else {})
+            field.name: ({"description": descriptions[field.name]} if field.name in descriptions else {})
             | self._schema_of(hints[field.name])
-            for field in fields(kind)
+            for field in fields(data_class)
         }
         return {
-            "description": inspect.cleandoc(kind.__doc__ or "").replace("\n\n", "\n").replace("\n", " "),
+            "description": inspect.cleandoc(data_class.__doc__ or "").replace("\n\n", "\n").replace("\n", " "),
             "type": "object",
-            "required": [field.name for field in fields(kind) if _is_required(field)],
+            "required": [field.name for field in fields(data_class) if _is_required(field)],
             **({} if self._is_open else {"additionalProperties": False}),
             "properties": properties,
         }
 
-    def _schema_of(self, kind: Any) -> _Schema:
-        origin, arguments = get_origin(kind), get_args(kind)
-        if kind in _SIMPLE:
-            return {"type": _SIMPLE[kind]}
-        if is_dataclass(kind):
-            return self.reference(kind)
+    def _schema_of(self, hint: Any) -> _Schema:
+        origin, arguments = get_origin(hint), get_args(hint)
+        if hint in _SIMPLE:
+            return {"type": _SIMPLE[hint]}
+        if is_dataclass(hint):
+            return self.reference(hint)
         if origin is Annotated:
             keywords = [annotation.keywords for annotation in arguments[1:] if isinstance(annotation, Schema)]
             return reduce(or_, keywords, self._schema_of(arguments[0]))
@@ -149,19 +149,19 @@ class _SchemaBuilder:
                 "type": "object",
                 **({} if arguments[1] is Any else {"additionalProperties": self._schema_of(arguments[1])}),
             }
-        raise TypeError(f"{kind} has no schema")
+        raise TypeError(f"{hint} has no schema")
 
-    def reference(self, kind: Any) -> _Schema:
+    def reference(self, data_class: Any) -> _Schema:
         """Return the reference to a dataclass's definition."""
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Json")).lower()
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", data_class.__name__.removesuffix("Json")).lower()
         if name not in self.definitions:
-            self.definitions[name] = {}  # Reserves the position before the definitions that this one refers to.
-            self.definitions[name] = self.object_of(kind)
+            self.definitions[name] = {}  # Reserve the place of this definition before those that it refers to.
+            self.definitions[name] = self.object_of(data_class)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _or_null(self, kinds: list[Any]) -> _Schema:
-        (kind,) = kinds
-        schema = self._schema_of(kind)
+    def _or_null(self, hints: list[Any]) -> _Schema:
+        (hint,) = hints
+        schema = self._schema_of(hint)
         if "enum" in schema:
             return schema | {"enum": [*schema["enum"], None]}
         if "type" in schema:
@@ -173,10 +173,10 @@ def _is_required(field: Field[Any]) -> bool:
     return not {"left_out", "added_later"} & field.metadata.keys()
 
 
-def _described(kind: type) -> Mapping[str, str]:
-    """Return the documentation below each field, read from the source of the class and of its bases."""
-    found: dict[str, str] = {}
-    for base in reversed([ancestor for ancestor in kind.__mro__ if is_dataclass(ancestor)]):
+def _field_descriptions(data_class: type) -> Mapping[str, str]:
+    """Map each field to the docstring below it, read from the source of the class and of its bases."""
+    descriptions: dict[str, str] = {}
+    for base in reversed([ancestor for ancestor in data_class.__mro__ if is_dataclass(ancestor)]):
         (definition,) = (node for node in ast.parse(inspect.getsource(base)).body if isinstance(node, ast.ClassDef))
         for before, after in pairwise(definition.body):
             if (
@@ -184,5 +184,5 @@ def _described(kind: type) -> Mapping[str, str]:
                 and isinstance(after, ast.Expr)
                 and isinstance(after.value, ast.Constant)
             ):
-                found[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
-    return found
+                descriptions[ast.unparse(before.target)] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
+    return descriptions

@@ -41,14 +41,14 @@ class Generated:
     """A file that is generated as a whole or between two markers. Each generated part of a file has its own markers."""
 
     name: str
-    text: Callable[[], str]
+    generate: Callable[[], str]
     part: str = ""
 
     def expected_text(self, folder: Path) -> str:
         """Return the text that the file in that folder should contain."""
         before, begin, rest = self.current_text(folder).partition(self._marker("begin"))
         _, end, after = rest.partition(self._marker("end"))
-        return before + begin + self.text() + end + after if begin and end else self.text()
+        return before + begin + self.generate() + end + after if begin and end else self.generate()
 
     def current_text(self, folder: Path) -> str:
         """Return the text that the file in that folder contains, empty if the file does not exist."""

@@ -39,8 +39,8 @@ annotations:
 
 def sources() -> str:
     """Return files/sources.txt: one line for each source that reads cards, so that a pool can disable those of other vendors."""
-    found = entry_points(group="telemetry.parsers")
-    ours = {item.name for item in found if _is_ours(item.dist) and not reports_owners(item.load())}
+    installed = entry_points(group="telemetry.parsers")
+    ours = {item.name for item in installed if _is_ours(item.dist) and not reports_owners(item.load())}
     return "".join(f"{name}\n" for name in sorted(ours))
 
 
@@ -60,18 +60,18 @@ def _is_ours(distribution: Any) -> bool:
 def _comments(text: str) -> Iterator[tuple[_Path, str]]:
     """Yield the path of each key with a comment directly above it, and the comment."""
     path: _Path = ()
-    words: list[str] = []
+    comment_lines: list[str] = []
     for line in text.splitlines():
-        bare = line.strip()
+        stripped = line.strip()
         key = _KEY.match(line)
-        if bare.startswith("#"):
-            words.append(bare.lstrip("# "))
+        if stripped.startswith("#"):
+            comment_lines.append(stripped.lstrip("# "))
             continue
         if key:
             path = (*path[: len(key[1]) // 2], key[2])
-            if words:
-                yield path, " ".join(words)
-        words = []
+            if comment_lines:
+                yield path, " ".join(comment_lines)
+        comment_lines = []
 
 
 def _row(path: _Path, comment: str, values: Any) -> str:
@@ -81,7 +81,7 @@ def _row(path: _Path, comment: str, values: Any) -> str:
 
 
 def _default(path: _Path, values: Any) -> str:
-    """Return the default as JSON. Return `on` or `off` for a pool, and nothing for the two sections of pools."""
+    """Return the default as JSON, `on` or `off` for a pool, or an empty string for the two sections of pools."""
     value = _value_at(path, values)
     if path[0] == "pools" and len(path) > 1:
         return "on" if value["enabled"] else "off"
@@ -98,13 +98,13 @@ def _value_at(path: _Path, values: Any) -> Any:
 
 def _require_comments(values: Any, comments: dict[_Path, str], path: _Path = ()) -> None:
     """Raise ValueError if only some values of a section have a comment."""
-    below = {(*path, key): value for key, value in values.items()}
-    sections = [inner for inner in below if any(key[: len(inner)] == inner and key != inner for key in comments)]
-    undocumented = [inner for inner in below if inner not in comments and inner not in sections]
+    children = {(*path, key): value for key, value in values.items()}
+    sections = [child for child in children if any(key[: len(child)] == child and key != child for key in comments)]
+    undocumented = [child for child in children if child not in comments and child not in sections]
     if undocumented:
         raise ValueError(f"values.yaml: {'.'.join(undocumented[0])} has no comment that explains it")
-    for inner in sections:
-        _require_comments(below[inner], comments, inner)
+    for section in sections:
+        _require_comments(children[section], comments, section)
 
 
 FILES = (

@@ -1,4 +1,4 @@
-"""Write JSON schemas in kubeconform's layout: of Kubernetes' own kinds, and of each version of the custom resources."""
+"""Write JSON schemas in kubeconform's layout: for Kubernetes' own kinds, and for each version of the custom resources."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ def strict(schema: Any) -> Any:
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {key: strict(value) for key, value in schema.items()}
-    closed = isinstance(inner.get("properties"), dict) and inner.get("type") == "object"
-    return {**inner, "additionalProperties": False} if closed and "additionalProperties" not in inner else inner
+    result = {key: strict(value) for key, value in schema.items()}
+    if isinstance(result.get("properties"), dict) and result.get("type") == "object":
+        result.setdefault("additionalProperties", False)
+    return result
 
 
-def custom_resources(source: Path, target: Path) -> None:
-    """Write one file for each kind and version."""
+def write_custom_resources(source: Path, target: Path) -> None:
+    """Write a schema file for each kind and version of the custom resources."""
     for path in sorted(source.glob("*-crd.json")):
         spec = json.loads(path.read_text("utf-8"))["spec"]
         kind, group = spec["names"]["kind"].lower(), spec["group"].partition(".")[0]
@@ -29,8 +30,8 @@ def custom_resources(source: Path, target: Path) -> None:
             (target / f"{kind}-{group}-{version['name']}.json").write_text(json.dumps(schema))
 
 
-def own_kinds(source: Path, target: Path) -> None:
-    """Write the files of one Kubernetes version. Ids are removed, because they turn references into network addresses."""
+def write_own_kinds(source: Path, target: Path) -> None:
+    """Write the schemas of one Kubernetes version, without ids, which would turn references into network addresses."""
     target.mkdir()
     for path in source.glob("*.json"):
         schema = json.loads(path.read_text("utf-8").replace('"/api/_definitions.json#', '"_definitions.json#'))
@@ -41,9 +42,9 @@ def own_kinds(source: Path, target: Path) -> None:
 def main(crds: Path, kubernetes: Path, target: Path, versions: list[str]) -> None:
     """Write all schemas into `target`, with a folder for each Kubernetes version."""
     target.mkdir()
-    custom_resources(crds, target)
+    write_custom_resources(crds, target)
     for version in versions:
-        own_kinds(kubernetes / f"v{version}-local-strict", target / f"v{version}")
+        write_own_kinds(kubernetes / f"v{version}-local-strict", target / f"v{version}")
 
 
 if __name__ == "__main__":

@@ -120,20 +120,20 @@ def _section(name: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    for number, paragraph in enumerate(text.strip().split("\n\n")):
-        if number:
+    for index, paragraph in enumerate(text.strip().split("\n\n")):
+        if index:
             yield ".PP"
-        yield from _filled(paragraph)
+        yield from _wrapped(paragraph)
 
 
-def _filled(text: str) -> list[str]:
+def _wrapped(text: str) -> list[str]:
     """Return a paragraph as source lines of limited length, with bold words in place of backquotes."""
     bold = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", _roff(" ".join(text.split())))
     lines = textwrap.wrap(bold, _WIDTH, break_long_words=False, break_on_hyphens=False)
-    return list(map(_no_request, lines))
+    return list(map(_without_request, lines))
 
 
-def _no_request(line: str) -> str:
+def _without_request(line: str) -> str:
     """Return a line whose first character roff does not interpret as a request."""
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
@@ -153,10 +153,10 @@ def _synopsis() -> Iterator[str]:
 
 def _command(command: CommandTree) -> Iterator[str]:
     yield f".SS {command.name}"
-    operands = "".join(f" {_shown(operand)}{' ...' if operand.repeatable else ''}" for operand in command.operands)
+    operands = "".join(f" {_value_name(operand)}{' ...' if operand.repeatable else ''}" for operand in command.operands)
     yield rf"\fBtelemetry {command.name}\fR [\fIOPTION\fR ...]{operands}"
     yield ".PP"
-    yield from _filled(f"{command.help[0].upper()}{command.help[1:]}. {_COMMAND_TEXTS[command.name]}")
+    yield from _wrapped(f"{command.help[0].upper()}{command.help[1:]}. {_COMMAND_TEXTS[command.name]}")
     for argument in (*command.operands, *command.options):
         if argument.name != "help":
             yield from _argument(argument)
@@ -165,28 +165,29 @@ def _command(command: CommandTree) -> Iterator[str]:
 def _argument(argument: Argument) -> Iterator[str]:
     yield ".TP"
     if not argument.flags:
-        yield _shown(argument)
+        yield _value_name(argument)
     else:
-        value = "" if argument.takes == "nothing" else f" {_shown(argument)}"
+        value = "" if argument.takes == "nothing" else f" {_value_name(argument)}"
         value = f" [{value.strip()}]" if argument.takes == "perhaps a value" else value
         yield _flags(argument) + value
-    yield from _filled(argument.help)
+    yield from _wrapped(argument.help)
 
 
 def _flags(argument: Argument) -> str:
     return ", ".join(rf"\fB{_roff(flag)}\fR" for flag in argument.flags)
 
 
-def _shown(argument: Argument) -> str:
+def _value_name(argument: Argument) -> str:
     """Return the value in italics, or the allowed words in bold."""
-    return "|".join(rf"\f{'B' if '|' in argument.shown else 'I'}{_roff(word)}\fR" for word in argument.shown.split("|"))
+    font = "B" if "|" in argument.value_name else "I"
+    return "|".join(rf"\f{font}{_roff(word)}\fR" for word in argument.value_name.split("|"))
 
 
 def _items(items: Mapping[str, str]) -> Iterator[str]:
     for name, text in items.items():
         yield ".TP"
         yield rf"\fB{_roff(name)}\fR"
-        yield from _filled(text)
+        yield from _wrapped(text)
 
 
 def _exit_statuses() -> Iterator[str]:
@@ -196,7 +197,7 @@ def _exit_statuses() -> Iterator[str]:
 
 
 def _environment() -> Iterator[str]:
-    yield from _filled(
+    yield from _wrapped(
         "A variable overrides the configuration file; a flag overrides both. "
         "`telemetry config default` explains each setting."
     )
@@ -209,7 +210,7 @@ def _environment() -> Iterator[str]:
     of_settings = {row.variable: f"The setting `{row.dotted}`." for row in settings_rows() if row.variable}
     yield from _items(of_program | of_settings)
     yield ".PP"
-    yield from _filled(
+    yield from _wrapped(
         f"{NAME} stands for the name of a source, in capitals and with underscores: TELEMETRY_SOURCES_MTHREADS_GMI_MODE."
     )
 

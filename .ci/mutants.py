@@ -104,7 +104,7 @@ def pytest_runtest_protocol(item):
 """
 
 
-def positions(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
+def possible_changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None]]:
     """Yield each node that can be changed, and its replacement. None deletes a statement."""
     skipped = _unchangeable_nodes(tree)
     for node in ast.walk(tree):
@@ -149,39 +149,39 @@ def _unchangeable_nodes(tree: ast.AST) -> set[int]:
 
 
 def draw(seed: int, count: int) -> list[dict[str, Any]]:
-    """Return `count` mutants, spread over packages by their number of lines. Each kind of change is equally likely."""
-    chance = random.Random(seed)  # noqa: S311 – a draw that can be repeated, not a secret
+    """Return `count` mutants. Packages are drawn in proportion to their lines; each kind of change is equally likely."""
+    rng = random.Random(seed)  # noqa: S311 – a draw that can be repeated, not a secret
     packages: dict[str, list[Path]] = defaultdict(list)
     for root in ROOTS:
         for path in sorted(Path(root).rglob("*.py")):
-            below = path.relative_to(root).parts
-            packages[f"{root}/{below[0] if len(below) > 1 else ''}"].append(path)
+            parts = path.relative_to(root).parts
+            packages[f"{root}/{parts[0] if len(parts) > 1 else ''}"].append(path)
     names = sorted(packages)
     weights = [sum(len(path.read_bytes().splitlines()) for path in packages[name]) for name in names]
     drawn: list[dict[str, Any]] = []
     while len(drawn) < count:
-        path = chance.choice(packages[chance.choices(names, weights)[0]])
-        if (mutant := _mutant(path, chance)) and mutant not in drawn:
+        path = rng.choice(packages[rng.choices(names, weights)[0]])
+        if (mutant := _mutant(path, rng)) and mutant not in drawn:
             drawn.append(mutant)
     return drawn
 
 
-def _mutant(path: Path, chance: random.Random) -> dict[str, Any] | None:
+def _mutant(path: Path, rng: random.Random) -> dict[str, Any] | None:
     text = path.read_text()
     kinds: dict[str, list[tuple[Any, ast.AST | None]]] = defaultdict(list)
-    for node, becomes in positions(ast.parse(text)):
+    for node, replacement in possible_changes(ast.parse(text)):
         kinds[
             "deleted"
-            if becomes is None
+            if replacement is None
             else type(node).__name__
             if isinstance(node, ast.Compare | ast.Constant)
             else "returned"
-        ].append((node, becomes))
+        ].append((node, replacement))
     if not kinds:
         return None
-    node, becomes = chance.choice(kinds[chance.choice(sorted(kinds))])
+    node, replacement = rng.choice(kinds[rng.choice(sorted(kinds))])
     start, end = _offset(text, node.lineno, node.col_offset), _offset(text, node.end_lineno, node.end_col_offset)
-    after = "pass" if becomes is None else f"({ast.unparse(ast.fix_missing_locations(becomes))})"
+    after = "pass" if replacement is None else f"({ast.unparse(ast.fix_missing_locations(replacement))})"
     return {
         "path": str(path),
         "line": node.lineno,
@@ -196,8 +196,8 @@ def _offset(text: str, line: Any, column: Any) -> int:
     return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
 
 
-def _start(text: str, mutant: dict[str, Any]) -> int | None:
-    """Return where the mutant's code is; None if the code has changed since the mutant was drawn."""
+def _mutant_offset(text: str, mutant: dict[str, Any]) -> int | None:
+    """Return the offset of the mutant's code, or None if the code has changed since the mutant was drawn."""
     sought = mutant["context"] + mutant["before"]
     found = text.find(sought)
     return None if found < 0 else found + len(mutant["context"])
@@ -206,14 +206,14 @@ def _start(text: str, mutant: dict[str, Any]) -> int | None:
 @contextmanager
 def changed(files: dict[Path, str]) -> Iterator[None]:
     """Give the files these contents until the context ends."""
-    before = {path: path.read_text() if path.exists() else None for path in files}
+    originals = {path: path.read_text() if path.exists() else None for path in files}
     try:
         for path, text in files.items():
             path.write_text(text)
         yield
     finally:
-        for path, old in before.items():
-            path.unlink() if old is None else path.write_text(old)
+        for path, original in originals.items():
+            path.unlink() if original is None else path.write_text(original)
 
 
 def instrumented(mutants: list[dict[str, Any]]) -> dict[Path, str]:
@@ -221,14 +221,14 @@ def instrumented(mutants: list[dict[str, Any]]) -> dict[Path, str]:
     by_path: dict[Path, list[tuple[int, int]]] = defaultdict(list)
     for number, mutant in enumerate(mutants):
         text = Path(mutant["path"]).read_text() if Path(mutant["path"]).exists() else ""
-        if (start := _start(text, mutant)) is not None:
+        if (start := _mutant_offset(text, mutant)) is not None:
             by_path[Path(mutant["path"])].append((number, start))
-    return {path: _recording(path.read_text(), places) for path, places in by_path.items()}
+    return {path: _with_recorder_calls(path.read_text(), offsets) for path, offsets in by_path.items()}
 
 
-def _recording(text: str, places: list[tuple[int, int]]) -> str:
+def _with_recorder_calls(text: str, offsets: list[tuple[int, int]]) -> str:
     tree = ast.parse(text)
-    for number, start in places:
+    for number, start in offsets:
         body, index = _statement(tree, text, start)
         call = ast.parse(f"__import__('_reached').reach({number})").body[0]
         future = [
@@ -241,7 +241,7 @@ def _recording(text: str, places: list[tuple[int, int]]) -> str:
 
 
 def _statement(tree: ast.Module, text: str, start: int) -> tuple[list[ast.stmt], int]:
-    """Return the innermost list of statements around an offset, and the index in it."""
+    """Return the innermost list of statements around an offset, and the index of the statement in it."""
     found: tuple[list[ast.stmt], int] = (tree.body, 0)
     for node in ast.walk(tree):
         for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
@@ -257,7 +257,7 @@ def _is_within(text: str, node: Any, start: int) -> bool:
 
 
 def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
-    """Run the tests once; return the test files that reach each mutant, and what each test file costs."""
+    """Run the tests once. Return the test files that reach each mutant, and the CPU seconds of each test file."""
     folder = Path("build/mutants").absolute()
     shutil.rmtree(folder, ignore_errors=True)  # The file does not exist before the first run.
     folder.mkdir(parents=True)
@@ -284,28 +284,28 @@ def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
 
 
 def verdict(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -> str:
-    """Return what the tests say: noticed, unnoticed, not reached, or gone if the code is no longer there."""
+    """Return the result of the tests: noticed, unnoticed, not reached, or gone if the mutant's code has changed."""
     path = Path(mutant["path"])
     text = path.read_text() if path.exists() else ""
-    if (start := _start(text, mutant)) is None:
+    if (start := _mutant_offset(text, mutant)) is None:
         return "gone"
-    chosen = _affordable(mutant["path"], files, costs)
-    if not chosen:
+    test_files = _affordable(mutant["path"], files, costs)
+    if not test_files:
         return "not reached"
     with changed({path: text[:start] + mutant["after"] + text[start + len(mutant["before"]) :]}):
-        return "noticed" if any(_fails(chunk, costs) for chunk in _chunks(chosen)) else "unnoticed"
+        return "noticed" if any(_fails(chunk, costs) for chunk in _chunks(test_files)) else "unnoticed"
 
 
 def _affordable(path: str, files: list[str], costs: dict[str, float]) -> list[str]:
     """Return the files to try: first those that are named after the product's folder or module, then the cheap ones."""
     words = {word.removesuffix(".py") for word in path.split("/")[2:]}
 
-    def order(file: str) -> tuple[int, float]:
+    def priority(file: str) -> tuple[int, float]:
         return -len(words & set(re.split(r"[/_.]", file))), costs[file]
 
     chosen: list[str] = []
     spent = 0.0
-    for file in sorted((file for file in files if file in costs), key=order):
+    for file in sorted((file for file in files if file in costs), key=priority):
         spent += costs[file]
         if chosen and spent > BUDGET_SECONDS:
             break
@@ -333,7 +333,7 @@ def _fails(files: list[str], costs: dict[str, float]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit status."""
+    """Run the subcommand. Return the exit status."""
     match arguments:
         case ["draw", seed, count, file]:
             Path(file).write_text(json.dumps(draw(int(seed), int(count)), indent=1))

@@ -4,18 +4,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-missing() {
+missing_packages() {
     while read -r program packages; do
         command -v "$program" >/dev/null || echo "$packages"
     done <tests/needs.txt | tr ' ' '\n' | sort -u
 }
 
-packages=$(missing)
+packages=$(missing_packages)
 if [ -n "$packages" ]; then
     mapfile -t packages <<<"$packages"
     .ci/apt-install.sh "${packages[@]}" >&2
 fi
-packages=$(missing)
+packages=$(missing_packages)
 if [ -n "$packages" ]; then
     echo "tests that need more are left out; to run them too: sudo apt-get install ${packages//$'\n'/ }"
 fi

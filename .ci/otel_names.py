@@ -53,7 +53,7 @@ NAMES = (
     Name("accelerator_ecc_uncorrected_total", "hw.errors", _ERRORS, "Counter", {"error.type": "uncorrected"}),
     Name("accelerator_health", "hw.status", "1", "UpDownCounter"),
 )
-# Labels and their attributes. On a sensor or fan, the card is the parent.
+# Maps our labels to attributes. The parent of a sensor or fan is its card.
 ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {
         "id": "hw.id",
@@ -77,14 +77,14 @@ def table() -> str:
     """Return the names and the attributes as Markdown."""
     head = "| Ours | OpenTelemetry | Unit | Instrument | Attributes |\n| --- | --- | --- | --- | --- |\n"
     rows = (
-        f"| `{name.ours}` | `{name.otel_name}` | `{name.unit}` | {name.instrument} | {_listed(name.attributes)} |\n"
+        f"| `{name.ours}` | `{name.otel_name}` | `{name.unit}` | {name.instrument} | {_attribute_list(name.attributes)} |\n"
         for name in NAMES
     )
     labels = "".join(f"| `{label}` | `{attribute}` |\n" for label, attribute in {**ATTRIBUTES, **FACTS}.items())
     return f"{head}{''.join(rows)}\n| Our label | Attribute |\n| --- | --- |\n{labels}"
 
 
-def _listed(attributes: Mapping[str, str]) -> str:
+def _attribute_list(attributes: Mapping[str, str]) -> str:
     return ", ".join(f'`{name}="{text}"`' for name, text in attributes.items())
 
 
@@ -100,7 +100,7 @@ def transform() -> str:
     return yaml.safe_dump({"processors": processors}, sort_keys=False, width=10_000)
 
 
-def _staged(row: int) -> str:
+def _is_copy(row: int) -> str:
     return f'metric.name == "hw.{row}"'
 
 
@@ -112,7 +112,7 @@ def _copies() -> Iterator[str]:
 def _sums() -> Iterator[str]:
     for row, name in enumerate(NAMES):
         if name.instrument == "UpDownCounter":
-            yield f'convert_gauge_to_sum("cumulative", false) where {_staged(row)}'
+            yield f'convert_gauge_to_sum("cumulative", false) where {_is_copy(row)}'
 
 
 def _attributes() -> Iterator[str]:
@@ -125,11 +125,11 @@ def _attributes() -> Iterator[str]:
         yield f'set(datapoint.attributes["hw.state"], "{otel_state}") where {_COPIED} and {found}'
     for row, name in enumerate(NAMES):
         for attribute, text in name.attributes.items():
-            yield f'set(datapoint.attributes["{attribute}"], "{text}") where {_staged(row)}'
+            yield f'set(datapoint.attributes["{attribute}"], "{text}") where {_is_copy(row)}'
         if "hw.type" in name.attributes:
-            yield f'set(datapoint.attributes["hw.parent"], datapoint.attributes["hw.id"]) where {_staged(row)}'
+            yield f'set(datapoint.attributes["hw.parent"], datapoint.attributes["hw.id"]) where {_is_copy(row)}'
 
 
 def _names() -> Iterator[str]:
     for row, name in enumerate(NAMES):
-        yield f'set(metric.name, "{name.otel_name}") where {_staged(row)}'
+        yield f'set(metric.name, "{name.otel_name}") where {_is_copy(row)}'

@@ -29,14 +29,14 @@ ALERTS = RULES.with_name("telemetry-alerts.yml")
 PICTURES = CHECKOUT / "docs" / "images"
 
 HOURS_SHOWN = 6
-# The start of an alert that fires at the end.
+# A recording rule for the start of each alert that fires at the end.
 SINCE = {
     "record": "ALERTS_FOR_STATE",
     "expr": "min without (alertstate) (min_over_time(timestamp(ALERTS)[8h:1m]))",
 }
-# Recorded series can depend on recorded series, twice over: score, deviation, average.
+# A recorded series may need two levels of other recorded series: a score needs a deviation, which needs an average.
 PASSES = 3
-_PATIENCE_SECONDS = 60.0
+_START_TIMEOUT_SECONDS = 60.0
 _TOOLS = {
     "node": "apt-get install nodejs npm",
     "npm": "apt-get install npm",
@@ -50,13 +50,13 @@ CHOICES = {
     "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
     "telemetry-stragglers": {"node": "gpu-01|gpu-02", "vendor": "nvidia"},
 }
-# Only the first few sections of long pages are drawn.
+# Long pages get an additional picture with only this many sections.
 HEADS = {"telemetry-fleet": 3}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The width of the pictures in pixels, and whether all rows are opened or as in a new dashboard."""
+class PictureSettings:
+    """The width of the pictures in pixels, and whether collapsed rows are opened."""
 
     width: int = 1600
     opened: bool = False
@@ -76,11 +76,11 @@ def require_tools() -> None:
 def install_packages() -> None:
     """Install the packages of package.json if they are missing."""
     stamp = PREVIEW / "node_modules" / ".package.json"
-    wanted = (PREVIEW / "package.json").read_text("utf-8")
-    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+    current = (PREVIEW / "package.json").read_text("utf-8")
+    if stamp.exists() and stamp.read_text("utf-8") == current:
         return
     run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"], PREVIEW)
-    stamp.write_text(wanted, "utf-8")
+    stamp.write_text(current, "utf-8")
 
 
 def run(command: Sequence[str], folder: Path, *, quiet: bool = False) -> None:
@@ -95,8 +95,8 @@ def prometheus(data: Path) -> Iterator[str]:
     """Yield the address of a Prometheus that serves this data and scrapes nothing."""
     config = data.parent / "prometheus.yml"
     config.write_text("{}\n", "utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
     command = [
         "prometheus",
         f"--config.file={config}",
@@ -113,7 +113,7 @@ def prometheus(data: Path) -> Iterator[str]:
 
 def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
     """Return when Prometheus is ready. Raise PreviewError if the process exits or takes too long."""
-    end = time.monotonic() + _PATIENCE_SECONDS
+    end = time.monotonic() + _START_TIMEOUT_SECONDS
     while server.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):  # noqa: S310  # loopback, and not up yet
             return
@@ -121,7 +121,7 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
     raise PreviewError("Prometheus did not start")
 
 
-def fill(data: Path, begin: int, end: int) -> None:
+def write_blocks(data: Path, begin: int, end: int) -> None:
     """Write the history and the results of the recording rules as blocks of Prometheus' storage."""
     text = data.parent / "history.txt"
     with text.open("w", encoding="utf-8") as file:
@@ -145,11 +145,11 @@ def alerts_as_records(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_record(rule: dict[str, Any]) -> dict[str, Any]:
-    held = rule.get("for", "1m")
+    hold = rule.get("for", "1m")
     expression = rule["expr"]
-    if held != "1m":
-        minutes = int(held.removesuffix("m"))
-        expression = f"count_over_time(({expression})[{held}:1m]) >= {minutes}"
+    if hold != "1m":
+        minutes = int(hold.removesuffix("m"))
+        expression = f"count_over_time(({expression})[{hold}:1m]) >= {minutes}"
     labels = {"alertname": rule["alert"], "alertstate": "firing", **rule["labels"]}
     return {"record": "ALERTS", "expr": f"({expression}) * 0 + 1", "labels": labels}
 
@@ -170,7 +170,7 @@ def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
     )
 
 
-def draw(url: str, end: int, work: Path, pictures: Path, wanted: Wanted) -> None:
+def draw(url: str, end: int, work: Path, pictures: Path, settings: PictureSettings) -> None:
     """Draw a picture of each dashboard."""
     pictures.mkdir(parents=True, exist_ok=True)
     # The settings of grafana/preview/src/render.mjs.
@@ -181,8 +181,8 @@ def draw(url: str, end: int, work: Path, pictures: Path, wanted: Wanted) -> None
         "pictures": str(pictures),
         "range": {"from": end - HOURS_SHOWN * 3600, "to": end},
         "scrapeSeconds": STEP_SECONDS,
-        "width": wanted.width,
-        "opened": wanted.opened,
+        "width": settings.width,
+        "opened": settings.opened,
         "choices": CHOICES,
         "heads": HEADS,
     }
@@ -196,22 +196,22 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder that they are put in")
     parser.add_argument("--data", type=Path, help="keep the data in this folder, and use it again when it is there")
-    parser.add_argument("--width", type=int, default=Wanted.width, help="in pixels")
+    parser.add_argument("--width", type=int, default=PictureSettings.width, help="in pixels")
     parser.add_argument("--opened", action="store_true", help="open the rows that are closed")
     options = parser.parse_args(arguments)
     try:
         require_tools()
         install_packages()
         with tempfile.TemporaryDirectory() as temporary:
-            wanted = Wanted(options.width, options.opened)
-            preview((options.data or Path(temporary)).resolve(), options.pictures.resolve(), wanted)
+            settings = PictureSettings(options.width, options.opened)
+            preview((options.data or Path(temporary)).resolve(), options.pictures.resolve(), settings)
     except PreviewError as error:
         sys.stderr.write(f"preview: {error}\n")
         return 1
     return 0
 
 
-def preview(work: Path, pictures: Path, wanted: Wanted) -> None:
+def preview(work: Path, pictures: Path, settings: PictureSettings) -> None:
     """Draw the pictures from the data in the work folder, which is created if it is missing."""
     data = work / "data"
     time_file = work / "end"
@@ -219,10 +219,10 @@ def preview(work: Path, pictures: Path, wanted: Wanted) -> None:
         # Half an hour past the full hour, so that no mark of the time axis is at its very end.
         end = int(time.time()) // 3600 * 3600 - 1800
         data.mkdir(parents=True, exist_ok=True)
-        fill(data, end - int(HOURS_SIMULATED * 3600), end)
+        write_blocks(data, end - int(HOURS_SIMULATED * 3600), end)
         time_file.write_text(str(end), "utf-8")
     with prometheus(data) as url:
-        draw(url, int(time_file.read_text("utf-8")), work, pictures, wanted)
+        draw(url, int(time_file.read_text("utf-8")), work, pictures, settings)
 
 
 if __name__ == "__main__":

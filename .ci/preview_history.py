@@ -38,7 +38,7 @@ from telemetry_parsers.model import Capture, Failure, Poll
 from telemetry_parsers.ownership import Owner
 
 STEP_SECONDS = 60
-# Panels that look back an hour have data when the pictures begin.
+# One hour more than the pictures show, for panels that look back an hour.
 HOURS = 7.0
 _MINUTE = 60.0
 _HOST_BYTES = 2048 << 30
@@ -60,7 +60,7 @@ _DAEMON_BYTES = 40 << 20
 
 @dataclass(frozen=True)
 class Incidents:
-    """The incidents of a node: each by the position of the card or of the source, and the second at which it begins."""
+    """The incidents of a node: the card or source that each affects, and the second at which it begins."""
 
     training: bool = False
     hot: Mapping[int, float] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Incidents:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A node by its name: its cards, the expected number of cards of each vendor, and its incidents."""
+    """A node: its name, its number of cards by vendor, and its incidents."""
 
     name: str
     cards: Mapping[str, int]
@@ -164,7 +164,7 @@ class SimulatedNode:
         self._random = Random(plan.name)  # noqa: S311  # a play, not a secret
         slots = accumulate(plan.cards.values(), initial=0)
         self._sources = [
-            self._simulated(vendor, count, slot, clock)
+            self._simulated_source(vendor, count, slot, clock)
             for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
         ]
         readers = [source.reader for source in self._sources if isinstance(source.reader, SimulatedReader)]
@@ -194,15 +194,15 @@ class SimulatedNode:
     def process_series(self) -> list[str]:
         """Return the series that Prometheus adds to a scrape, and the metrics of the daemon's process."""
         cards = sum(self.plan.cards.values())
-        wave = self._random.uniform(0.9, 1.1)
-        self._cpu_seconds += STEP_SECONDS * _DAEMON_CPU_SHARE_OF_CARD * cards * wave
+        noise = self._random.uniform(0.9, 1.1)
+        self._cpu_seconds += STEP_SECONDS * _DAEMON_CPU_SHARE_OF_CARD * cards * noise
         return [
             "up 1",
-            f"scrape_duration_seconds {0.0004 * cards * wave:.5f}",
-            f"process_start_time_seconds {self._started():.0f}",
+            f"scrape_duration_seconds {0.0004 * cards * noise:.5f}",
+            f"process_start_time_seconds {self._start_time():.0f}",
             f"telemetry_time_seconds {self._time.begin + self._time.seconds:.3f}",
             f"process_cpu_seconds_total {self._cpu_seconds:.3f}",
-            f"process_resident_memory_bytes {_DAEMON_BYTES + int(300_000 * cards * wave)}",
+            f"process_resident_memory_bytes {_DAEMON_BYTES + int(300_000 * cards * noise)}",
             "process_open_fds 24",
         ]
 
@@ -210,11 +210,11 @@ class SimulatedNode:
         begin, end = self.plan.incidents.maintenance
         return Maintenance(end - self._time.seconds, "new firmware") if self._time.seconds >= begin else Maintenance()
 
-    def _started(self) -> float:
+    def _start_time(self) -> float:
         restarted = self.plan.incidents.restarted
         return self._time.begin + (restarted if self._time.seconds >= restarted else -6.0e5)
 
-    def _simulated(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
+    def _simulated_source(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
         record = SIMULATED_VENDORS[vendor]
         seed = sum(map(ord, self.plan.name))
         simulation = Simulation(record, count, seed, NO_FAULTS)
@@ -233,7 +233,6 @@ class SimulatedNode:
         return _Source(parser_of(record), reader, simulation)
 
     def _begin_incidents(self) -> None:
-        """Begin the incidents that are due."""
         for simulation in (source.simulation for source in self._sources if source.simulation is not None):
             self._damage_cards(simulation)
             self._emit_events(simulation)
@@ -264,7 +263,7 @@ class SimulatedNode:
     def _poll(self, source: _Source, poll: Poll) -> None:
         capture = self._capture(source, poll)
         report = source.parser.parse(capture) if capture.failure is None else None
-        # The interval is that of the scrapes here: between two scrapes nothing expires and every poll is integrated.
+        # The interval is at least that of scrapes, so nothing expires between two scrapes, and every poll is integrated.
         interval = float(max(STEP_SECONDS, poll.interval))
         self._store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
@@ -274,14 +273,14 @@ class SimulatedNode:
         if begin <= self._time.seconds < end:
             failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s")
             capture = replace(capture, failure=failure, outputs=(), seconds=poll.deadline)
-        # The number of polls that a daemon makes between two scrapes, each with the CPU time of this poll.
-        polls = max(STEP_SECONDS / poll.interval, 1.0)
+        # How often a daemon would poll between two scrapes. Each of these polls has the CPU time of this poll.
+        poll_count = max(STEP_SECONDS / poll.interval, 1.0)
         return replace(
             capture,
             seconds=max(capture.seconds, self._duration(source.parser.name)),
             monotonic_time=self._time.seconds,
             wall_time=self._time.begin + self._time.seconds,
-            cpu_seconds=capture.cpu_seconds * polls,
+            cpu_seconds=capture.cpu_seconds * poll_count,
         )
 
     def _duration(self, source: str) -> float:
@@ -308,21 +307,21 @@ def history(begin: float) -> Iterator[str]:
     nodes = [SimulatedNode(plan, time) for plan in FLEET]
     while time.seconds <= HOURS * 3600:
         for node in nodes:
-            lines = [*_samples(node.page()), *node.process_series()]
+            lines = [*_sample_lines(node.page()), *node.process_series()]
             labels = f'job="accelerators",instance="{node.plan.name}"'
             yield from (f"{_with_target_labels(line, labels)} {begin + time.seconds:.0f}\n" for line in lines)
         time.seconds += STEP_SECONDS
     yield "# EOF\n"
 
 
-def _samples(page: str) -> list[str]:
+def _sample_lines(page: str) -> list[str]:
     return [line for line in page.splitlines() if not line.startswith("#")]
 
 
 def _with_target_labels(line: str, labels: str) -> str:
-    """Return a sample with the labels of its target added."""
+    """Return the sample line with the target's labels added."""
     match = _VALUE.match(line)
     if match is None:
         raise ValueError(f"no sample: {line}")
-    inner = f"{match['labels']}," if match["labels"] else ""
-    return f"{match['name']}{{{inner}{labels}}} {match['value']}"
+    own_labels = f"{match['labels']}," if match["labels"] else ""
+    return f"{match['name']}{{{own_labels}{labels}}} {match['value']}"

@@ -21,36 +21,36 @@ def changelog_problems(text: str, version: str) -> Iterator[str]:
     _, *parts = _SECTION.split(text)
     sections = [(parts[index], parts[index + 1], parts[index + 2]) for index in range(0, len(parts), 3)]
     if sections and sections[0][0] == "Unreleased":
-        _, _, waiting = sections.pop(0)
-        if waiting.strip():
+        _, _, unreleased = sections.pop(0)
+        if unreleased.strip():
             yield f"CHANGELOG.md: move the entries of [Unreleased] to [{version}] or to a later release"
-    newest, dated, _ = sections[0] if sections else ("", "", "")
-    if newest != version or not _DATE.fullmatch(dated):
+    newest, date, _ = sections[0] if sections else ("", "", "")
+    if newest != version or not _DATE.fullmatch(date):
         yield f"CHANGELOG.md: the newest section must be `## [{version}] - YYYY-MM-DD`, as version.py says"
 
 
 def changed_files(checkout: Path) -> Iterator[str]:
-    """Return the files that differ from the commit, so that the build could not be repeated."""
+    """Yield the files that differ from the commit, because a build with them could not be repeated."""
     git = ["git", "-C", str(checkout), "status", "--porcelain"]
-    listed = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
-    if listed.returncode:
-        yield f"a release is built from a commit: {listed.stderr.strip()}"
-    for line in listed.stdout.splitlines():
+    status = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
+    if status.returncode:
+        yield f"a release is built from a commit: {status.stderr.strip()}"
+    for line in status.stdout.splitlines():
         yield f"{line[3:]}: not committed"
 
 
 def outdated_files(checkout: Path) -> Iterator[str]:
     """Yield the files that `make docs` would change, including the chart and the man page with their version."""
-    line = [sys.executable, str(Path(__file__).with_name("generate.py")), "--check", "--folder", str(checkout)]
-    checked = subprocess.run(line, check=False, capture_output=True, text=True)
-    yield from (checked.stdout + checked.stderr).splitlines()
+    command = [sys.executable, str(Path(__file__).with_name("generate.py")), "--check", "--folder", str(checkout)]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    yield from (result.stdout + result.stderr).splitlines()
 
 
 def main(arguments: list[str]) -> int:
     """Check one checkout, by default the script's own. Return 1 if a release is not possible."""
     checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
-    found = _VERSION.search((checkout / "daemon/telemetry_daemon/version.py").read_text("utf-8"))
-    version = found[1] if found else ""
+    match = _VERSION.search((checkout / "daemon/telemetry_daemon/version.py").read_text("utf-8"))
+    version = match[1] if match else ""
     reasons = [
         *changed_files(checkout),
         *changelog_problems((checkout / "CHANGELOG.md").read_text("utf-8"), version),

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-LOOP = "x = 0\nfor i in range(10**7): x += i"
+YARDSTICK_LOOP = "x = 0\nfor i in range(10**7): x += i"
 # Many tests wait for processes, so one worker more than there are processors keeps these busy. A second extra worker would
 # need 15 s to collect the tests. Files are distributed in the order of their names. In the order of their number of tests, a
 # slow file with few tests would come last.
@@ -31,20 +31,20 @@ def cpu_seconds() -> float:
 
 
 def yardstick() -> float:
-    """Return the CPU seconds of the loop: the least of three runs."""
+    """Return the CPU seconds of the loop: the minimum of three runs."""
     figures = []
     for _ in range(3):
         before = cpu_seconds()
-        subprocess.run([sys.executable, "-c", LOOP], check=True)
+        subprocess.run([sys.executable, "-c", YARDSTICK_LOOP], check=True)
         figures.append(cpu_seconds() - before)
     return min(figures)
 
 
-def measured(command: Sequence[str], *before: Sequence[str]) -> int:
-    """Run the commands, show only the last one's output, print the cost of all, and return the exit status of the last."""
+def measured(command: Sequence[str], *preparations: Sequence[str]) -> int:
+    """Run `preparations` silently, then `command`. Print the cost of all, and return the exit status of `command`."""
     unit, used_before, began = yardstick(), cpu_seconds(), time.monotonic()
-    for first in before:
-        subprocess.run(first, stdout=subprocess.DEVNULL, check=False)
+    for preparation in preparations:
+        subprocess.run(preparation, stdout=subprocess.DEVNULL, check=False)
     status = subprocess.run(command, check=False).returncode
     used, wall = cpu_seconds() - used_before, time.monotonic() - began
     print(f"cost: {wall:.0f} s of wall time, {used:.0f} s of CPU, {used / unit:.0f} yardsticks of {unit:.2f} s")
@@ -66,7 +66,7 @@ def with_coverage(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return the exit status of pytest."""
+    """Run the tests. Return the exit status of pytest."""
     os.chdir(Path(__file__).resolve().parent.parent)
     # Hundreds of processes import the same modules. With bytecode kept, each module is compiled once.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -74,8 +74,8 @@ def main(arguments: Sequence[str]) -> int:
         return with_coverage(arguments[1:])
     tests = (sys.executable, "-m", "pytest", "-q", *arguments)
     # In a fresh clone one process compiles the tests first, because each worker would do so otherwise.
-    compiled = () if Path("tests/__pycache__").exists() else ((*tests, "--collect-only"),)
-    return measured((*tests, *SIDE_BY_SIDE), *compiled)
+    compilation = () if Path("tests/__pycache__").exists() else ((*tests, "--collect-only"),)
+    return measured((*tests, *SIDE_BY_SIDE), *compilation)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 OURS = "device-telemetry"
 # The project is Apache-2.0. These licences require attribution only.
 ALLOWED = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0"})
-# Names that older packages use instead of an SPDX expression.
-_OLD_WORDS: Mapping[str, str] = {
+# Maps names that older packages use to SPDX expressions.
+_LICENCES_BY_OLD_NAME: Mapping[str, str] = {
     "MIT": "MIT",
     "MIT License": "MIT",
     "The MIT License (MIT)": "MIT",
@@ -28,14 +28,14 @@ _OLD_WORDS: Mapping[str, str] = {
     "Apache-2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
 }
-# The metadata say "BSD". The text at the top of pynvml.py is the 3-clause licence.
-_BY_NAME: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
+# The metadata of nvidia-ml-py say "BSD". The text at the top of pynvml.py is the 3-clause licence.
+_LICENCES_BY_PACKAGE: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
 
 Find = Callable[[str], metadata.Distribution]
 
 
 def normal(name: str) -> str:
-    """Return the name of a distribution in the form of PEP 503."""
+    """Normalize the name of a distribution as PEP 503 prescribes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -50,19 +50,19 @@ def requirements_of(distribution: metadata.Distribution) -> Iterator[str]:
 def all_requirements(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
     """Return a distribution and all its direct and indirect dependencies by name."""
     found: dict[str, metadata.Distribution] = {}
-    left = [normal(root)]
-    while left:
-        name = left.pop()
+    pending = [normal(root)]
+    while pending:
+        name = pending.pop()
         if name not in found:
             found[name] = find(name)
-            left.extend(requirements_of(found[name]))
+            pending.extend(requirements_of(found[name]))
     return dict(sorted(found.items()))
 
 
 def licence(distribution: metadata.Distribution) -> str:
     """Return the SPDX expression of the licence, or the text of the metadata if no expression is known."""
     stated = _metadata_text(distribution, "License-Expression") or _metadata_text(distribution, "License")
-    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(
+    return _LICENCES_BY_PACKAGE.get(normal(distribution.metadata["Name"])) or _LICENCES_BY_OLD_NAME.get(
         stated.partition("\n")[0], stated or "unknown"
     )
 
@@ -96,9 +96,9 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
             others.setdefault(file, set()).add(digest)
     for file, algorithm, digest in _recorded(distribution):
         path = Path(str(distribution.locate_file(file)))
-        found = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
+        actual = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
         # The packages for NVIDIA's and Moore Threads' cards both install an example.py; the last installation wins.
-        if base64.urlsafe_b64encode(found).rstrip(b"=").decode() not in {digest, *others.get(file, ())}:
+        if base64.urlsafe_b64encode(actual).rstrip(b"=").decode() not in {digest, *others.get(file, ())}:
             yield file
 
 
@@ -128,14 +128,14 @@ def document(parts: Mapping[str, metadata.Distribution]) -> dict[str, Any]:
         "dependencies": [
             {
                 "ref": _reference(name, distribution),
-                "dependsOn": [_reference(n, parts[n]) for n in _direct(distribution)],
+                "dependsOn": [_reference(other, parts[other]) for other in _direct_requirements(distribution)],
             }
             for name, distribution in parts.items()
         ],
     }
 
 
-def _direct(distribution: metadata.Distribution) -> list[str]:
+def _direct_requirements(distribution: metadata.Distribution) -> list[str]:
     return sorted(set(requirements_of(distribution)))
 
 
@@ -160,16 +160,16 @@ def main(arguments: list[str]) -> int:
     """Write the bill of materials and its parts as requirements into files. Return 1 if a part is not acceptable."""
     target = Path(arguments[0])
     parts = all_requirements(OURS)
-    found = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))
+    problems = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(document(parts), indent=2) + "\n", encoding="utf-8")
     pins = (f"{name}=={part.version}\n" for name, part in parts.items() if name != OURS)
     target.with_suffix(".requirements.txt").write_text("".join(pins), encoding="utf-8")
-    for line in found:
+    for line in problems:
         sys.stdout.write(f"{line}\n")
     files = sum(len(part.files or ()) for part in parts.values())
-    sys.stdout.write(f"{target}: {len(parts) - 1} dependencies, {files} files looked at, {len(found)} complaints\n")
-    return 1 if found else 0
+    sys.stdout.write(f"{target}: {len(parts) - 1} dependencies, {files} files looked at, {len(problems)} complaints\n")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -13,30 +13,30 @@ fi
 
 # The arguments that the search for accelerators also needs.
 config=()
-chosen=
-logged=${TELEMETRY_LOG_LEVEL:-}
+has_mode=
+has_log_level=${TELEMETRY_LOG_LEVEL:-}
 arguments=("$@")
 while [ $# -gt 0 ]; do
     case $1 in
         --config=*) config+=("$1") ;;
         --config) config+=("$1" "${2:?--config names a file}"); shift ;;
-        --log.*) logged=yes ;;
-        --demo | --demo=* | --replay | --replay=* | -h | --help) chosen=yes ;;
+        --log.*) has_log_level=yes ;;
+        --demo | --demo=* | --replay | --replay=* | -h | --help) has_mode=yes ;;
     esac
     shift
 done
 # By default, log only warnings, because the user needs only the address and the problems.
-[ -n "$logged" ] || export TELEMETRY_LOG_LEVEL=warning
+[ -n "$has_log_level" ] || export TELEMETRY_LOG_LEVEL=warning
 
-if [ -z "$chosen" ]; then
+if [ -z "$has_mode" ]; then
     echo "looking for accelerators …"
-    found=0
-    "$telemetry" snapshot "${config[@]}" --timeout 10 --format json >/dev/null || found=$?
-    case $found in
+    status=0
+    "$telemetry" snapshot "${config[@]}" --timeout 10 --format json >/dev/null || status=$?
+    case $status in
         0) echo "serving this machine's accelerators" ;;
         2) echo "serving this machine's accelerators; some cannot be read, see: $telemetry doctor" ;;
         3) echo "no accelerator here: serving a simulated node"; arguments+=(--demo) ;;
-        *) exit "$found" ;;
+        *) exit "$status" ;;
     esac
 fi
 

@@ -28,7 +28,7 @@ FAULTS = FaultRates(lost_cards=1.0)
 COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
 _MAX_STEPS = 24 * 60 * 12
-_FONT_SIZE, _ADVANCE, _LINE, _MARGIN = 14, 8.4, 20, 18
+_FONT_SIZE, _ADVANCE, _LINE_HEIGHT, _MARGIN = 14, 8.4, 20, 18
 # Colours by the parameter of the escape sequence.
 _CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
 _PAINTED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
@@ -39,8 +39,8 @@ _STYLE = (
 )
 
 
-def courses(node: str, faults: FaultRates, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
-    """Yield snapshot and history of a simulated node at each step of its course, from its start on."""
+def simulate(node: str, faults: FaultRates, step_seconds: float) -> Iterator[tuple[Snapshot, History]]:
+    """Simulate a node from its start on. Yield its snapshot and its history at each step."""
     times = {"now": 0.0}
     clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
     history = History(clock)
@@ -51,9 +51,9 @@ def courses(node: str, faults: FaultRates, step_seconds: float) -> Iterator[tupl
     polls = [(source, poll) for source in sources for poll in source.parser.polls]
     due = [0.0] * len(polls)
     while True:
-        for number, (source, poll) in enumerate(polls):
-            if times["now"] >= due[number]:
-                due[number] = times["now"] + poll.interval
+        for index, (source, poll) in enumerate(polls):
+            if times["now"] >= due[index]:
+                due[index] = times["now"] + poll.interval
                 capture = source.reader.read(poll, Targets())
                 report = source.parser.parse(capture)
                 store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), poll.interval)
@@ -64,12 +64,12 @@ def courses(node: str, faults: FaultRates, step_seconds: float) -> Iterator[tupl
 
 def snapshots(node: str, faults: FaultRates = NO_FAULTS, step_seconds: float = 60.0) -> Iterator[Snapshot]:
     """Yield the snapshot of a simulated node at each step."""
-    return (snapshot for snapshot, _ in courses(node, faults, step_seconds))
+    return (snapshot for snapshot, _ in simulate(node, faults, step_seconds))
 
 
 def picture() -> str:
     """Return the picture of the first step after half an hour at which a card is lost."""
-    steps = itertools.islice(courses(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _MAX_STEPS)
+    steps = itertools.islice(simulate(_CARDS, FAULTS, SLOT_SECONDS), SLOTS, _MAX_STEPS)
     snapshot, history = next(step for step in steps if any(device.up is False for device in step[0].devices))
     state = NodeState("node7", snapshot, history.past(), age_seconds=0.0)
     shown = frame(State(nodes=(state,), title="the daemon of this node"), _SIZE)
@@ -79,11 +79,11 @@ def picture() -> str:
 
 def svg(lines: list[str]) -> str:
     """Return lines of a terminal as an SVG picture."""
-    plain = [_PAINTED.sub(r"\2", line) for line in lines]
-    width = round(max(map(len, plain)) * _ADVANCE) + 2 * _MARGIN
-    height = len(lines) * _LINE + 2 * _MARGIN
+    texts = [_PAINTED.sub(r"\2", line) for line in lines]
+    width = round(max(map(len, texts)) * _ADVANCE) + 2 * _MARGIN
+    height = len(lines) * _LINE_HEIGHT + 2 * _MARGIN
     rows = "".join(
-        _row(number, line, len(text)) for number, (line, text) in enumerate(zip(lines, plain, strict=True)) if text
+        _row(index, line, len(text)) for index, (line, text) in enumerate(zip(lines, texts, strict=True)) if text
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
@@ -92,11 +92,11 @@ def svg(lines: list[str]) -> str:
     )
 
 
-def _row(number: int, line: str, length: int) -> str:
-    top = _MARGIN + number * _LINE + _FONT_SIZE
+def _row(index: int, line: str, length: int) -> str:
+    top = _MARGIN + index * _LINE_HEIGHT + _FONT_SIZE
     # Columns keep their width, whatever the font's own advance is.
-    wide = round(length * _ADVANCE, 1)
+    text_width = round(length * _ADVANCE, 1)
     spans = _PAINTED.sub(
         lambda found: f'<tspan class="{_CLASSES[found[1]]}">{found[2]}</tspan>', escape(line, quote=False)
     )
-    return f'<text x="{_MARGIN}" y="{top}" textLength="{wide}" xml:space="preserve">{spans}</text>\n'
+    return f'<text x="{_MARGIN}" y="{top}" textLength="{text_width}" xml:space="preserve">{spans}</text>\n'

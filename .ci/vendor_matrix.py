@@ -28,10 +28,10 @@ reading in at least one capture. A certain card or version may still not have it
 
 
 def matrix() -> str:
-    """Return the whole page."""
-    found = sources_by_vendor()
+    """Return docs/vendors/README.md."""
+    sources = sources_by_vendor()
     heading = "| vendor | " + " | ".join(CORE.values()) + " |\n|---|" + "---|" * len(CORE)
-    rows = [_row(vendor, found) for vendor in VENDORS]
+    rows = [_row(vendor, sources) for vendor in VENDORS]
     reasons = [f"- {vendor.name}, {CORE[key]}: {why}" for vendor in VENDORS for key, why in vendor.missing_metrics]
     missing_section = "\nMissing readings, with the reason:\n\n" + "\n".join(reasons) + "\n" if reasons else ""
     biren = "\nBiren is left out: no real output of its tool is public ([biren.md](biren.md)).\n"
@@ -39,13 +39,13 @@ def matrix() -> str:
 
 
 def missing_readings() -> set[tuple[str, str]]:
-    """Return each vendor's core readings that are in no capture."""
-    found = sources_by_vendor()
-    return {(vendor.word, key) for vendor in VENDORS for key in CORE if (vendor.word, key) not in found}
+    """Return (vendor, metric) for each core reading that is in no capture of the vendor."""
+    sources = sources_by_vendor()
+    return {(vendor.word, key) for vendor in VENDORS for key in CORE if (vendor.word, key) not in sources}
 
 
 def sources_by_vendor() -> dict[tuple[str, str], list[str]]:
-    """Return the sources that report a core reading, by vendor and reading."""
+    """Map (vendor, metric) to the names of the sources that report it."""
     found: dict[tuple[str, str], set[str]] = {}
     for source, report in _reports():
         for reading in report["readings"]:
@@ -66,6 +66,6 @@ def _reports() -> Iterator[tuple[str, dict[str, Any]]]:
             yield path.parent.name, report
 
 
-def _row(vendor: Vendor, found: Mapping[tuple[str, str], list[str]]) -> str:
-    cells = (", ".join(f"`{source}`" for source in found.get((vendor.word, key), ())) or "–" for key in CORE)
+def _row(vendor: Vendor, sources: Mapping[tuple[str, str], list[str]]) -> str:
+    cells = (", ".join(f"`{source}`" for source in sources.get((vendor.word, key), ())) or "–" for key in CORE)
     return f"| [{vendor.name}]({vendor.word}.md) | " + " | ".join(cells) + " |"

@@ -17,23 +17,23 @@ def device_allow() -> str:
     for vendor in VENDORS:
         for nodes in vendor.nodes:
             names.setdefault(nodes, []).append(vendor.name)
-    return "".join(_allowed(nodes, ", ".join(of_nodes)) for nodes, of_nodes in names.items())
+    return "".join(_device_allow_lines(nodes, ", ".join(vendor_names)) for nodes, vendor_names in names.items())
 
 
 def pools() -> str:
     """Return the section `pools` of the chart's values."""
-    about = (
+    comment = (
         "A DaemonSet for each pool: those below, and your own. A pool with `like: nvidia` starts with the values of that pool. "
         "Pools that need no privileges are on; nodes without their labels get no pod."
     )
-    return f"\n{_comment(about, '')}pools:\n" + "".join(_pool(vendor) for vendor in VENDORS)
+    return f"\n{_comment(comment, '')}pools:\n" + "".join(_pool(vendor) for vendor in VENDORS)
 
 
 def pools_table() -> str:
     """Return the table of pools in docs/kubernetes.md."""
     rows = (
         f"| `{vendor.word}` | {'no' if vendor.pool.privileged else 'yes'} "
-        f"| {', '.join(f'`{source}`' for source in vendor.pool.sources)} | {_way(vendor)} |\n"
+        f"| {', '.join(f'`{source}`' for source in vendor.pool.sources)} | {_card_access(vendor)} |\n"
         for vendor in VENDORS
     )
     return "| pool | on by default | reads | through |\n|---|---|---|---|\n" + "".join(rows)
@@ -45,7 +45,7 @@ def permissions_table() -> str:
     return f"| for | the daemon needs |\n|---|---|\n{rows}| the host's load and memory | nothing |\n"
 
 
-def _allowed(nodes: DeviceNodes, names: str) -> str:
+def _device_allow_lines(nodes: DeviceNodes, names: str) -> str:
     comment = f": {nodes.comment}" if nodes.comment else ""
     return f"# {names}{comment}\n" + "".join(f"DeviceAllow=char-{driver} rw\n" for driver in nodes.drivers)
 
@@ -62,7 +62,7 @@ def _pool(vendor: Vendor) -> str:
 
 def _pool_lines(vendor: Vendor) -> Iterator[str]:
     pool = vendor.pool
-    yield f"enabled: {_yes(not pool.privileged)}"
+    yield f"enabled: {_yaml_bool(not pool.privileged)}"
     yield "anyNodeLabel:"
     yield from (f"  - {label}" for label in _node_labels(vendor))
     yield f"sources: [{', '.join((*pool.sources, 'host'))}]"
@@ -94,7 +94,7 @@ def _node_labels(vendor: Vendor) -> Iterator[str]:
         yield f"feature.node.kubernetes.io/pci-{pci_class}_{vendor.pci.vendor_id:04x}.present"
 
 
-def _way(vendor: Vendor) -> str:
+def _card_access(vendor: Vendor) -> str:
     """Return how a pod of the pool accesses the cards."""
     pool = vendor.pool
     if pool.runtime_class:
@@ -108,5 +108,5 @@ def _way(vendor: Vendor) -> str:
     return ", ".join(("privileged", *(f"`{mount.path}`" for mount in pool.mounts)))
 
 
-def _yes(value: bool) -> str:  # noqa: FBT001  # the value of a setting, not a switch
+def _yaml_bool(value: bool) -> str:  # noqa: FBT001  # the value of a setting, not a switch
     return "true" if value else "false"

@@ -4,19 +4,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=$PWD
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 export PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 
 echo "== building (sdist, and the wheel from the sdist)"
-.venv/bin/python -m build --no-isolation --outdir "$place/dist" . >"$place/build.log" || { cat "$place/build.log"; exit 1; }
-.venv/bin/python .ci/wheel_contents.py "$place"/dist/*.whl
+.venv/bin/python -m build --no-isolation --outdir "$scratch/dist" . >"$scratch/build.log" || { cat "$scratch/build.log"; exit 1; }
+.venv/bin/python .ci/wheel_contents.py "$scratch"/dist/*.whl
 
 echo "== installing the wheel elsewhere"
-.venv/bin/python -m venv "$place/venv"
-"$place/venv/bin/python" -m pip install --quiet "$place"/dist/*.whl
-"$place/venv/bin/python" -m pip check
-cd "$place"
+.venv/bin/python -m venv "$scratch/venv"
+"$scratch/venv/bin/python" -m pip install --quiet "$scratch"/dist/*.whl
+"$scratch/venv/bin/python" -m pip check
+cd "$scratch"
 venv/bin/telemetry version
 venv/bin/telemetry metrics >metrics.txt
 venv/bin/telemetry config default >telemetry.toml
@@ -24,11 +24,11 @@ venv/bin/telemetry config check --config telemetry.toml
 
 echo "== testing what was installed"
 cd "$checkout"
-"$place/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hatchling hypothesis jsonschema prometheus-client pytest pytest-timeout
+"$scratch/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hatchling hypothesis jsonschema prometheus-client pytest pytest-timeout
 # A module or a data file may be missing from the wheel. Parsing each capture once shows that.
 # The empty pythonpath excludes the checkout's packages. The helper modules of the tests are still found.
-TELEMETRY_TEST_INSTALLED=$place/venv "$place/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider --level quick \
+TELEMETRY_TEST_INSTALLED=$scratch/venv "$scratch/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider --level quick \
     tests/packaging/test_installed.py tests/config tests/parsers/test_golden.py tests/exporters tests/e2e/test_commands.py "$@"
 mkdir -p dist
-cp "$place"/dist/* dist/
-(cd "$place/dist" && printf 'dist/%s\n' *)
+cp "$scratch"/dist/* dist/
+(cd "$scratch/dist" && printf 'dist/%s\n' *)

@@ -1,4 +1,4 @@
-"""Report the files that are missing from a wheel, and those that do not belong into it."""
+"""Report the files that are missing from a wheel, and the files that do not belong in it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOTS = ("daemon", "exporters", "parsers")
 def expected(checkout: Path) -> set[str]:
     """Return the names that the packages' files and the other installed files have in a wheel."""
     project = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
-    beside = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-    return set(beside.values()) | {
+    shared_data = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    return set(shared_data.values()) | {
         str(file.relative_to(checkout / root))
         for root in ROOTS
         for file in (checkout / root).rglob("*")

@@ -10,7 +10,7 @@ version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/versio
 name=device-telemetry-$version-offline-$architecture
 # The oldest C library on which all wheels run, and the older platform tags that it also supports.
 platforms=()
-for each in manylinux_2_28 manylinux_2_17 manylinux2014; do platforms+=(--platform "${each}_$architecture"); done
+for tag in manylinux_2_28 manylinux_2_17 manylinux2014; do platforms+=(--platform "${tag}_$architecture"); done
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -26,18 +26,18 @@ for_python() {
     "$python" -c '
 import sys
 from packaging.requirements import Requirement
-for wanted in map(Requirement, sys.stdin.read().splitlines()):
-    if wanted.marker is None or wanted.marker.evaluate({"python_version": sys.argv[1], "extra": "moorethreads"}):
-        print(f"{wanted.name}{wanted.specifier}")' "$1"
+for requirement in map(Requirement, sys.stdin.read().splitlines()):
+    if not requirement.marker or requirement.marker.evaluate({"python_version": sys.argv[1], "extra": "moorethreads"}):
+        print(f"{requirement.name}{requirement.specifier}")' "$1"
 }
 
 "$python" -m zipfile --extract "$bundle"/wheels/device_telemetry-*.whl "$scratch/wheel"
-for each in $pythons; do
-    echo "fetching wheels for Python $each on $architecture"
-    for_python "$each" <constraints.txt >"$scratch/pins"
-    sed -n 's/^Requires-Dist: //p' "$scratch"/wheel/*.dist-info/METADATA | for_python "$each" >"$scratch/requirements"
+for python_version in $pythons; do
+    echo "fetching wheels for Python $python_version on $architecture"
+    for_python "$python_version" <constraints.txt >"$scratch/pins"
+    sed -n 's/^Requires-Dist: //p' "$scratch"/wheel/*.dist-info/METADATA | for_python "$python_version" >"$scratch/requirements"
     "$python" -m pip --disable-pip-version-check download --quiet --dest "$bundle/wheels" --only-binary :all: \
-        --implementation cp --python-version "$each" "${platforms[@]}" --constraint "$scratch/pins" \
+        --implementation cp --python-version "$python_version" "${platforms[@]}" --constraint "$scratch/pins" \
         --requirement "$scratch/requirements" pip
 done
 

@@ -120,10 +120,10 @@ is_usable() {
 }
 
 choose_python() {
-    local each
-    for each in ${python:-python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.10}; do
-        if is_usable "$each"; then
-            python=$(command -v "$each")
+    local candidate
+    for candidate in ${python:-python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.10}; do
+        if is_usable "$candidate"; then
+            python=$(command -v "$candidate")
             python=$(cd -- "$(dirname -- "$python")" && pwd)/${python##*/}
             return
         fi
@@ -279,13 +279,13 @@ import re, ssl, sys, time, urllib.error, urllib.request
 
 where = re.sub(r"^(0\.0\.0\.0|\[::\])?:(?=\d+$)", "127.0.0.1:", sys.argv[1])
 WANTS = {200: "", 401: " and wants a password", 495: " and wants a client's certificate"}
-own = ssl.create_default_context()
-own.check_hostname, own.verify_mode = False, ssl.CERT_NONE  # the client is on the same node
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=own))
+tls = ssl.create_default_context()
+tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # the client is on the same node
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))
 
 
 def get(url):
-    """The status and the text; 495 where a TLS alert asks for a certificate, 0 where there is no answer."""
+    """Return status and text. The status is 495 if a TLS alert asks for a certificate, 0 if there is no answer."""
     try:
         return 200, opener.open(url, timeout=5).read().decode()
     except urllib.error.HTTPError as error:
@@ -314,12 +314,12 @@ sys.exit(status not in WANTS)
 END
 }
 
-# Remove earlier versions, which the previous daemon may have needed until its restart.
+# Remove earlier versions. The previous daemon may have needed them until its restart.
 remove_old_versions() {
-    local current each
+    local current folder
     current=$(readlink -- "$root$app/venv" || true)  # in a dry run of the first installation there is no link yet
-    for each in "$root$app"/*-*; do
-        if [ -d "$each" ] && [ "${each##*/}" != "$current" ]; then run rm -rf "$each"; fi
+    for folder in "$root$app"/*-*; do
+        if [ -d "$folder" ] && [ "${folder##*/}" != "$current" ]; then run rm -rf "$folder"; fi
     done
 }
 
@@ -369,9 +369,9 @@ remove_empty() { # remove_empty SHARE PATH: remove the empty folders of a path b
 }
 
 purge() {
-    local each
-    for each in /etc/systemd/system/telemetry.service.d /etc/telemetry /var/lib/telemetry /run/telemetry; do
-        remove "$each"
+    local path
+    for path in /etc/systemd/system/telemetry.service.d /etc/telemetry /var/lib/telemetry /run/telemetry; do
+        remove "$path"
     done
     # An account with this name and another home existed before, so it is not removed.
     if [ -z "$root" ] && [ "$(getent passwd telemetry | cut -d : -f 6)" = /var/lib/telemetry ]; then

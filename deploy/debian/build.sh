@@ -50,7 +50,7 @@ build_environment() { # build the virtual environment at the path where it will 
     "$python" -m venv --without-pip "$root$home"
     # Include the bindings that no vendor's driver contains, so that one package fits every node.
     "${pip[@]}" --python "$root$home/bin/python" install --quiet --no-compile --only-binary :all: "${wheel[0]}[moorethreads]"
-    # Files with paths of the build machine, and unused files.
+    # Remove files with paths of the build machine, and unused files.
     rm -f "$root$home"/bin/{activate*,Activate*} "$root$home"/lib/python*/site-packages/device_telemetry-*/direct_url.json
     rm -rf "$root$home"/{include,share}
     find "$root$home/bin" -type f ! -name telemetry -delete
@@ -70,12 +70,12 @@ add_files() {
     put 644 deploy/systemd/sysusers.d/telemetry.conf /usr/lib/sysusers.d/telemetry.conf
     put 644 deploy/debian/lintian-overrides /usr/share/lintian/overrides/device-telemetry
     put 755 deploy/check/health-check.sh /usr/lib/telemetry/health-check.sh
-    local each
-    for each in deploy/systemd/drop-ins/*.conf; do
-        put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"
+    local file
+    for file in deploy/systemd/drop-ins/*.conf; do
+        put 644 "$file" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${file##*/}"
     done
-    for each in deploy/slurm/* deploy/pbs/* deploy/flux/* deploy/check/*; do
-        put 644 "$each" "/usr/share/doc/device-telemetry/examples/${each#deploy/}"
+    for file in deploy/slurm/* deploy/pbs/* deploy/flux/* deploy/check/*; do
+        put 644 "$file" "/usr/share/doc/device-telemetry/examples/${file#deploy/}"
     done
     add_optional daemon/telemetry_daemon/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry
     add_optional daemon/telemetry_daemon/completion/_telemetry /usr/share/zsh/vendor-completions/_telemetry
@@ -83,7 +83,7 @@ add_files() {
     if [ -f deploy/man/telemetry.1 ]; then put_gzipped /usr/share/man/man1/telemetry.1.gz <deploy/man/telemetry.1; fi
 }
 
-add_optional() { # add_optional FROM TO: generated files that a checkout may lack
+add_optional() { # add_optional FROM TO: add a generated file if the checkout has it
     if [ -f "$1" ]; then put 644 "$1" "$2"; fi
 }
 

@@ -8,7 +8,7 @@ from importlib.metadata import Distribution, distributions
 OWN = "device-telemetry"
 HEAD = """\
 device-telemetry is licensed under the Apache License, Version 2.0, to be
-found in /usr/share/common-licenses/Apache-2.0.
+distribution in /usr/share/common-licenses/Apache-2.0.
 
 Copyright 2026 the authors of device-telemetry
 
@@ -19,20 +19,20 @@ its licence and the names of its authors.
 """
 
 
-def licence(found: Distribution) -> str:
+def licence(distribution: Distribution) -> str:
     """Return the licence of the distribution in a few words."""
-    names = found.metadata.get_all("License-Expression", [])
-    names = names or [line for line in found.metadata.get_all("License", []) if "\n" not in line]
-    classified = [text for text in found.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
+    names = distribution.metadata.get_all("License-Expression", [])
+    names = names or [line for line in distribution.metadata.get_all("License", []) if "\n" not in line]
+    classified = [text for text in distribution.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
     return next(iter([*names, *(text.rpartition(" :: ")[2] for text in classified)]), "see its folder")
 
 
 def main() -> None:
     """Print the file for the environment of this Python."""
-    others = {found.name: found for found in distributions() if found.name != OWN}
+    others = {distribution.name: distribution for distribution in distributions() if distribution.name != OWN}
     sys.stdout.write(HEAD)
-    for name, found in sorted(others.items(), key=lambda item: item[0].lower()):
-        sys.stdout.write(f"{name} {found.version}: {licence(found)}\n")
+    for name, distribution in sorted(others.items(), key=lambda item: item[0].lower()):
+        sys.stdout.write(f"{name} {distribution.version}: {licence(distribution)}\n")
 
 
 if __name__ == "__main__":

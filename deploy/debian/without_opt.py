@@ -25,28 +25,28 @@ def members(package: bytes) -> Iterator[tuple[bytes, bytes]]:
         offset = begin + size + size % 2
 
 
-def without(folder: str, archive: bytes) -> bytes:
-    """Return the tar archive without the header of that folder, otherwise unchanged."""
+def without_folder(folder: str, archive: bytes) -> bytes:
+    """Return the tar archive without_folder the header of that folder, otherwise unchanged."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as listed:
-        found = listed.getmember(f"./{folder}")
-    return archive[: found.offset] + archive[found.offset_data :]
+        member = listed.getmember(f"./{folder}")
+    return archive[: member.offset] + archive[member.offset_data :]
 
 
-def rewritten(package: bytes) -> bytes:
-    """Return the package with a list of files that begins below /opt."""
-    found = list(members(package))
-    if not any(header.startswith(DATA) for header, _ in found):
+def without_opt(package: bytes) -> bytes:
+    """Return the package without_folder the entry of /opt in its list of files."""
+    headers_and_contents = list(members(package))
+    if not any(header.startswith(DATA) for header, _ in headers_and_contents):
         sys.exit(f"the package has no {DATA.decode()}")
     parts = [MAGIC]
-    for header, content in found:
-        data = lzma.compress(without("opt", lzma.decompress(content))) if header.startswith(DATA) else content
+    for header, content in headers_and_contents:
+        data = lzma.compress(without_folder("opt", lzma.decompress(content))) if header.startswith(DATA) else content
         parts += [header[:48], b"%-10d" % len(data), header[58:], data, b"\n" * (len(data) % 2)]
     return b"".join(parts)
 
 
 def main(file: Path) -> None:
-    """Replace the package."""
-    file.write_bytes(rewritten(file.read_bytes()))
+    """Remove the entry of /opt from the package file."""
+    file.write_bytes(without_opt(file.read_bytes()))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"
 def _environment(event: "pbs.event") -> "dict[str, str]":
     """Return the environment for `telemetry job`."""
     job = event.job
-    found = {
+    environment = {
         "PATH": _PATH,
         "PBS_JOBID": job.id,
         "PBS_JOBNAME": getattr(job, "Job_Name", None),
@@ -30,8 +30,8 @@ def _environment(event: "pbs.event") -> "dict[str, str]":
     job_environment = getattr(event, "env", None)
     for name in _DEVICES if job_environment is not None else ():
         if name in job_environment:
-            found[name] = job_environment[name]
-    return {name: str(value) for name, value in found.items() if value not in (None, "")}
+            environment[name] = job_environment[name]
+    return {name: str(value) for name, value in environment.items() if value not in (None, "")}
 
 
 def _run(action: str, environment: "dict[str, str]") -> None:
@@ -39,12 +39,12 @@ def _run(action: str, environment: "dict[str, str]") -> None:
     program = shutil.which("telemetry", path=_PATH)
     if program is None:
         return
-    nothing = subprocess.DEVNULL
-    called = subprocess.Popen([program, "job", action], env=environment, stdin=nothing, stdout=nothing, stderr=nothing)
+    devnull = subprocess.DEVNULL
+    process = subprocess.Popen([program, "job", action], env=environment, stdin=devnull, stdout=devnull, stderr=devnull)
     try:
-        called.wait(timeout=_MAX_SECONDS)
+        process.wait(timeout=_MAX_SECONDS)
     except subprocess.TimeoutExpired:
-        called.kill()
+        process.kill()
 
 
 try:

@@ -86,7 +86,7 @@ def _as_yaml(document: object) -> str:
 
 
 def inhibitions() -> str:
-    """Return the inhibition rules of deploy/alertmanager/alertmanager.yml, with which an alert suppresses its consequences."""
+    """Return the inhibition rules of deploy/alertmanager/alertmanager.yml, by which an alert suppresses its consequences."""
     return "".join(
         f'  - source_matchers: [{stronger}]\n    target_matchers: [alertname="{alert.name}"]\n    equal: [{labels}]\n'
         for alert in _BY_NAME.values()

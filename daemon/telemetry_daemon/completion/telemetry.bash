@@ -182,7 +182,7 @@ _telemetry() {
         _telemetry_operand "$command" "$position"
         if [[ -z $kind ]]; then kind=words words=$options; fi
     fi
-    # Asked by hand, as by a test, there is no completion for compopt to change.
+    # If a test calls this function, there is no completion that compopt can change.
     case $kind in
         words) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
         file) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;

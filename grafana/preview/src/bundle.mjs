@@ -1,4 +1,4 @@
-// The page as one HTML text: script, styles and fonts inside, nothing to load.
+// Bundles the page as one HTML document that includes its script, styles and fonts and loads nothing.
 import { fileURLToPath } from 'node:url';
 
 import { build } from 'esbuild';
@@ -16,7 +16,7 @@ export async function bundledPage() {
     format: 'iife',
     jsx: 'automatic',
     define: { 'process.env.NODE_ENV': '"production"', global: 'globalThis' },
-    // Their ES modules take some CommonJS packages' exports for the default one, as no bundler but their own does.
+    // The ES modules rely on default exports of CommonJS packages that only Grafana's own bundler provides.
     alias: { '@grafana/ui': commonJs('ui'), '@grafana/data': commonJs('data') },
     loader: { '.woff': 'dataurl', '.woff2': 'dataurl', '.svg': 'dataurl', '.ttf': 'empty' },
     logLevel: 'error',

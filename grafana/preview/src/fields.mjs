@@ -1,4 +1,4 @@
-// What a panel plugin adds in Grafana before its component sees the data: defaults, overrides, transformations.
+// Prepares data as panel plugins do in Grafana before their components get it: defaults, overrides, transformations.
 import {
   applyFieldOverrides,
   FieldColorModeId,
@@ -35,7 +35,7 @@ const registry = new FieldConfigOptionsRegistry(() => [
   ...CUSTOM.map((id) => property(id, true)),
 ]);
 
-// Some are listed under a second, older name.
+// Some transformations are listed twice, also under an older name.
 const transformations = new Map(Object.values(standardTransformers).map((transformation) => [transformation.id, transformation]));
 standardTransformersRegistry.setInit(() =>
   [...transformations.values()].map((transformation) => ({ id: transformation.id, name: transformation.name, transformation }))
@@ -67,7 +67,7 @@ function property(id, isCustom) {
   return { id: isCustom ? `custom.${id}` : id, path: id, name: id, isCustom, process: (value) => loadable(id, value), shouldApply: () => true };
 }
 
-// JSON has no infinity: what is null in a file is the lowest step.
+// JSON has no infinity, so the lowest step is null in a file.
 function loadable(id, value) {
   if (id !== 'thresholds' || !value) {
     return value;

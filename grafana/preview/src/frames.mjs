@@ -1,4 +1,4 @@
-// Answers of Prometheus as Grafana's data frames, in the shape that its Prometheus data source gives them.
+// Converts responses of Prometheus to Grafana's data frames, as Grafana's Prometheus data source does.
 import { FieldType, toDataFrame } from '@grafana/data';
 
 export function framesOf(answers) {

@@ -1,7 +1,7 @@
-// Annotations as Grafana draws them: a dashed line at each, a band over a region.
+// Draws annotations as Grafana does: a dashed line at each end, and a band over a region.
 const DASHES = [3, 3];
 
-// What the Prometheus data source makes of a query's answer: neighbouring points are one region.
+// Merges neighbouring points into regions, as Grafana's Prometheus data source does.
 export function regionsOf({ annotation, result, step }) {
   return result.flatMap(({ values }) => {
     const regions = [];

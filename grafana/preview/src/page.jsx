@@ -20,7 +20,7 @@ const HEAD = 64;
 
 window.complaints = [];
 
-// Draws, and gives the height that it took, and that of its first sections.
+// Draws a dashboard. Returns its height, and the height of its first sections.
 window.drawDashboard = async ({ board, panels: shown, answers, annotations, range, choices, sections, width }) => {
   await Promise.all(['400 14px Inter', '500 14px Inter'].map((font) => document.fonts.load(font)));
   const panels = await Promise.all(

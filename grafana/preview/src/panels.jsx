@@ -1,4 +1,4 @@
-// Grafana's component for each type of panel, with the options that its plugin would hand on.
+// Grafana's component for each type of panel, with the options that its plugin would pass on.
 import { FieldType, getDisplayValueAlignmentFactors, getFieldDisplayValues, VizOrientation } from '@grafana/data';
 import { BarGauge, BigValue, Table, TimeSeries, useTheme2, VizRepeater } from '@grafana/ui';
 
@@ -6,12 +6,12 @@ import { withDefaults } from './fields.mjs';
 import { drawMarks } from './marks.mjs';
 import { Timeline } from './timeline.jsx';
 
-const KNOWN = { timeseries: Lines, stat: Numbers, bargauge: Bars, table: CardTable, 'state-timeline': States, 'status-history': Cells };
+const COMPONENTS = { timeseries: Lines, stat: Numbers, bargauge: Bars, table: CardTable, 'state-timeline': States, 'status-history': Cells };
 
 export function Visualization(props) {
   const { panel, frames, width, height } = props;
-  const Known = KNOWN[panel.type];
-  if (!Known) {
+  const Component = COMPONENTS[panel.type];
+  if (!Component) {
     window.complaints.push(`${panel.title}: no component for ${panel.type}`);
     return null;
   }
@@ -19,10 +19,10 @@ export function Visualization(props) {
     window.complaints.push(`${panel.title}: no answer`);
     return <Nothing {...props} />;
   }
-  return <Known {...props} width={width} height={height} />;
+  return <Component {...props} width={width} height={height} />;
 }
 
-// A stat or a bar gauge draws its `noValue` as a value, the others say it in the middle.
+// Shows `noValue` in the middle of a panel without data, in a stat as large as a value.
 function Nothing({ panel, height }) {
   const theme = useTheme2();
   const size = panel.type === 'stat' ? 28 : 16;
@@ -103,7 +103,7 @@ function States(props) {
   return <Timeline {...props} rows={rowsOf(props.frames)} merged />;
 }
 
-// Grafana refuses to draw more cells than it has room for.
+// Grafana refuses to draw more than one cell per two pixels.
 function Cells(props) {
   const { panel, frames, width } = props;
   const points = Math.max(...frames.map((frame) => frame.length));

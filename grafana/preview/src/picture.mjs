@@ -1,4 +1,4 @@
-// A headless Chromium that draws one dashboard after the other, and small files of what it drew.
+// Draws one dashboard after another in a headless Chromium, as small PNG images.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -8,13 +8,13 @@ import UPNG from 'upng-js';
 // A page needs an address to have local storage, which Grafana's components read. No server answers at this address.
 const ADDRESS = 'http://localhost/';
 const ICONS = fileURLToPath(new URL('../node_modules/@grafana/ui/dist/', import.meta.url));
-// Lines and texts on plain ground: so many colours look the same as all of them, in a third of the bytes.
+// With this many colours, lines and texts on a plain ground look the same, and the file has a third of the bytes.
 const COLOURS = 128;
 const SETTLE_MILLISECONDS = 700;
 
 export class Photographer {
   static async start(chromium, html, width) {
-    // The browser's own sandbox may not be had in a container or as root; the page is ours and loads nothing from anywhere.
+    // The browser's sandbox may be unavailable in a container or as root. The page is our own, and loads nothing.
     const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--font-render-hinting=none'] });
     return new Photographer(browser, html, width);
   }
@@ -50,7 +50,7 @@ export class Photographer {
     return smaller(await page.screenshot({ type: 'png', clip: { x: 0, y: 0, width: this.width, height } }));
   }
 
-  // The page itself, and Grafana's icons from its package; nothing goes out.
+  // Serves the page itself, and Grafana's icons from its package. No request leaves the machine.
   async answer(request, complaints) {
     const { origin, pathname } = new URL(request.url());
     if (request.url() === ADDRESS) {

@@ -1,4 +1,4 @@
-// The queries of a dashboard as Grafana would send them: variables filled in, step and rate interval by the panel's width.
+// Sends the queries of a dashboard as Grafana would: variables are filled in, and the panel's width determines the steps.
 export async function answersFor(board, panels, plan) {
   const all = Object.fromEntries(board.templating.list.map(({ name, allValue }) => [name, allValue ?? '']));
   const choices = { ...all, ...plan.choices[board.uid] };
@@ -9,7 +9,7 @@ export async function answersFor(board, panels, plan) {
       answers[panel.id].push(await answer(panel, target, choices, plan));
     }
   }
-  return { answers, annotations: await Promise.all((board.annotations?.list ?? []).map((each) => annotationFor(each, choices, plan))) };
+  return { answers, annotations: await Promise.all((board.annotations?.list ?? []).map((annotation) => annotationFor(annotation, choices, plan))) };
 }
 
 async function annotationFor(annotation, choices, plan) {
@@ -20,9 +20,9 @@ async function annotationFor(annotation, choices, plan) {
 }
 
 async function answer(panel, target, choices, plan) {
-  const least = Math.max(plan.scrapeSeconds, 60 * (parseInt(target.interval, 10) || 0));
-  const step = stepSeconds(panel, plan, least);
-  const values = { ...choices, __rate_interval: rateInterval(step, least), __range: `${plan.range.to - plan.range.from}s` };
+  const minStep = Math.max(plan.scrapeSeconds, 60 * (parseInt(target.interval, 10) || 0));
+  const step = stepSeconds(panel, plan, minStep);
+  const values = { ...choices, __rate_interval: rateInterval(step, minStep), __range: `${plan.range.to - plan.range.from}s` };
   const expr = filledIn(target.expr, values);
   const question = target.instant
     ? ['query', { query: expr, time: plan.range.to }]
@@ -31,8 +31,8 @@ async function answer(panel, target, choices, plan) {
   return { refId: target.refId, legend: target.legendFormat ?? '', format: target.format, instant: !!target.instant, step, result: data.result };
 }
 
-async function ask(prometheus, what, parameters) {
-  const response = await fetch(`${prometheus}/api/v1/${what}`, { method: 'POST', body: new URLSearchParams(parameters) });
+async function ask(prometheus, endpoint, parameters) {
+  const response = await fetch(`${prometheus}/api/v1/${endpoint}`, { method: 'POST', body: new URLSearchParams(parameters) });
   const answer = await response.json();
   if (answer.status !== 'success') {
     throw new Error(`${answer.error}, asked: ${parameters.query}`);
@@ -44,15 +44,15 @@ function filledIn(expression, values) {
   return expression.replace(/\$(\w+)/g, (whole, name) => values[name] ?? whole);
 }
 
-function stepSeconds(panel, plan, least) {
+function stepSeconds(panel, plan, minStep) {
   const width = Math.round((plan.width / 24) * panel.gridPos.w);
   const points = panel.maxDataPoints ?? width;
   const wanted = (plan.range.to - plan.range.from) / points;
-  return Math.max(least, Math.ceil(wanted / 60) * 60);
+  return Math.max(minStep, Math.ceil(wanted / 60) * 60);
 }
 
-function rateInterval(step, least) {
-  return `${Math.max(step + least, 4 * least)}s`;
+function rateInterval(step, minStep) {
+  return `${Math.max(step + minStep, 4 * minStep)}s`;
 }
 
 function aligned(time, step) {

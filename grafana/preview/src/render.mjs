@@ -1,5 +1,5 @@
-// Dashboards in, pictures out: asks Prometheus as Grafana would, draws in a browser without a window.
-// The one argument is a JSON file: `draw` in .ci/preview.py writes it.
+// Draws a picture of each dashboard: queries Prometheus as Grafana would, and renders in a headless browser.
+// The only argument is a JSON file, which `draw` in .ci/preview.py writes.
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 

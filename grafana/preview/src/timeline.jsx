@@ -53,7 +53,7 @@ export function Timeline({ panel, frames, rows, range, width, height, merged }) 
   );
 }
 
-// From each value to the next; after a gap longer than the step there is nothing.
+// Each value lasts for one step. If `merged`, equal neighbours are one span, unless there is a gap between them.
 function spansOf({ time, field }, merged) {
   const step = time.config.interval;
   const spans = [];

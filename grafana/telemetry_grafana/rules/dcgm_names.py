@@ -35,7 +35,7 @@ def _scaled_by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that records a series with renamed labels. `old` and `new` are versions: 0 means before 4.9, 1 means 4.9."""
+    """Return a rule that records a series with renamed labels. `old` and `new` are 0 for versions before 4.9, else 1."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

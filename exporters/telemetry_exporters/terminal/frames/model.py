@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. Old readings have expired."""
+    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. Old means expired."""
 
     node: NodeState
     content: NodeContent | None
