@@ -86,3 +86,4 @@ def test_simulated_cards_are_marked_in_every_view(view):
     for past_time in (None, kit.WALL_TIME - 60):
         text = " ".join(lines_of(replace(state, past_time=past_time), Size(80, 24)))
         assert "Simulated: these devices do not exist." in text
+        assert ("do not exist. On 1 of 2 nodes: a." in text) == (view is View.NODES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from telemetry_exporters import human
@@ -43,7 +42,7 @@ from telemetry_exporters.terminal.frames.model import (
     scene_at,
 )
 from telemetry_exporters.terminal.style import Style
-from telemetry_exporters.text import clean, display_width
+from telemetry_exporters.text import clean, display_width, first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
@@ -206,7 +205,7 @@ def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
         silent = [scene for scene in scenes if scene.is_old or (scene.content is None and scene.node.trouble)]
         if silent and state.past_time is None:
             yield Note(f"{len(silent)} of {len(scenes)} nodes do not answer.", Style.BAD)
-        yield from _simulation_notes(scenes)
+        yield from _most_frequent_note(scenes)
         return
     for scene in scenes:
         if state.past_time is None:
@@ -216,12 +215,15 @@ def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
             yield from (Note(note) for note in notes if note)
 
 
-def _simulation_notes(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the most frequent simulation warning, with the number of nodes that have one."""
-    notes = Counter(note for scene in scenes if scene.content is not None for note in scene.content.notes)
-    for note, count in notes.most_common(1):
-        warned = sum(1 for scene in scenes if scene.content is not None and scene.content.notes)
-        yield Note(note if warned == count == len(scenes) else f"{warned} of {len(scenes)} nodes: {note}")
+def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
+    """Yield the note that most nodes have, such as that their devices are simulated, with these nodes."""
+    nodes_by_note: dict[str, list[str]] = {}
+    for scene in scenes:
+        for note in scene.content.notes if scene.content is not None else ():
+            nodes_by_note.setdefault(note, []).append(clean(scene.node.name))
+    for note, names in sorted(nodes_by_note.items(), key=lambda item: -len(item[1]))[:1]:
+        where = f" On {len(names)} of {len(scenes)} nodes: {first_names(names, ', ', 3)}."
+        yield Note(note if len(names) == len(scenes) else note + where)
 
 
 def _past_note(state: State, past_time: float) -> str:
