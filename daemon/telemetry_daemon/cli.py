@@ -42,8 +42,7 @@ COMMANDS = (
 # The commands whose module is outside this package.
 _EXTERNAL_MODULES = {"profile": "telemetry_profile.profile_command"}
 
-# The message of argparse for an unknown command or value.
-_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+_INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 # The error numbers for a full disk, a broken terminal or a closed descriptor.
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
@@ -56,7 +55,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report a usage error in one line, with suggestions for a mistyped choice, and exit."""
-        invalid = _CHOICE.search(message)
+        invalid = _INVALID_CHOICE.search(message)
         if invalid is not None:
             from telemetry_daemon.terminal.suggestions import suggest_or_list
 
@@ -69,7 +68,6 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(exits.USAGE)
 
     def reject_unknown(self, arguments: Sequence[str]) -> NoReturn:
-        """Report unknown arguments as a usage error and exit."""
         from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 
         name = arguments[0].partition("=")[0]
@@ -77,7 +75,6 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(suggestions)}")
 
     def format_help(self) -> str:
-        """Return the help text, followed by the examples."""
         lines = [f"  {command}\n      {description}\n" for command, description in self.examples.items()]
         return super().format_help() + ("\nexamples:\n" + "".join(lines) if lines else "")
 
@@ -139,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # if a hook fails, the scheduler drains the node
+        from telemetry_daemon.readers.jobs import hook_process  # exits with 0: a failed hook would drain the node
 
         hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)

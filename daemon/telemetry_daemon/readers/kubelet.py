@@ -129,7 +129,6 @@ class KubeletReader(Reader):
 
     @contextmanager
     def _connection(self, path: str, deadline: float) -> Iterator[socket.socket]:
-        """Yield a connection to the socket, which `close` interrupts."""
         with closing(connect(Path(path), max(0.001, deadline - time.monotonic()))) as connection:
             with self._lock:
                 if self._is_closed:

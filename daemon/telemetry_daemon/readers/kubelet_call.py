@@ -40,7 +40,7 @@ _EMPTY_REQUEST = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _OK_STATUS = 0
-# (state, reason, text) of the failure for some status codes. See https://github.com/grpc/grpc/blob/master/doc/statuscodes.md for all codes.
+# Maps status codes of gRPC (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md) to (state, reason, text).
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
         4: ("failed", "timeout", "it did not answer in time"),
@@ -106,7 +106,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)
-    response.add_received(len(data))
+    response.count_received(len(data))
     return data
 
 
@@ -121,8 +121,7 @@ class _Response:
     received_bytes: int = 0
     _events: int = 0
 
-    def add_received(self, received_bytes: int) -> None:
-        """Count the bytes of a received chunk. Raises ReaderRefusal if there are too many."""
+    def count_received(self, received_bytes: int) -> None:
         self.received_bytes += received_bytes
         if self.received_bytes > _MAX_BYTES:
             raise _size_error()
@@ -146,7 +145,6 @@ class _Response:
             raise ReaderRefusal("failed", "exit_status", f"the kubelet {detail} (HTTP/2 error {event.error_code!s})")
 
     def message(self) -> bytes:
-        """Return the message. Raises ReaderRefusal if it is incomplete or the call has failed."""
         self._check_status()
         if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._message_length():
             raise _protocol_error("a message whose length differs from its header")

@@ -57,8 +57,7 @@ MAX_FAULT_FILES_A_DAY = 6
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_SUBJECTS = 4096
-# The largest number of stored values for one device.
-_MAX_VALUES = 8 * bounds.MAX_WORDS
+_MAX_DEVICE_VALUES = 8 * bounds.MAX_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class AlarmDetector:
             known_values |= faults
             if increase > 0.0:
                 self._on_alarm(Alarm(cause, device.id, source=source))
-        if len(known_values) > _MAX_VALUES:  # a faulty source may report new labels forever
+        if len(known_values) > _MAX_DEVICE_VALUES:  # a faulty source may report new labels forever
             current_keys = (*readings.shape.keys, (OVER_CRITICAL, ""))
             self._fault_values[device.id] = {key: known_values[key] for key in current_keys if key in known_values}
 

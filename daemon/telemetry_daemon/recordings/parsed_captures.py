@@ -43,7 +43,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
         return None
     try:
         return parser.parse(capture)
-    except Exception:  # noqa: BLE001  # a bug of a parser: the mask then finds identities only by their shape
+    except Exception:  # noqa: BLE001  # a bug in a parser: the mask then finds identities only by their shape
         return None
 
 

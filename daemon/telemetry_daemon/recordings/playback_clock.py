@@ -26,9 +26,7 @@ class PlaybackClock:
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False
-        # The reason why the replay has halted, or "".
-        self._halt = ""
-        # The time from the current position to the target of a seek.
+        self._halt_reason = ""
         self.seconds_to_target = 0.0
 
     @property
@@ -80,7 +78,7 @@ class PlaybackClock:
     def start_seek(self) -> float:
         """Start to seek to the requested position, and return it."""
         with self._changed:
-            self._target, self._requested, self._halt = self._requested or 0.0, None, ""
+            self._target, self._requested, self._halt_reason = self._requested or 0.0, None, ""
             return self._target
 
     def jump_to(self, position: float, target: float) -> None:
@@ -144,11 +142,11 @@ class PlaybackClock:
 
     def halt(self, reason: str) -> None:
         """Stay at this position until a seek is requested."""
-        self._halt = reason
+        self._halt_reason = reason
 
     def halted(self) -> str:
         """Return the reason for a halt, or "" if the clock is not halted."""
-        return "" if self.is_interrupted() else self._halt
+        return "" if self.is_interrupted() else self._halt_reason
 
     def _change(self, *, is_running: bool, speed: float) -> None:
         with self._changed:

@@ -29,11 +29,9 @@ from telemetry_parsers.codec.plain import decode_untrusted
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Report
 
-# A function that receives a capture and its report.
 CaptureSink = Callable[[Capture, "Report | None"], None]
 _FAILED_STATES = ("failed", "stuck")
-# The time limit for receiving the captures of the last two minutes.
-_MAX_SECONDS = 30.0
+_MAX_RECEIVE_SECONDS = 30.0
 # The schema must be within this many bytes at the beginning of a recording.
 _HEAD_BYTES = 1024
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -131,7 +129,6 @@ class _LineFile:
         self.size_bytes = 0
 
     def write(self, text: str, /) -> None:
-        """Append a line."""
         if self._is_closed:
             raise ValueError("closed")
         data = text.encode("ascii")
@@ -301,7 +298,7 @@ class DaemonCaptures:
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
     """Yield the captures of the last two minutes from the daemon's flight recorder. Raise ControlError on failure."""
-    path, until = control.socket_path(runtime_directory), time.monotonic() + _MAX_SECONDS
+    path, until = control.socket_path(runtime_directory), time.monotonic() + _MAX_RECEIVE_SECONDS
     for line in control.stream_lines(path, "captures", lambda: until, minutes_before=True, live=False):
         item = _parse_line(line)
         if isinstance(item, Capture):

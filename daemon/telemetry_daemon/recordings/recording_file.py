@@ -20,8 +20,7 @@ MAX_LINE_BYTES = 64 << 20
 # Decoded JSON may use a hundred times the memory of its text, so a line may have at most this many of these
 # characters. Even 8 MiB of CSV output have no more, and the captures of 64 cards have only ten thousand.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
-# The bytes with which a bundle of `telemetry doctor` begins.
-_BUNDLE = b"telemetry-doctor/"
+_DOCTOR_BUNDLE_PREFIX = b"telemetry-doctor/"
 # Upper limits in seconds: on the wall time (the year 9000), the monotonic time (300 years), and a poll (a day).
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
 # After this many invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
@@ -126,7 +125,7 @@ def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: i
 def _capture_or_reason(line: bytes) -> Capture | str:
     if not line.strip():
         return ""
-    if line.startswith(_BUNDLE):
+    if line.startswith(_DOCTOR_BUNDLE_PREFIX):
         return "a bundle of telemetry doctor; unpack it and play telemetry-doctor/recording.jsonl.gz"
     if sum(map(line.count, _MARKS)) > _MAX_MARKS:
         return f"the line has more than {_MAX_MARKS:,} values"

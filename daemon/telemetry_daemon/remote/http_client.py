@@ -100,8 +100,6 @@ class InvalidResponseError(Exception):
 
 
 class _Connection:
-    """A connection with a buffer of received bytes."""
-
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._socket = connection
         self._seconds = seconds
@@ -109,8 +107,7 @@ class _Connection:
         self._buffer = bytearray()
         self.is_persistent = True
 
-    def restart_clock(self) -> None:
-        """Restart the time limit for the next response."""
+    def restart_timeout(self) -> None:
         self._deadline = time.monotonic() + self._seconds
 
     def close(self) -> None:
@@ -132,8 +129,7 @@ class _Connection:
         pairs = (line.partition(":") for line in header_lines)
         return int(status[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
 
-    def pieces(self, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the body in pieces as they arrive."""
+    def body_pieces(self, headers: Mapping[str, str]) -> Iterator[bytes]:
         if headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._read_chunks()
         elif (length := headers.get("content-length", "")).isdecimal() and length.isascii():
@@ -266,7 +262,7 @@ class Client:
         connection = self._open_connection()
         status, headers = connection.request(self._address.path + target, self._headers("application/json"))
         body = bytearray()
-        for piece in connection.pieces(headers):
+        for piece in connection.body_pieces(headers):
             body += piece
             if len(body) > MAX_ANSWER_BYTES:
                 raise InvalidResponseError(f"the answer exceeds {MAX_ANSWER_BYTES >> 20} MiB")
@@ -278,7 +274,7 @@ class Client:
     def _open_connection(self) -> _Connection:
         if self._connection is None:
             self._connection = _Connection(_connect(self._address, self._credentials, self._seconds), self._seconds)
-        self._connection.restart_clock()
+        self._connection.restart_timeout()
         return self._connection
 
     def _headers(self, accept: str) -> Mapping[str, str]:
@@ -328,8 +324,8 @@ def _check_status(status: int) -> None:
 
 
 def _stream_pieces(connection: _Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
-    for piece in connection.pieces(headers):
-        connection.restart_clock()
+    for piece in connection.body_pieces(headers):
+        connection.restart_timeout()
         yield piece
 
 

@@ -88,7 +88,7 @@ def _list_reader(reader: _Read, limit: int | None) -> _Read:
         items: list[Any] = []
         try:
             for inner in (plain or ())[:limit]:
-                items.append(reader(inner))  # noqa: PERF401  # the length is the position of an invalid item
+                items.append(reader(inner))  # noqa: PERF401  # len(items) is the index of an invalid item
         except CodecError as error:
             raise error.inside(f"[{len(items)}]") from None
         return tuple(items)

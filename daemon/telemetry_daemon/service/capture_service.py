@@ -164,7 +164,6 @@ class _CaptureQueue:
         return self._waiting.empty()
 
     def end_round(self) -> None:
-        """Queue a line with the time at which the round ended."""
         line = {"schema": control_requests.LOST_SCHEMA, "captures": 0, "round_ended": self._loop.time()}
         self._loop.call_soon(self._enqueue, json.dumps(line).encode() + b"\n")
 

@@ -179,7 +179,7 @@ class Service:
     def _create_owners(self, node: Node) -> OwnerAccounting | None:
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
-        from telemetry_daemon.service.owners import OwnerAccounting  # imported only if needed
+        from telemetry_daemon.service.owners import OwnerAccounting  # imported only if owners are reported
 
         settings, stores_state = self._settings, self._arguments.stores_state
         return OwnerAccounting(settings.attribution, settings.state.directory if stores_state else None, node.clock)

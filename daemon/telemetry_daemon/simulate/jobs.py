@@ -39,7 +39,6 @@ class _JobsReader(Reader):
     create_data: Callable[[], Plain]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # this source has no targets
-        """Return a capture of the current data about jobs."""
         cpu_start = time.thread_time()
         output = Output(poll.name, status=0, data=self.create_data())
         return Capture(

@@ -202,7 +202,6 @@ class Simulation:
         self.events.append((self.now, card.position, self._random.choice(self._demo.events)))
 
     def _add_fatal_event(self, card: CardState) -> None:
-        """Add a fatal event. The card is reset some minutes later."""
         card.reset_at = self.now + self._random.uniform(300.0, 1200.0)
         self.events.append((self.now, card.position, self._demo.fatal_event))
 

@@ -116,7 +116,7 @@ class SimulatedReader(Reader):
         report = Report(
             outcome="ok" if present else "no_devices",
             devices=(*(self._devices[card.position] for card in present), *(device for device, _ in parts)),
-            events=tuple(self._events({card.position: index for index, card in enumerate(present)}, wall_time)),
+            events=tuple(self._take_events({card.position: index for index, card in enumerate(present)}, wall_time)),
             processes=tuple(_processes(present)) if "processes" in keys else (),
             facts=(("tool_version", demo.tool_version),),
             index_space=demo.source,
@@ -152,8 +152,7 @@ class SimulatedReader(Reader):
             load = card.load * _PARTITION_LOADS[part_index % len(_PARTITION_LOADS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
-    def _events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
-        """Yield the events of these cards since the last poll, and clear them."""
+    def _take_events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
         for second, position, code in self._simulation.events:
             if position in indexes:
                 yield Event(indexes[position], code, wall_time=round(wall_time - (self._simulation.now - second), 3))

@@ -14,7 +14,7 @@ _CHARSET = "charset=utf-8"
 _MAX_ELEMENTS = 32
 # A scraper always sends the same header. The cache is small, because a header may be as long as a request.
 _cache_by_header = lru_cache(maxsize=8)
-# Escaping schemes for characters outside [a-zA-Z0-9_:]. No metric name contains any, so the scheme does not change the page.
+# Escaping schemes for characters outside [a-zA-Z0-9_:]. No metric name contains any, so all schemes give the same page.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY_START = b"# HELP "
 _MAX_QUOTED_LENGTH = 80

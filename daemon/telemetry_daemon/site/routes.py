@@ -228,7 +228,6 @@ class Site:
         content_type: str,
         headers: tuple[tuple[str, str], ...],
     ) -> Response:
-        """Return a page that is cached for all clients, compressed if the client accepts gzip."""
         headers = (*headers, _NO_STORE, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
         if accepts_gzip(request.headers.get("accept-encoding", "")):
             body = self._rendered.gzipped(name, render).with_tail(b"")

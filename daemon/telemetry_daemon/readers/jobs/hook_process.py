@@ -57,7 +57,6 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
 
 
 def _run_as_child(run_command: Callable[[], int], output: int, errors: int) -> NoReturn:
-    """Run the command in the child, with its output redirected to the pipes."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):

@@ -66,7 +66,6 @@ class _CachedFolder:
     files: dict[str, _CachedFile] = field(default_factory=dict)
 
     def read_files(self, is_wanted: Callable[[str], bool]) -> list[Plain]:
-        """Return the content of each file whose name is wanted. Raises OSError."""
         now = time.time()
         with Inbox.at(Path(self.path), self.owners) as inbox:
             entries = inbox.entries(is_wanted, MAX_FILES)

@@ -109,7 +109,6 @@ class Card:
         return min(value, max_count) if isinstance(value, int) else 0
 
     def _open_mpc_instances(self) -> Iterable[Card]:
-        """Yield the MPC instances of an MPC parent. Other cards have none."""
         value = self._value(calls.PROPERTY)
         if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
             return

@@ -75,7 +75,6 @@ class MtmlReader:
         self._update_card_count()
 
     def _update_card_count(self) -> None:
-        """Count the cards, and find them again if the count has changed."""
         count = min(int(self._mtml.require_call("mtmlLibraryCountDevice")), _MAX_CARDS)
         self._node["count"] = count
         if count != len(self._slots):

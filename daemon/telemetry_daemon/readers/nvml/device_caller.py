@@ -43,7 +43,7 @@ class DeviceCaller:
         self._nvml = nvml
         self._clock = clock
         self._disabled: dict[str, tuple[int, float]] = {}
-        # The calls with a fallback that have ever worked.
+        # The keys of calls with a fallback that have worked at least once.
         self._working_keys: set[str] = set()
         self._has_succeeded = False
         self._generic_errors = 0

@@ -45,7 +45,6 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
 # The scopes of power fields: (the module that contains the GPU and the CPU (Grace), the memory of the GPU).
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
-# The fields of every fast poll.
 FAST = (
     *POWER,
     Field("power_module", 185, scope=_MODULE),
@@ -119,7 +118,6 @@ _ERRORS = _errors(
     ("pcie_fatal", 180),
     ("pcie_unsupported_request", 181),
 )
-# The fields of every slow poll.
 SLOW = (
     *_ERRORS,
     Field("pcie_replay_counter", 94),

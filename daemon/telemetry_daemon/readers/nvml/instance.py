@@ -22,7 +22,6 @@ _IDS = (
     ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
     ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
 )
-# The errors of the driver for an instance that was destroyed in the meantime.
 _GONE_ERRORS = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
 
 

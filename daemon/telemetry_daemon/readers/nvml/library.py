@@ -83,7 +83,7 @@ class Nvml(Binding):
     def call_directly(self, name: str, *arguments: Any) -> int:
         """Return the error code of a direct library call, which is cheaper than a call through pynvml."""
         try:
-            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat calls this function, too
+            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat uses this private function, too
         except self.module.NVMLError as error:
             return int(error.value)
 

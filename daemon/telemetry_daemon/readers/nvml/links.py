@@ -18,7 +18,6 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# More links than any GPU has.
 _MAX_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
 _ERROR_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}

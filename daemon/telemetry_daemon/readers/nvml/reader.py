@@ -90,7 +90,6 @@ class NvmlReader:
             raise self._postpone(error.code, codes.refusal(error.code)) from None
 
     def _begin_session(self) -> None:
-        """Begin a session. Raises SessionEndedError if the library is missing or unusable."""
         self._nvml.load()
         self._nvml.require_call("nvmlInitWithFlags", _INIT_NO_GPUS)
         self._is_initialised = True

@@ -183,7 +183,6 @@ class Session:
         return self._engine_pid
 
     def _gpu_count(self) -> int:
-        """Return the number of GPUs. Raises SessionEndedError if the library cannot count them."""
         result = self._nvml.call("nvmlDeviceGetCount")
         if not isinstance(result, FailedCall):
             return int(result)
