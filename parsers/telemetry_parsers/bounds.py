@@ -11,7 +11,7 @@ MAX_PROCESSES = 4096
 MAX_CLAIMS = 4096
 MAX_PROBLEMS = 64
 MAX_UNKNOWN_FIELDS = 256
-MAX_FACTS = 64  # facts of one device, or of the report itself
+MAX_FACTS = 64  # per device, and for the report itself
 
 # The maximum numbers of devices and of unknown names in one printed output.
 MAX_LISTED = 1024
@@ -26,6 +26,6 @@ MAX_UNKNOWN = 256
 MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file
 
 # Limits on other state that the merge keeps.
-MAX_EVENT_CODES = 64  # of one device
+MAX_EVENT_CODES = 64  # per device
 MAX_PINNED_COUNTERS = 16_384
-MAX_INDEX_SPACES = 16  # of one vendor
+MAX_INDEX_SPACES = 16  # per vendor

@@ -20,7 +20,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A device's dense operations with one data type, per second and per clock cycle. None means unknown."""
+    """The peak rate of one data type without sparsity, per second (`flops`) and per clock cycle. None means unknown."""
 
     dtype: str
     flops: float | None
@@ -58,7 +58,7 @@ class QuotedRate(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A row of the table: one model with the names that tools print."""
+    """A row of the model table: the names that tools print for one card model, and its quoted rates."""
 
     names: tuple[str, ...]
     pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models have identifies none of them
@@ -165,7 +165,7 @@ _UNDIVIDED = frozenset({"", "SPX", "N/A"})
 
 
 class CardPart(NamedTuple):
-    """What determines which part of a card a device is, and so its share of the card's peak rates."""
+    """The properties of a device that determine its share of its card's peak rates."""
 
     units: float | None  # compute units of the device
     model_units: int | None  # compute units of an undivided card
@@ -193,7 +193,7 @@ def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
 
 
 def _memory_share(part: CardPart) -> float | None:
-    """Return a MIG instance's share of its card's memory. Return None for AMD's partitions, which share it."""
+    """Return a MIG instance's share of its card's memory, or None for AMD's partitions, which share all of it."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None

@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position of the chip that `device` from another output is, or None. An unknown number matches an only chip."""
+        """Return the position of the device on the same card and chip, or None. A card's only chip matches without its number."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -109,7 +109,7 @@ def has_address_or_uuid(device: Device | Identity) -> bool:
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the address without a partition's PCI function, which only AMD's tools print."""
+    """Return the address. For a partition, the PCI function is removed, because only AMD's tools print it."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -165,7 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether index and partition (which may be unknown) are equal, and no identity contradicts this."""
+    """Return whether vendor, index and partition are equal, and no address, UUID or serial number differs."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_partition_unknown = None in (first.partition, second.partition) and not by_partition

@@ -59,7 +59,7 @@ class Parser(Protocol):
 
     @property
     def parse(self) -> Callable[[Capture], Report]:
-        """Return the function from a capture to a report."""
+        """Return the function that parses a capture into a report."""
         ...
 
 

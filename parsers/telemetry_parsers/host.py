@@ -11,7 +11,6 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
-# Greater than any real value.
 _LARGEST = 1e18
 # Maps each call to its metrics, in the order in which they are reported.
 _METRICS: Mapping[str, tuple[str, ...]] = {

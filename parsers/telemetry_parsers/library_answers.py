@@ -13,7 +13,6 @@ from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.text.tool_marks import identify_tool
 
-# Greater than any number that a library returns.
 _LARGEST = 2**64
 
 
@@ -26,7 +25,7 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, part: str | int | None) -> Plain:
-    """Return the member of an object or the item of a list. Return the answer itself if `part` is None."""
+    """Return the member or the list item `part` of an answer, or the answer itself if `part` is None."""
     if part is None:
         return answer
     if isinstance(answer, dict) and isinstance(part, str):
@@ -196,7 +195,7 @@ class DeviceDraft:
         self.draft.add_problem(self.where, text)
 
     def add_row(self, row: Row, answer: Plain, source: str) -> None:
-        """Add the reading of a table's row from an answer."""
+        """Read the number that `row` describes from an answer, and add it as a reading."""
         self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:

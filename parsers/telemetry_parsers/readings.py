@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The metric and label of each reading, and the position of its origin. Shapes are compared by identity."""
+    """The metric and label of each reading, and the index of its origin in `Readings.origins`. Equality is object identity."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()

@@ -54,7 +54,7 @@ def parse_file(file: Plain) -> StepCounts:
         )
     if file.get("schema") != SCHEMA:
         raise _BadStepsError(f'its `schema` is not "{SCHEMA}"')
-    steps = _number(file, "steps")
+    steps = _read_number(file, "steps")
     if steps is None:
         raise _BadStepsError("`steps`, the number of completed steps, is missing")
     seconds = file.get("seconds", {})
@@ -63,13 +63,13 @@ def parse_file(file: Plain) -> StepCounts:
     return StepCounts(
         file=str(file.get("file", ""))[:MAX_NAME_LENGTH],
         user_id=_user_id(file.get("uid")),
-        job_id=_label(file, "job_id"),
-        rank=_label(file, "rank"),
+        job_id=_read_label(file, "job_id"),
+        rank=_read_label(file, "rank"),
         card=_card_name(file.get("card")),
         steps=steps,
-        tokens=_number(file, "tokens"),
-        flops=_number(file, "flops"),
-        seconds=tuple(PartSeconds(part, value) for part in PARTS if (value := _number(seconds, part)) is not None),
+        tokens=_read_number(file, "tokens"),
+        flops=_read_number(file, "flops"),
+        seconds=tuple(PartSeconds(part, value) for part in PARTS if (value := _read_number(seconds, part)) is not None),
         is_quiet=file.get("is_quiet") is True,
     )
 
@@ -79,7 +79,7 @@ def _user_id(value: Plain) -> int:
     return value if is_valid else -1
 
 
-def _number(data: Mapping[str, Plain], key: str) -> float | None:
+def _read_number(data: Mapping[str, Plain], key: str) -> float | None:
     value = data.get(key)
     if value is None:
         return None
@@ -88,7 +88,7 @@ def _number(data: Mapping[str, Plain], key: str) -> float | None:
     return float(value)
 
 
-def _label(data: Mapping[str, Plain], key: str) -> str:
+def _read_label(data: Mapping[str, Plain], key: str) -> str:
     value = data.get(key)
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text or len(text) > _MAX_LABEL_LENGTH or not text.isprintable():

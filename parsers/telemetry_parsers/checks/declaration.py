@@ -90,7 +90,7 @@ def is_label(text: str) -> bool:
 
 
 def is_valid_label_for(metric: Metric, label: str) -> bool:
-    """Return whether a reading of the metric may have this label value. Without a label, the value must be empty."""
+    """Return whether a reading of the metric may have this label value. It must be empty if the metric has no label."""
     if not metric.label:
         return label == ""
     if metric.label in _CLOSED_LABELS and metric.words:

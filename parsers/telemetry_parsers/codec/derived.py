@@ -148,9 +148,9 @@ def _to_plain_default(codec: _Codec, value: Any) -> Plain:
     return value if codec.write is None else codec.write(value)
 
 
-def _nullable_number(missing: float) -> _Codec:
+def _nullable_number(null: float) -> _Codec:
     return _Codec(
-        lambda plain: missing if plain is None else read_float(plain), lambda value: None if value == missing else value
+        lambda plain: null if plain is None else read_float(plain), lambda value: None if value == null else value
     )
 
 

@@ -61,7 +61,7 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
-    """Return the plain data in untrusted JSON. Raise CodecError if it is invalid or has too many values for the memory."""
+    """Return the plain data in untrusted JSON. Raise CodecError if it is invalid or needs too much memory."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
         raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)

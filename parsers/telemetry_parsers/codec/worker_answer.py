@@ -18,7 +18,7 @@ LIMIT_BYTES = 8 << 20
 
 
 def output(name: str, *, text: str = "", stderr: str = "", status: int | None = None, data: Plain = None) -> Plain:
-    """Return the plain form of an `Output`, which is that of one file or one call."""
+    """Return the plain form of an `Output`: the output of one file or one call."""
     return {"name": name, "target": "", "text": text, "stderr": stderr, "status": status, "data": data}
 
 
@@ -38,7 +38,7 @@ def fault(reason: str, text: str) -> Plain:
 
 
 def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    """Return an `Answer` as a line within the limit. Raise CodecError for data that JSON cannot represent."""
+    """Encode an `Answer` as a line of at most LIMIT_BYTES. Raise CodecError for data that JSON cannot represent."""
     line = _encoded_answer(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line

@@ -13,14 +13,14 @@ from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Req
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """A request to describe the parser at a target (`module:attribute` or `/file.py:attribute`) as a DescribedParser."""
+    """A request to describe a parser, named `module:attribute` or `/file.py:attribute`. The result is a DescribedParser."""
 
     parser: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A request to parse a capture with the parser at a target. The result is a Report."""
+    """A request to parse a capture with a parser, named as in `Describe`. The result is a Report."""
 
     parser: str
     capture: Capture
@@ -28,7 +28,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request to call the library reader at a target, or to read files below `root`. The result is a ReadResult."""
+    """A request to call a library reader, named like a parser, or to read files below `root`. The result is a ReadResult."""
 
     request: Request
     reader: str

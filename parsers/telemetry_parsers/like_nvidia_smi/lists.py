@@ -23,7 +23,7 @@ _FRAME_CHARACTERS = frozenset("-=*+ \t")
 
 @dataclass(frozen=True, slots=True)
 class CardListShape:
-    """The format of one tool's list of lines `key : value`."""
+    """The headings and keys of one tool's list of `key : value` lines."""
 
     card_heading: re.Pattern[str]
     card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
@@ -31,7 +31,7 @@ class CardListShape:
     ignored: frozenset[Key] = frozenset()  # known keys without a metric
     ignored_sections: frozenset[str] = frozenset()
     header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys above the cards to facts
-    count_key: str = ""  # the key of the number of cards
+    count_key: str = ""  # the key whose value is the number of cards
     ignored_suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
     address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts
 
@@ -68,8 +68,6 @@ def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> li
 
 @dataclass(slots=True)
 class _ScanState:
-    """The parser's state, carried from one line to the next."""
-
     draft: Draft
     shape: CardListShape
     device: int | None = None
@@ -161,7 +159,7 @@ def _read_header(draft: Draft, shape: CardListShape, parts: Sequence[str]) -> in
 
 
 def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
-    """Return the section to which this line without a value belongs: usually a new one. Report unknown headings."""
+    """Return the section that a line without a value begins or, in an ignored section, continues. Report unknown headings."""
     section = _normalized_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:

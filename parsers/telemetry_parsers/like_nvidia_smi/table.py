@@ -44,8 +44,6 @@ class CardTableShape:
 
 @dataclass(slots=True)
 class _ScanState:
-    """The parser's state, carried from one line to the next."""
-
     shape: CardTableShape
     draft: Draft
     headings: list[list[CellReader | None]] = field(default_factory=list)
@@ -81,7 +79,7 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     state = _ScanState(shape, draft)
     for line in lines[:end]:
         _read_line(state, line)
-    _read_record(state)  # read the record of the last card, which may be truncated
+    _read_record(state)  # the last card's record, which may be truncated
     ends_too_early = shape.ends_with_processes or end < title or not state.is_closed or is_cut_in_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True

@@ -29,7 +29,7 @@ class AdmittedReport:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
-    """Return the report within the size limits. If there are too many devices, those seen in most polls are kept."""
+    """Return the report within the size limits. If it has too many devices, those seen in the most polls are kept."""
     if _is_within_limits(report):
         return AdmittedReport(report)
     problems: list[str] = []
@@ -84,7 +84,7 @@ def _printed_names(device: Device) -> tuple[str, ...]:
 
 
 def _limit_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
-    """Drop devices beyond the limit. Cards are kept before partitions, and often seen devices before others."""
+    """Drop devices beyond the limit. Cards have priority over partitions, and devices seen in more polls over others."""
     devices = report.devices
     if len(devices) <= bounds.MAX_DEVICES:
         return report

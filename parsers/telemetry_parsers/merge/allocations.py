@@ -120,8 +120,6 @@ def _has_ended(source_claim: SourceClaim, wall_time: float) -> bool:
 
 
 class _Assignment:
-    """Assigns devices to the owners that claim them."""
-
     def __init__(
         self, devices: Sequence[MergedDevice], registry: OwnerRegistry, running: Mapping[str, tuple[Process, ...]]
     ) -> None:
@@ -210,7 +208,7 @@ class _DeviceUse:
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Create the use of a device. If no owner claims the device, its owners are those of its processes."""
+        """Create the use of a device from its processes. If no owner claims it, its owners are those of the processes."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
         for process in running:
@@ -295,12 +293,12 @@ def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
     if shares[0].basis == "equal" or uses_no_memory:
         shares = split_card(uses)
     return tuple(
-        _allocation(entry, processes, use, share, device_use)
+        _create_allocation(entry, processes, use, share, device_use)
         for (entry, processes), use, share in zip(device_use.owners, uses, shares, strict=True)
     )
 
 
-def _allocation(
+def _create_allocation(
     entry: OwnerEntry, processes: Sequence[Process], use: GroupUsage, share: Share, device_use: _DeviceUse
 ) -> Allocation:
     sources = {source_claim.source for source_claim in entry.claims} | ({"proc"} if processes else set())

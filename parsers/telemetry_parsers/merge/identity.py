@@ -24,7 +24,7 @@ class NamedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NamingResult:
-    """The groups with and without an identity, and the new devices that were checked."""
+    """The groups that got an identity, those that did not, and the check of the new devices."""
 
     devices: tuple[NamedDevice, ...]
     unnamed: tuple[SightingGroup, ...]

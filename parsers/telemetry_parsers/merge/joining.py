@@ -85,7 +85,7 @@ class _NewestList:
 
 
 class _OtherReport:
-    """An older report of the same source. Its devices are matched with those of the source's newest list."""
+    """Another report of the same source. Its devices are matched with those of the source's newest list."""
 
     def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
         self.report = report

@@ -59,7 +59,7 @@ class MergedNode:
         return self.arrangement.device_ids
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
-        """Return the problems of this source."""
+        """Return the problems with this source's reports."""
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
@@ -108,12 +108,12 @@ def _with_values(
         elif old_device is not None and new_reports.isdisjoint(arranged.readings.reports):
             devices.append(old_device)
         else:
-            processes = _processes(arranged, fresh)
-            readings = _readings(arranged.readings, row, origins)
+            processes = _processes_of(arranged, fresh)
+            readings = _create_readings(arranged.readings, row, origins)
             devices.append(replace(arranged.device, readings=readings, processes=processes))
     return MergedNode(
         devices=tuple(devices),
-        host=_readings(arrangement.host, row, origins),
+        host=_create_readings(arrangement.host, row, origins),
         state=_with_list_counts(state, arrangement, fresh),
         valid_until=min((checked.report.expires for checked in fresh.reports), default=math.inf),
         problems=(*arrangement.problems, *_ratio_problems(devices)),
@@ -131,11 +131,11 @@ def _new_reports(fresh: FreshReports, before: MergedNode | None) -> frozenset[in
     )
 
 
-def _readings(positions: ReadingPositions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
+def _create_readings(positions: ReadingPositions, row: Sequence[Value | None], origins: tuple[Origin, ...]) -> Readings:
     return Readings(positions.shape, positions.values(row), origins)
 
 
-def _processes(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
+def _processes_of(arranged: ArrangedDevice, fresh: FreshReports) -> tuple[Process, ...]:
     for report_index, device_position in arranged.report_positions:
         all_processes = fresh.reports[report_index].report.report.processes
         if processes := tuple(process for process in all_processes if process.device == device_position):
@@ -177,6 +177,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Return the devices and those `unread`: remembered devices whose sources fail, with the time of their last list."""
+    """Add the `unread` devices, whose sources fail, with the times of their last lists. Return all devices in order."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

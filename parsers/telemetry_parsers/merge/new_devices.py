@@ -19,7 +19,7 @@ Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDevice:
-    """An unconfirmed device in the slot of a known one, the `occupant`. `group` has the reports about the occupant."""
+    """An unconfirmed device in the slot of a known device, the `occupant`. `group` has the reports about the occupant."""
 
     group: SightingGroup
     occupant: Identity
@@ -63,8 +63,6 @@ def check_new_devices(
 
 
 class _KnownDevices:
-    """Known devices by address and by index."""
-
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._by_key: dict[tuple[str, str | int], list[Identity]] = {}
         for identity in identities:

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent, SourceReport
 from telemetry_parsers.readings import ReadingKey
 
 _POWER = "power_watts"
-_ALL = "all"
+_TOTAL_LABEL = "all"
 
 # A candidate for a reading: (rank of the value, rank of the report's form, rank of the report, index of the report,
 # position in the report). The lowest candidate is chosen.
@@ -63,9 +63,9 @@ def is_number(choice: Choice) -> bool:
 
 def _drop_totals(chosen: dict[ReadingKey, Choice]) -> None:
     """Drop a metric's total (label `all`) if its parts are reported, since a sum over labels would count them twice."""
-    for metric in [metric for metric, label in chosen if label == _ALL]:
-        if any(is_number(choice) for key, choice in chosen.items() if key[0] == metric and key[1] != _ALL):
-            del chosen[(metric, _ALL)]
+    for metric in [metric for metric, label in chosen if label == _TOTAL_LABEL]:
+        if any(is_number(choice) for key, choice in chosen.items() if key[0] == metric and key[1] != _TOTAL_LABEL):
+            del chosen[(metric, _TOTAL_LABEL)]
 
 
 def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None:

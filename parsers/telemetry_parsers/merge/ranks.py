@@ -25,7 +25,7 @@ class NodeRanks:
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """Add the rank that runs on it to each device. If devices share a physical id, none of them gets a rank."""
+    """Add to each device the job's rank that runs on it. Devices that share a physical id get no rank."""
     if not ranks.by_physical_id:
         return devices
     all_ids = [_physical_id(device) for device in devices]

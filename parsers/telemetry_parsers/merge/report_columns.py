@@ -34,7 +34,7 @@ _VALUE_OF = attrgetter("value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportColumns:
-    """The names of a report's valid readings. The names of derived memory ratios follow."""
+    """The names of a report's valid readings, followed by the names of the derived memory ratios."""
 
     names: Names
     plugin_metrics: Mapping[str, Metric]

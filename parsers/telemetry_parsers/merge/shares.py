@@ -39,7 +39,7 @@ class GroupUsage:
 
 
 def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
-    """Return shares by utilization or, if unknown for an owner, by memory. Otherwise, all shares are equal."""
+    """Divide a card by utilization or, if that is unknown for an owner, by memory. If both are unknown, divide it equally."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _fractions([use.utilization_ratio for use in uses])

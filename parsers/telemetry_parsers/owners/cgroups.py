@@ -96,7 +96,6 @@ def owner_in_cgroup(text: str) -> CgroupOwner:
 
 
 def _hierarchy_paths(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of each hierarchy. The name is empty for version 2."""
     for line in text[:MAX_CHARACTERS].splitlines():
         number, colon, rest = line.partition(":")
         controllers, second_colon, path = rest.partition(":")

@@ -120,7 +120,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
     if namespace is None or name is None:
         return
     uids = node.uids.get((namespace, name), [])
-    living = [uid for uid in uids if uid in (node.living or ())]
+    living_uids = [uid for uid in uids if uid in (node.living or ())]
     lives = _is_living(uids, node)
     containers = objects(pod.get("containers"))
     for container in containers:
@@ -133,7 +133,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         devices = list(_allocated_devices(container, node, problems))
         # If only a process's pod is known, the process belongs to a container with a device or to the only container.
         if devices or len(containers) == 1:
-            keys += [f"pod:{uid}" for uid in living or uids]
+            keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:
             yield Claim(owner, tuple(keys), allocated.names, allocated.replica, lives)
 

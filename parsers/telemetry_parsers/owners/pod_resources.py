@@ -56,23 +56,23 @@ class _Answer:
     counts: dict[str, int] = field(default_factory=dict)
 
     def pods(self) -> list[Plain]:
-        return [self._pod(span) for span in self._messages((0, len(self.data)), 1)]
+        return [self._decode_pod(span) for span in self._messages((0, len(self.data)), 1)]
 
     def allocatable(self) -> list[Plain]:
-        return self._devices((0, len(self.data)), 1)
+        return self._decode_devices((0, len(self.data)), 1)
 
-    def _pod(self, span: _Span) -> Plain:
+    def _decode_pod(self, span: _Span) -> Plain:
         self._count_entry("pods")
         names = self._texts(span, (1, 2))
-        containers = [self._container(message) for message in self._messages(span, 3)]
+        containers = [self._decode_container(message) for message in self._messages(span, 3)]
         return {"namespace": names[2], "pod_name": names[1], "containers": containers}
 
-    def _container(self, span: _Span) -> Plain:
+    def _decode_container(self, span: _Span) -> Plain:
         self._count_entry("containers")
-        drawn = [device for dynamic in self._messages(span, 5) for device in self._dynamic_devices(dynamic)]
-        return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
+        drawn = [device for dynamic in self._messages(span, 5) for device in self._decode_dynamic_devices(dynamic)]
+        return {"container_name": self._texts(span, (1,))[1], "devices": self._decode_devices(span, 2), "drawn": drawn}
 
-    def _devices(self, span: _Span, field_number: int) -> list[Plain]:
+    def _decode_devices(self, span: _Span, field_number: int) -> list[Plain]:
         devices: list[Plain] = []
         for message in self._messages(span, field_number):
             resource = self._texts(message, (1,))[1]
@@ -80,10 +80,10 @@ class _Answer:
                 continue
             for device in self._messages(message, 2):
                 self._count_entry("devices")
-                devices.append({"resource": resource, "device": self._text(device)})
+                devices.append({"resource": resource, "device": self._decode_text(device)})
         return devices
 
-    def _dynamic_devices(self, span: _Span) -> Iterator[Plain]:
+    def _decode_dynamic_devices(self, span: _Span) -> Iterator[Plain]:
         for message in self._messages(span, 4):
             names = self._texts(message, (2, 4, 5))
             if self.is_wanted(names[2]):
@@ -103,10 +103,10 @@ class _Answer:
         texts = dict.fromkeys(field_numbers, "")
         for number, value in _length_delimited_fields(self.data, span):
             if number in texts:
-                texts[number] = self._text(value)
+                texts[number] = self._decode_text(value)
         return texts
 
-    def _text(self, span: _Span) -> str:
+    def _decode_text(self, span: _Span) -> str:
         try:
             return str(self.data[span[0] : span[1]], "utf-8")
         except UnicodeDecodeError:
@@ -117,15 +117,15 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
     """Yield the number and the span of each length-delimited field of a message. Other fields are skipped."""
     offset, end = span
     while offset < end:
-        key, offset = _varint(data, offset, end)
+        key, offset = _decode_varint(data, offset, end)
         wire_type = key & 7
         if not key >> 3:
             raise DecodeError(f"the field before byte {offset} has the invalid number 0")
         start = offset
         if wire_type == _VARINT:
-            _, offset = _varint(data, offset, end)
+            _, offset = _decode_varint(data, offset, end)
         elif wire_type == _LENGTH:
-            length, start = _varint(data, offset, end)
+            length, start = _decode_varint(data, offset, end)
             offset = start + length
         elif wire_type in (_EIGHT_BYTES, _FOUR_BYTES):
             offset += 8 if wire_type == _EIGHT_BYTES else 4
@@ -137,7 +137,7 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
             yield key >> 3, (start, offset)
 
 
-def _varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
         if offset >= end:

@@ -16,7 +16,7 @@ A vendor's tables map its keys or headings to targets, and its shapes call `draf
             name, _, text = line.text.partition(":")
             draft.store(draft.device(0), KEYS.get(name.lower(), ()), text, line.where)
 
-    _TOOL = Tool("my-smi", "vendor", (of_lines(is_key, read_keys, tables=(KEYS,)),), silent="no output: load the driver")
+    _TOOL = Tool("my-smi", "vendor", (of_lines(is_key, read_keys, tables=(KEYS,)),), no_output="no output: load the driver")
     PARSER = parser_of(_TOOL, Poll("readings", Command((("my-smi",),))))
 
 `draft.value_in(target, text, unit)` returns a value for parsers that choose or compute a number, such as a maximum. They

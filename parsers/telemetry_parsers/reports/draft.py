@@ -66,7 +66,7 @@ class Draft:
         return key in self._positions
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
-        """Return the position of the device with this key. A new device is created from `template`, or with the key as index."""
+        """Return the position of the device with this key. If there is none, create it from `template` or with the key as index."""
         position = self._positions.get(key)
         if position is None:
             position = self._positions[key] = len(self._devices)
@@ -88,7 +88,7 @@ class Draft:
         return list(self._devices)
 
     def replace_device(self, position: int, device: Device) -> None:
-        """Replace a device, for example if its readings show that it is not up."""
+        """Replace a device, for example because its readings show that it is not up."""
         self._devices[position] = device
 
     def device_keys(self) -> list[Hashable]:
@@ -104,7 +104,7 @@ class Draft:
         return len(self._devices)
 
     def set_index(self, position: int, index: int | None) -> None:
-        """Replace the index that a device has from its key with the printed index, unless that is None."""
+        """Give the device its printed index instead of the index from its key. None changes nothing."""
         if index is not None:
             self._devices[position] = replace(self._devices[position], index=index)
 
@@ -167,7 +167,7 @@ class Draft:
             readings[key] = item
 
     def replace_reading(self, item: Reading) -> None:
-        """Replace a reading, if other readings of the device show that it is wrong."""
+        """Replace a reading that other readings of the device show to be wrong."""
         self._readings[item.device or 0][item.metric, item.label] = item
 
     def has_reading(self, position: int, target: Target) -> bool:

@@ -26,16 +26,16 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 
 
 def report_on(
-    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+    capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
     """Return one report on all outputs of a capture. Shell prompts and notes of ssh or kubectl are removed first."""
     commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
-    return _report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
+    return _report_on_runs(replace(capture, outputs=outputs), read, no_output, quiet_statuses)
 
 
 def _report_on_runs(
-    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+    capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
     """Return one report on all outputs of a capture. The command lines in the texts are kept for the parser."""
     refusal = not_read(capture)
@@ -43,7 +43,7 @@ def _report_on_runs(
         return refusal
     outputs = [_change_texts(output, without_notes) for output in capture.outputs]
     reports = [_with_exit_status_problem(read(output), output, quiet_statuses) for output in outputs]
-    return combine_reports(reports or [failed("not_understood", "text", silent)])
+    return combine_reports(reports or [failed("not_understood", "text", no_output)])
 
 
 def _command_names(request: Request) -> frozenset[str]:
@@ -70,12 +70,12 @@ def _report_on_long_output(output: Output, tool: str) -> Report | None:
     return failed("not_understood", "text", f"{count} lines are more than {tool} prints")
 
 
-def _report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
+def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) -> Report | None:
     if any(line.text.strip() for line in printed):
         return None
     if output.status:
         return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-    return failed("not_understood", "text", silent)
+    return failed("not_understood", "text", no_output)
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
@@ -112,7 +112,7 @@ def parse(capture: Capture, tool: Tool) -> Report:
     """Return the report on a tool's outputs: devices and readings, or the reason why there are none."""
     report = report_on if tool.per_device is None else _report_on_runs
     return report(
-        capture, lambda output: tool.finish(_parse_output(output, tool), output), tool.silent, tool.quiet_statuses
+        capture, lambda output: tool.finish(_parse_output(output, tool), output), tool.no_output, tool.quiet_statuses
     )
 
 
@@ -204,7 +204,7 @@ def _with_stderr_problems(report: Report, output: Output, tool: Tool) -> Report:
 
 
 def _report_without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
-    report = _report_on_silence(output, printed, tool.silent)
+    report = _report_on_silence(output, printed, tool.no_output)
     for refusal in tool.refusals:
         report = report or refusal(output, printed)
     report = report or _report_on_error(output, printed, tool)

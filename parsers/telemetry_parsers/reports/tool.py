@@ -30,7 +30,7 @@ class ToolText:
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command that printed this text. It is in the text or is the output's name."""
+        """Return the command that printed this text, which is in the text or is the output's name."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -72,7 +72,7 @@ def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:
-    """Return a successful report, because other answers may list the devices."""
+    """Accept an answer without devices, because other answers may list them."""
     return replace(report, outcome="ok")
 
 
@@ -130,12 +130,12 @@ def _accept_any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool. The shapes of its output are tried in order. `silent` is the problem text if it prints nothing."""
+    """A vendor's tool. The shapes of its output are tried in order. `no_output` is reported if it prints nothing."""
 
     name: str
     vendor: str
     shapes: tuple[Shape, ...]
-    silent: str
+    no_output: str
     errors: tuple[ErrorText, ...] = ()
     index_space: str | None = None  # the numbering of its device indices; None if the tool has its own numbering
     words: Mapping[str, Value] = field(default_factory=dict)  # words that the tool may print instead of any number

@@ -106,7 +106,7 @@ class ToolVariant:
     default_sensor: str
     is_from_other_tool: Callable[[ToolText], bool]  # returns whether the other tool printed the text
     other_tool: str  # the name of the other tool
-    silent: str
+    no_output: str
     gives: tuple[str, ...]
 
 
@@ -123,7 +123,7 @@ def tool_of(variant: ToolVariant) -> Tool:
             Shape(_read_processes, empty=accept_empty),
             Shape(_read_versions, empty=accept_empty),
         ),
-        silent=variant.silent,
+        no_output=variant.no_output,
         errors=messages.ERRORS,
         words=messages.PLACEHOLDERS,
         wording=problem_by_text,

@@ -68,7 +68,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# The error texts of all tools, in the order of the search. Those of the tool itself are searched first.
+# Error texts that many tools print, in the order of the search. The tool's own error texts are searched first.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),

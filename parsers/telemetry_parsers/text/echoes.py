@@ -147,7 +147,7 @@ def _are_arguments(words: Sequence[str]) -> bool:
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """Return the outputs of one tool in saved output. Output of other commands is omitted."""
+    """Split saved output into the runs of one tool. Output of other commands is omitted."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []

@@ -12,7 +12,7 @@ _RULE_CHARACTERS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _MAX_CELL_LENGTH = 400  # a longer cell contains no headings
-_MAX_WORDS = 4  # of one heading
+_MAX_WORDS = 4  # per heading
 _MAX_CELLS = 64  # a line with more cells is not a row
 
 

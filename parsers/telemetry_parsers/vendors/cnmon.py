@@ -75,7 +75,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="cambricon",
     shapes=(shape(is_card_heading, read_list, _LIST), shape(is_table, read_table, _TABLE)),
-    silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
+    no_output="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),

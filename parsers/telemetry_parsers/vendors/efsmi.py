@@ -111,7 +111,7 @@ _TOOL = Tool(
         shape(is_monitor, read_monitor, _MONITOR),
         shape(is_table, read_table, _TABLE),
     ),
-    silent="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
+    no_output="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
     errors=(
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("not find any device", "no_devices", None, "check that lspci shows the cards"),

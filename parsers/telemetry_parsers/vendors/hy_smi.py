@@ -42,7 +42,7 @@ _TOOL = tool_of(
         default_sensor="core",
         is_from_other_tool=is_from_rocm_smi,
         other_tool="AMD's rocm-smi",
-        silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
+        no_output="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
         gives=GIVES,
     )
 )

@@ -134,7 +134,7 @@ _TOOL = Tool(
         shape(query_headings, read_query, _QUERY),
         shape(is_card_heading, read_list, _NAMES),
     ),
-    silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
+    no_output="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(
         ErrorText("libixml", "failed", "library_mismatch", "set LD_LIBRARY_PATH to /usr/local/corex/lib64"),
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),

@@ -170,7 +170,7 @@ _TOOL = Tool(
         shape(is_table, read_table, _TABLE),
         of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_INDEX,)),
     ),
-    silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
+    no_output="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),

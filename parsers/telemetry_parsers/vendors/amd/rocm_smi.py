@@ -42,7 +42,7 @@ _TOOL = tool_of(
         default_sensor="edge",
         is_from_other_tool=is_from_hy_smi,
         other_tool="Hygon's hy-smi",
-        silent="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
+        no_output="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
         gives=GIVES,
     )
 )

@@ -375,7 +375,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="amd",
     shapes=(Shape(_read_agents, empty=must_be_complete, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
-    silent="no output",
+    no_output="no output",
     errors=_ERRORS,
     marks_first=False,
     remnants=(_report_missing_agents, _report_on_extract),

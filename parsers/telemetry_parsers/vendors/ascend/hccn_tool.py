@@ -305,7 +305,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor="ascend",
     shapes=(Shape(_read_answer, empty=accept_empty, tables=(COUNTERS,)),),
-    silent="no output: the tool prints nothing for a port without this setting",
+    no_output="no output: the tool prints nothing for a port without this setting",
     errors=ERRORS,
     index_space=INDEX_SPACE,
     per_device=DeviceTool(

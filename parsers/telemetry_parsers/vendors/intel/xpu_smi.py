@@ -126,7 +126,7 @@ _TOOL = Tool(
         of_lines(saved.is_matrix_heading, saved.read_matrix),
         of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
-    silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
+    no_output="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(
         ErrorText("argument was not expected", "wrong_request"),
         ErrorText("arguments were not expected", "wrong_request"),

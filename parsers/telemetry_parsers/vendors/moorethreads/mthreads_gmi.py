@@ -108,7 +108,7 @@ _TOOL = Tool(
         shape(is_card_heading, read_list, _NAMES),
         Shape(_read_version, empty=accept_empty),
     ),
-    silent=_SILENT,
+    no_output=_SILENT,
     errors=ERRORS,
     marks_first=False,
     refusals=(_report_on_summary,),

@@ -139,7 +139,7 @@ _TOOL = Tool(
     vendor="amd",
     # All polls request JSON.
     shapes=(Shape(_read_json, "json", cards.report_without_cards, (keys.FIELDS,)), *_SHAPES),
-    silent=_SILENT,
+    no_output=_SILENT,
     errors=ERRORS,
     marks_first=False,
     refusals=(report_on_unsupported,),

@@ -127,7 +127,7 @@ _TOOL = Tool(
         Shape(_read_blocks, empty=accept_empty, tables=keys.TABLES),
         Shape(_read_version, empty=accept_empty),
     ),
-    silent=_SILENT,
+    no_output=_SILENT,
     errors=ERRORS,
     index_space="",  # readers set PHYSICAL_SPACE if all indices are physical ids
     words=PLACEHOLDERS,
