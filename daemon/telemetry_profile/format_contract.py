@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """All executions of one kernel, copy or collective on a device. Grid, block and occupancy are of the longest one."""
+    """All executions of one kernel, copy or collective on a device. Grid, block and occupancy describe the longest one."""
 
     name: str
     work: Work
@@ -155,7 +155,7 @@ class Device:
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return `part`, the split of a shorter time, with each value unknown that is unknown for the whole time."""
+        """Return `part`, the split of a shorter time. What is unknown for the whole time becomes unknown in it, too."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 

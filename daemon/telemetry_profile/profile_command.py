@@ -171,7 +171,6 @@ def _render(profile: Profile, arguments: argparse.Namespace) -> str:
 
 
 def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
-    """Write a file for each rank that has complete steps. Raise CommandError."""
     from telemetry_profile.files.publish import publish, step_counts_of
 
     folder = Path(options.settings(arguments).steps.directory)

@@ -1,4 +1,4 @@
-"""A profile on one screen of 24 lines: the verdict, the parts of a step, the ranks, and the kernels that took most of the time."""
+"""Shows a profile on one screen of 24 lines: verdict, parts of a step, ranks, and the kernels that took most of the time."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _time_text(summary: ProfileSummary) -> str:
 
 
 def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
-    """Return one or two lines with the parts of the mean step, in the same unit, of the ranks that the verdict judges."""
+    """Return one or two lines with the parts of the judged ranks' mean step in one unit, or [] if no part is known."""
     judged, names = judged_ranks(ranks)
     split = mean_split([rank.split for rank in judged]) if judged else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
@@ -279,7 +279,6 @@ def _kernel_cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
 
 
 def _note_lines(summary: ProfileSummary) -> list[str]:
-    """Return the notes below the kernel table: slow links, FLOP/s, telemetry, excluded steps and problems."""
     left_out = list(dict.fromkeys(text for rank in summary.ranks for text in rank.left_out))
     notes = [*_slow_link_lines(summary), _achieved_line(summary), _telemetry_line(summary)]
     if left_out:

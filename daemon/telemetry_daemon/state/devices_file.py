@@ -32,7 +32,7 @@ _LONG_AGO = 0.0
 
 @dataclass(frozen=True, slots=True)
 class StoredDevices:
-    """The content of the file. `since` is the Unix time at which the file was first written for this node."""
+    """The content of `devices.json`. `since` is the Unix time at which the file was first written for this node."""
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
@@ -78,7 +78,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
 
 
 def save(path: Path, stored: StoredDevices) -> None:
-    """Replace the file. Simulated devices are not stored. Raises OSError."""
+    """Replace the file at this path. Simulated devices are not stored. Raises OSError."""
     real = stored.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"

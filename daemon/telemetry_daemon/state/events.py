@@ -57,7 +57,7 @@ class OpenEvents:
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the events are still open: the machine has not rebooted. Unknown boot ids match any boot."""
+        """Return whether the events stay open under this boot id. They do not survive a reboot. An unknown id matches any."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:

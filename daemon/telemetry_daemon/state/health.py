@@ -73,7 +73,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
 
 
 def is_source_gone(result: PollResult, poll: Poll) -> bool:
-    """Return whether the source is gone: its driver failed, or its listing tool is missing or not permitted."""
+    """Return whether the source is gone: its driver failed, or its tool for listing is missing or not permitted."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source to the time at which its most frequent device list ended. Omit sources with a current list."""
+    """Map each source to when its most frequent device list expired or began to fail. Omit sources with a current list."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)

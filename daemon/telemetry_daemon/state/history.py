@@ -67,7 +67,7 @@ class ReasonCodes:
         return self._codes.get(text, 1)
 
     def gaps(self, codes: bytes) -> tuple[Gap, ...]:
-        """Return a gap for each run of slots with the same reason."""
+        """Return a gap for each run of slots with the same reason. `codes` has one byte per slot."""
         runs = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
         return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in runs)
 
@@ -211,7 +211,7 @@ class History:
         return self._open
 
     def slot_of_time(self, wall_time: float) -> int:
-        """Return the slot that contains this Unix time."""
+        """Return the number of the slot that contains this Unix time."""
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
@@ -364,7 +364,7 @@ def absence_reason(shown: MergedDevice | None, metric_history: MetricHistory, ou
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each (source, poll) to its failure, or "" if it works. (source, "") stands for polls that list devices."""
+    """Map each (source, poll) to its failure, or "" if it works. The key (source, "") stands for polls that list devices."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
     no_list_outages = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}

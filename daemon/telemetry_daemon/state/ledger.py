@@ -36,7 +36,7 @@ _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
 # The record of unallocated use has no end, so it is completed once a day.
 _DAY_SECONDS = 86_400.0
-# Owners that are reported within this time after the daemon's start were present before it.
+# Owners that are first reported within this time after the daemon's start are assumed to have been present before it.
 _START_SECONDS = 15.0
 
 
@@ -101,7 +101,7 @@ class Ledger:
         return {entry.key: card_use.update_totals(recent_tallies.get(entry, Tally())) for entry, card_use in card_uses}
 
     def with_totals(self, device: MergedDevice) -> MergedDevice:
-        """Return the device with the totals in its allocations."""
+        """Return the device with each owner's totals in its allocations."""
         if not device.allocations or device.id not in self._cards:
             return device
         totals = self.update_totals_by_owner(device.id)
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the reported start (monotonic) if it is the first from a hook or for this card, else None."""
+        """Return the reported start (monotonic) if it is the owner's first from a hook or on this card, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None

@@ -38,7 +38,6 @@ class LedgerCard(Generic[_Holder]):
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated
         self.seen_until = now
-        # The shares of the current owners.
         self.shares: Mapping[_Holder, float] = {}
         # When the card was first seen or last returned. Earlier use is not counted.
         self._counted_from = self._settled_until = now
@@ -180,7 +179,7 @@ class LedgerCard(Generic[_Holder]):
         return self.settle(self.seen_until - self.max_report_delay) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Settle the use until this time, and return its tallies."""
+        """Settle the use until this time: attribute it to the holders for good. Return its tallies."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:

@@ -36,7 +36,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SavedLedger:
-    """The content of `ledger.json`: the records of current owners, with the time and the boot id of writing."""
+    """The content of `ledger.json`: the records of current owners, and when and under which boot id it was written."""
 
     schema: _Schema
     boot: str

@@ -33,7 +33,7 @@ class Links:
         self._seen: dict[str, MergedDevice] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Return the lost links (once up, now down) of each device with new results."""
+        """Map each device with new results to its lost links: links that were up earlier and are now down."""
         lost_links = {}
         for device in devices:
             if self._seen.get(device.id) is device:

@@ -12,7 +12,7 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """The node's facts. Each change requests a new snapshot."""
+    """Facts about the node that no source reports. Each change requests a new snapshot."""
 
     def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
         """Use this lock for changes, and call `request_snapshot` while it is held."""

@@ -196,7 +196,7 @@ class Store:
         return cached if is_valid else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Return whether all first polls have ended or timed out, and a string that names the sources still awaited."""
+        """Return whether all first polls have ended or timed out, and a message that names the sources still awaited."""
         with self._lock:
             waiting = sorted({source for source, _ in self._state.awaited})
             if not waiting or self._clock.monotonic() >= self._state.awaited_until:

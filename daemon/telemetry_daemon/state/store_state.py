@@ -112,7 +112,7 @@ class StoreState:
         )
 
     def status_inputs(self, merged: MergedNode, now: float) -> Iterator[StatusInput]:
-        """Yield the data for each source's status, sorted by name."""
+        """Yield the data for each source's status, sorted by source name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
             forgotten = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
@@ -133,7 +133,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAttempt:
-    """What the store accepted from a poll. `needs_counters`: poll the expensive counters, because an owner or step changed."""
+    """What the store accepted from a poll. If `needs_counters`, an owner or step changed: poll the expensive counters."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

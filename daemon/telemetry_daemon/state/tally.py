@@ -79,7 +79,7 @@ class Timeline(Generic[_Holder]):
         return self._begins[index], until, self._shares[index]
 
     def forget_before(self, time: float) -> None:
-        """Drop the spans that ended by this time. The oldest remaining span then has no begin."""
+        """Drop the spans that ended by this time. The oldest remaining span becomes open-ended."""
         dropped_count = max(0, bisect_right(self._begins, time) - 1)
         del self._begins[:dropped_count], self._shares[:dropped_count]
         self._begins[0] = -math.inf
@@ -97,7 +97,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Add a holder to the shares. If the sum exceeds 1, drop former holders. If it still does, use the current shares."""
+    """Add a holder to the shares. If the sum exceeds 1, drop former holders; if it still does, use the current shares."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}

@@ -138,7 +138,7 @@ def columns_of(line: str) -> tuple[Column, ...]:
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield each table whose columns have all roles of a set. Read its rows before you request the next table."""
+    """Yield each table whose columns include all roles of one set. Read its rows before you request the next table."""
     line_iterator = iter(lines)
     line = next(line_iterator, None)
     while line is not None:

@@ -160,7 +160,7 @@ class Timeline:
         return True
 
     def add_call(self, name: str, length_ns: int | None, calls: int = 1) -> None:
-        """Add calls of a host function."""
+        """Add calls of a host function. `length_ns` is their total duration."""
         if length_ns is None or not 0 <= length_ns < MAX_NS:
             self._invalid_count += calls
             return

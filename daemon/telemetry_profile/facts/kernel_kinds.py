@@ -53,7 +53,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-# `ProfilerStep#12`, `step 12`, `train_step_12`, `Iteration 3`, `iter:7`. A range `step` without a number may be only a part of a step.
+# Matches `ProfilerStep#12`, `train_step_12`, `Iteration 3` and `iter:7`. A range without a number may be a part of a step.
 _STEP = re.compile(
     r"(profiler ?step|(train(ing)?|global|optimi[sz]ation)?[ _-]?(step|iteration|iter))[ _#:=-]*\d+\Z", re.IGNORECASE
 )

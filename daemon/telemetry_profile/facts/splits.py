@@ -69,7 +69,7 @@ class Splitter:
         for since, until in zip(edges[::2], edges[1::2], strict=True):
             if until > since:
                 total = total.joined(self.split(since, until))
-        # Long gaps are not taken from the pieces, because a gap may be long for a piece but not for the whole time.
+        # The gaps of the pieces are not counted, because a gap may be long for a piece but not for the whole time.
         return replace(total, gaps=0, gap_ns=0)
 
 
@@ -97,7 +97,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the parts of the time without the gaps and `first_collective`, or None without gaps."""
+    """Return the long gaps, and the parts of the time without gaps and `first_collective`; without gaps, ((), None)."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:

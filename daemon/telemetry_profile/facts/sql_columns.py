@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add a table's calls to the timeline. The expressions are begin, end and name, or a key of `names` if given."""
+    """Add a table's calls to the timeline. The expressions are begin, end and name; `names` may map the latter to a name."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"

@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the card's telemetry during the profile. Return None if no card or several match, or there are no samples."""
+    """Return the card's telemetry during the profile, or None unless exactly one card matches and has samples."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled, history)]
         if len(matches) == 1:

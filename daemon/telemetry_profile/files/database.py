@@ -30,7 +30,7 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
-# Views, virtual tables and computed columns are code. They could run forever, or exhaust memory before a limit applies.
+# Views, virtual tables and computed columns are code. They can run forever, or exhaust memory before a limit applies.
 _STORED_COLUMNS_QUERY = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?

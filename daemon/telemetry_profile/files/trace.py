@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: 
 
 
 def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | None:
-    """ChooseReader a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
+    """Choose a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield each bracket and comma outside of strings with its position in the window. The window may move in between."""
+    """Yield the position in the window, and the character, of each bracket and comma outside of strings."""
     is_in_string, position = False, 0
     while True:
         match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)

@@ -109,7 +109,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _iter_operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield each operation's path of keys, such as step, operation and rank (or both ends of a link), and its values."""
+    """Yield the keys of each operation (step, operation, and rank or both ends of a link) and its values."""
     if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -184,7 +184,6 @@ def _recognises_clock(clue: Clue) -> bool:
 
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the difference between Unix time and the node's boot clock."""
     document = _read_object(lines)
     unix = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
     boot = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)

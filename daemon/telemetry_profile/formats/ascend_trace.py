@@ -39,9 +39,8 @@ _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
-_CALL_NUMBER = re.compile(
-    r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL
-)  # the number of the call and its group, as in hcom_allReduce__428_0_1
+# Matches the number of a call and its group, as in hcom_allReduce__428_0_1.
+_CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
 _RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
 _NO_RANK = 2**16  # larger numbers are not ranks: all bits are set if a task has no partner
 _DATA_WAIT = "Data_aug Bound"
@@ -49,7 +48,7 @@ _DATA_WAIT = "Data_aug Bound"
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective. It is kept until the whole file is read, because only then it is known whether it is needed."""
+    """A task or collective. It is kept until the end of the file, because only then is it clear whether it is needed."""
 
     work: Work
     process: int | str
@@ -112,7 +111,7 @@ class _Reader:
         return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _only_measured(self, device: Device) -> Device:
-        """Set values to unknown that cannot be computed from this part of the timeline."""
+        """Return the device without the values that this part of the timeline does not determine."""
         if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware else None
@@ -220,7 +219,6 @@ def _task_of(work: Work, event: TraceEvent, stream: int | str) -> _Task:
 
 
 def _device_number(clue: Clue) -> int | None:
-    """Return the device number in a file or folder name of msprof, or None."""
     name_match = _DEVICE_IN_NAME.search(clue.name)
     folders = [match for folder in clue.folders if (match := _DEVICE_FOLDER.match(folder))]
     match = folders[-1] if folders else name_match

@@ -147,7 +147,7 @@ class _Layout:
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first layout that fits is used. `op_total_time` of a GPU operator is its launch on the host (`op_host_cost_time` in
+# The first layout that fits is used. `op_total_time` of a GPU operator is its host launch time (`op_host_cost_time` in
 # MindSpore's data_saver.h). `cuda_activity_cost_time` is the time on the device.
 _LAYOUTS = (
     _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),

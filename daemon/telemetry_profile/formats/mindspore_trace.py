@@ -92,7 +92,6 @@ def _dimensions(printed: object) -> str:
 
 
 def _recognises(sample: TraceSample) -> bool:
-    """Return whether a trace is MindSpore's, by its file name or the process numbers and arguments of its events."""
     if _FILE.search(sample.clue.name):
         return True
     events = [event for event in sample.events if event.ph == "X" and not event.cat]

@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import Call, Card, Clue, Facts, Kernel, T
 
 _SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
 _SEARCHED_LINES = 400
-# `[Tesla V100-SXM2 (0)]`, `Tesla K40c (0)`: the model, and the card's number.
+# Matches `[Tesla V100-SXM2 (0)]` and `Tesla K40c (0)`, which contain the model and the card's number.
 _DEVICE = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
 _UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
@@ -119,7 +119,6 @@ def _headings(clue: Clue) -> Iterator[frozenset[str]]:
 
 
 def _recognises_nvprof(clue: Clue) -> bool:
-    """Return whether a line has nvprof's headings, which differ from those of nsys and rocprof."""
     return any(
         {"time(%)", "time", "calls", "avg", "min", "max", "name"} <= headings
         or {"start", "duration", "device", "context", "stream", "name"} <= headings

@@ -106,7 +106,7 @@ def _card_key(agent: str, timeline: Timeline) -> str:
 
 
 def _only_measured(device: Device, works: set[str]) -> Device:
-    """Set values to unknown that cannot be computed because the kernels or the copies are in another file."""
+    """Return the device without the values that need the kernels or copies of another file."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:

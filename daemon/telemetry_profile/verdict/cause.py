@@ -61,7 +61,7 @@ class Evidence:
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
-    names: str = ""  # the names of the ranks if there are others
+    names: str = ""  # the names of `ranks` if the files contain other ranks, too
 
     def total(self, part: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if it is unknown for any rank."""

@@ -35,7 +35,7 @@ _PROCESS = re.compile(
 )
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
-# MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card. The rank table is next to that folder.
+# MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card. The rank table is beside the folder.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # Maps (parent folder of `cluster_profiler`, alias of a node) to the node's ranks by card number.
@@ -267,7 +267,9 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     clock = best.file.facts.clock
-    folder = tuple(takewhile(lambda name: name != _CLUSTER, best.result_folder))  # its folders are nodes of one job
+    folder = tuple(
+        takewhile(lambda name: name != _CLUSTER, best.result_folder)
+    )  # the folders in it are nodes of one job
     return Member(device, best.file.facts.tool, formats, clock, begin, end, files, max(sizes, default=None), folder)
 
 

@@ -26,7 +26,7 @@ class UsualStep:
 
     @property
     def name(self) -> str:
-        """Return the rank, or the card if the rank is unknown."""
+        """Return the name of the rank, such as `rank 3`. If the rank is unknown, return the name of the card."""
         device = self.member.device
         if device.rank is not None:
             return f"rank {device.rank}"
@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks whose step and compute time are known, with their names. Return all ranks and "" if none or all are."""
+    """Return the ranks with known step and compute times, and their names. If none or all are known: all ranks and ""."""
     timed = [rank for rank in ranks if rank.split.span_ns and rank.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""

@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in a YAML file. If the file does not contain it, it is empty."""
+    """A mapping in a YAML file, which is empty if the file does not contain it."""
 
     file: str
     path: str = ""
@@ -69,7 +69,7 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return the key's integer, which is 0 or more, or 0 if it is absent or null."""
+        """Return the key's whole number, which must be 0 or more. Return 0 if the key is absent or null."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")

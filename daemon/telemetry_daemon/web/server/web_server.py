@@ -115,7 +115,7 @@ class WebServer:
         new_listeners = _open_all([text for text in texts if text not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
         served = [*kept_listeners, *new_listeners]
-        # A listener within a new address (127.0.0.1:9100 in :9100) stays open, because closing it could lose a connection.
+        # An old listener that a new address includes (127.0.0.1:9100 in :9100) stays open: closing it could lose a client.
         closing_texts = [
             listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
@@ -248,7 +248,7 @@ class _Acceptor:
                 if not self._is_stopping:
                     await asyncio.gather(*map(self._create_connection, self._accept_some()))
         except OSError as error:
-            # Other errors concern one client or the network, so accepting continues.
+            # Errors that are not listed here concern one client or the network, so accepting continues.
             if error.errno in _NO_LISTENER:
                 raise
             if error.errno in _OUT_OF_DESCRIPTORS:
