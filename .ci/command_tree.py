@@ -122,7 +122,7 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
 @cache
 def _known_words() -> Mapping[str, tuple[str, ...]]:
     """Map arguments for which argparse has no choices to the words that complete them."""
-    of_settings = {row.dotted: row.words for row in settings_rows() if row.words}
+    of_settings = {row.dotted_path: row.words for row in settings_rows() if row.words}
     of_commands = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
     return {**of_settings, **of_commands}
 

@@ -207,7 +207,7 @@ def _environment() -> Iterator[str]:
         "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
         "PATH": "Where tools are looked for first.",
     }
-    of_settings = {row.variable: f"The setting `{row.dotted}`." for row in settings_rows() if row.variable}
+    of_settings = {row.variable: f"The setting `{row.dotted_path}`." for row in settings_rows() if row.variable}
     yield from _items(of_program | of_settings)
     yield ".PP"
     yield from _wrapped(

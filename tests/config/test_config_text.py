@@ -22,7 +22,7 @@ def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_no
     mentioned = {"peaks": {"MTT S5000": PeakSettings()}, "compat": {"dcgm-exporter": CompatSettings()}}
     assert bench.settings(text) == Settings(**mentioned)
     assert bench.settings(default_toml()) == Settings()
-    assert all(row.default is None or row.dotted in names for row in settings_rows() if row.dotted.islower())
+    assert all(row.default is None or row.dotted_path in names for row in settings_rows() if row.dotted_path.islower())
     assert peak_of("MTT S5000") is None
 
 
@@ -32,7 +32,7 @@ def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
             path = (
                 ".".join(row.path).replace("NAME", "nvml").replace("POLL", "links").replace("EXPORTER", "dcgm-exporter")
             )
-            assert bench.settings(f"{path} = {toml_value(row.example)}\n") != Settings(), row.dotted
+            assert bench.settings(f"{path} = {toml_value(row.example)}\n") != Settings(), row.dotted_path
 
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kits.planted_identities import PLANTS
 from kits.planted_secrets import BEGINNINGS, PlantedSecret, planted_secrets, token
 from telemetry_daemon.masking.mask import Mask
-from telemetry_daemon.masking.secrets import KnownIdentities, WholeWords, _search, secrets
+from telemetry_daemon.masking.secrets import KnownIdentities, WholeWords, _search, find_secrets
 from telemetry_daemon.masking.tokens import TOKENS
 
 AROUND = ("{}", "token {} was refused", "--key={}", "a,{},b", '"{}"', "X={} y", "https://host/?q={}&r=1")
@@ -89,7 +89,7 @@ TREATMENTS = st.sampled_from((None, "each", "names", "odd", "whole", "address"))
 def test_the_short_way_finds_what_the_long_one_finds(text, all_known, announced) -> None:
     for identities in all_known:
         found = sorted(_search(text, identities, announced).found, key=lambda secret: secret.start)
-        assert secrets(text, identities, announced) == found
+        assert find_secrets(text, identities, announced) == found
 
 
 SIGNS = st.sampled_from("aAbB1-: éİ用")

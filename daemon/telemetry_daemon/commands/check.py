@@ -167,7 +167,7 @@ def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import find_accelerators
 
-    # Every graphics driver creates render nodes in /dev/dri, even the driver of a server's console.
+    # /dev/dri is skipped: every graphics driver creates render nodes there, even the one of a server's console.
     vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
     return bool(find_accelerators()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 
@@ -200,7 +200,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 def _section_problems(
-    section: str, table: Any, kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
+    section: str, table: Any, entry_kind: str, names: Sequence[str], is_valid: Callable[[Any], bool], expected: str
 ) -> Iterator[str]:
     from telemetry_daemon.terminal.suggestions import suggest_or_list
 
@@ -209,7 +209,7 @@ def _section_problems(
         return
     for name, value in table.items():
         if name not in names:
-            yield f"{section}.{name}: no such {kind}{suggest_or_list(name, names)}"
+            yield f"{section}.{name}: no such {entry_kind}{suggest_or_list(name, names)}"
         if not is_valid(value):
             yield f"{section}.{name}: must be {expected}, not {value!r}"
 

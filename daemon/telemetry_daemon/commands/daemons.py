@@ -77,7 +77,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
     path = local_socket_in(settings.state.runtime_directory)
     is_running, reasons = False, []
     for address in local_addresses(settings):
-        error = _connection_error(address, credentials, None if address.unix else _owner_of(path))
+        error = _connection_error(address, credentials, None if address.unix else _socket_owner(path))
         if error is None:
             return address
         is_running = is_running or (bool(address.unix) and not error.is_absent)
@@ -99,7 +99,7 @@ def _connection_error(address: Address, credentials: Credentials, service_user: 
     return None
 
 
-def _owner_of(local_socket: Path) -> int | None:
+def _socket_owner(local_socket: Path) -> int | None:
     """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None if both are missing."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
@@ -120,13 +120,13 @@ def _is_served_by(port: int, user: int) -> bool:
 def local_addresses(settings: Settings) -> Iterator[Address]:
     """Yield the addresses at which this node's daemon may answer: its local socket and its listening addresses."""
     yield node_address(f"unix:{local_socket_in(settings.state.runtime_directory)}")
-    certificate = _certificate(settings.web.config_file)
+    certificate = _certificate_path(settings.web.config_file)
     for text in settings.web.listen_address:
         address = node_address(_address_to_connect(text))
         yield address if address.unix or not certificate else replace(address, is_tls=True, certificate=certificate)
 
 
-def _certificate(web_config_file: str) -> str:
+def _certificate_path(web_config_file: str) -> str:
     """Return the path of the daemon's certificate, or "" without TLS or if this user cannot read the configuration."""
     if not web_config_file:
         return ""

@@ -56,7 +56,7 @@ def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
         add_members(bundle, mask, material)
         snapshot_time = material.examined.snapshot.wall_time
         heading = _bundle_heading(snapshot_time, mask)
-        archive = bundle.packed(heading, snapshot_time)
+        archive = bundle.to_archive(heading, snapshot_time)
         bundles.write_file(arguments.bundle, archive)
     except bundles.BundleError as error:
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None

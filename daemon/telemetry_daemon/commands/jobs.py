@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     errors: list[str] = []
     has_records, users = False, set[str]()
     for path, content in _record_files(arguments):
-        for record in _records(path, content, errors):
+        for record in _records_in_file(path, content, errors):
             users.add(record.owner.user)
             if _is_selected(record, arguments):
                 has_records = True
@@ -132,7 +132,7 @@ def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         raise CommandError(f"cannot read {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE) from None
 
 
-def _records(path: str, content: bytes, all_errors: list[str]) -> Iterator[JobRecord]:
+def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterator[JobRecord]:
     from telemetry_parsers.codec.plain import CodecError
 
     errors: list[str] = []

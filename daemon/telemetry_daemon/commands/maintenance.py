@@ -94,5 +94,5 @@ def _state_text(state: MaintenanceState) -> str:
     remaining_seconds = state.ends_in
     if remaining_seconds is None:
         return "the node is not in maintenance"
-    until = f"in maintenance for {human.seconds(round(remaining_seconds))} more, until {human.utc(time.time() + remaining_seconds)}"
-    return f"{until}: {state.reason}" if state.reason else until
+    text = f"in maintenance for {human.seconds(round(remaining_seconds))} more, until {human.utc(time.time() + remaining_seconds)}"
+    return f"{text}: {state.reason}" if state.reason else text

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--dashboard needs --names EXPORTER, the exporter that the dashboard was made for")
     if arguments.names is None:
         is_markdown = arguments.format == "markdown"
-        print(metrics_doc.metrics_markdown() if is_markdown else _matching_metrics(arguments.words), end="")
+        print(metrics_doc.metrics_markdown() if is_markdown else _matching_lines(arguments.words), end="")
         return exits.OK
     from telemetry_exporters.prometheus.compat import doc, load_table, version_problem
 
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _print_comparison(arguments, table)
 
 
-def _matching_metrics(words: Sequence[str]) -> str:
+def _matching_lines(words: Sequence[str]) -> str:
     from telemetry_daemon.terminal.suggestions import did_you_mean, patterns_like
     from telemetry_parsers.metrics import CATALOGUE
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
     from telemetry_daemon.recordings.survey import RecordingTime
     from telemetry_parsers.model import MergedDevice
 
-USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # names of environment variables
+USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
 _REPEATABLE = frozenset({"web.listen_address"})
 T = TypeVar("T")
 

@@ -28,10 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask the daemon to release the source. Return 2 if a process may still hold the device, and print its PID."""
-    answer = daemon_answer(
+    result = daemon_answer(
         options.settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
     )
-    remaining_pids = ", ".join(map(str, answer.left_behind))
+    remaining_pids = ", ".join(map(str, result.left_behind))
     if remaining_pids:
         print(f"released {arguments.source}, but process {remaining_pids} does not exit and may still hold the device")
         return exits.PROBLEMS

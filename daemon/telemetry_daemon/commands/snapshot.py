@@ -109,14 +109,14 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 
 def _check_format(arguments: argparse.Namespace) -> None:
-    form = arguments.format
-    for name in _TABLE_FLAGS if form != "table" else ():
+    fmt = arguments.format
+    for name in _TABLE_FLAGS if fmt != "table" else ():
         if getattr(arguments, name):
-            raise CommandError(f"--{name} is only for tables; leave it out with --format {form}")
-    if arguments.processes and form == "prometheus":
+            raise CommandError(f"--{name} is only for tables; leave it out with --format {fmt}")
+    if arguments.processes and fmt == "prometheus":
         raise CommandError("--processes is only for tables, JSON and CSV; leave it out with --format prometheus")
-    if arguments.all and form != "table":
-        raise CommandError(f"--all selects metrics only in tables; with --format {form} leave {arguments.all[0]!r} out")
+    if arguments.all and fmt != "table":
+        raise CommandError(f"--all selects metrics only in tables; with --format {fmt} leave {arguments.all[0]!r} out")
 
 
 def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _ReadSnapshot:

@@ -83,11 +83,11 @@ def _read_document(inputs: ConfigInputs) -> Document:
         if requested is None:
             return Document({})
         remedy = "`telemetry config default` prints a default file"
-        raise ConfigError(f"{_printable(path)}: no such file; {remedy}") from None
+        raise ConfigError(f"{_printable_path(path)}: no such file; {remedy}") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{_printable(path)}: cannot be read: {_error_reason(error)}") from error
-    text = _decode(_printable(path), content)
-    return Document(_parse(_printable(path), text), _printable(path), text)
+        raise ConfigError(f"{_printable_path(path)}: cannot be read: {_error_reason(error)}") from error
+    text = _decode_text(_printable_path(path), content)
+    return Document(_parse_document(_printable_path(path), text), _printable_path(path), text)
 
 
 def _error_reason(error: OSError | ValueError) -> str:
@@ -96,7 +96,7 @@ def _error_reason(error: OSError | ValueError) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
-def _decode(path: str, content: bytes) -> str:
+def _decode_text(path: str, content: bytes) -> str:
     if b"\0" in content:
         raise ConfigError(f"{path} is binary or UTF-16, not a TOML file; save it as UTF-8 text")
     try:
@@ -109,7 +109,7 @@ def _decode(path: str, content: bytes) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _parse(path: str, text: str) -> dict[str, Any]:
+def _parse_document(path: str, text: str) -> dict[str, Any]:
     try:
         return parse_toml(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def _syntax_error(path: str, message: str) -> str:
     return f"{path}: line {position[1]} is not valid TOML at column {position[2]}: {text}"
 
 
-def _printable(path: str) -> str:
+def _printable_path(path: str) -> str:
     text = path.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if text.isprintable() else ascii(text)
 

@@ -17,8 +17,7 @@ from telemetry_parsers.metrics import OWNER_LABELS
 # Routes that other pages already use; see web/.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
-# The tools whose job folders are supported.
-_JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
+_JOB_MAP_TOOLS = ("dcgm", "jobstats", "dme")
 
 _MAX_QUOTED_LENGTH = 60
 
@@ -145,8 +144,8 @@ def _check_host(host: str, text: str) -> None:
 def check_job_map(text: str) -> str:
     """Accept a pair KIND:FOLDER, such as `jobstats:/run/gpustat`."""
     kind, colon, folder = text.partition(":")
-    if not colon or kind not in _JOB_MAP_KINDS:
-        raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_KINDS)}, not {quoted(text)}")
+    if not colon or kind not in _JOB_MAP_TOOLS:
+        raise ValueError(f"must be KIND:FOLDER, where KIND is one of {', '.join(_JOB_MAP_TOOLS)}, not {quoted(text)}")
     check_absolute_path(folder)
     return text
 

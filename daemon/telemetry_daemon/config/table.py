@@ -51,7 +51,7 @@ class SettingRow:
     high: float | None = None
 
     @property
-    def dotted(self) -> str:
+    def dotted_path(self) -> str:
         """Return the full path with dots, such as `web.listen_address`."""
         return ".".join(self.path)
 
@@ -63,7 +63,7 @@ class SettingRow:
     @property
     def flag(self) -> str:
         """Return the setting's command line flag, or "" if it has none."""
-        return FLAGS.get(self.dotted, "")
+        return FLAGS.get(self.dotted_path, "")
 
 
 @dataclass(frozen=True, slots=True)

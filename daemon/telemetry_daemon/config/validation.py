@@ -29,8 +29,7 @@ _HEADER = re.compile(rf"[ \t]*\[\[?[ \t]*{_KEY}[ \t]*\]")
 _ASSIGNMENT = re.compile(rf"[ \t]*{_KEY}[ \t]*=")
 _PARTS = re.compile(_PART)
 
-# The messages for pydantic's error types.
-_MESSAGES: Mapping[str, str] = {
+_MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
     "string_type": "must be a string in quotes",
     "string_unicode": "must be a string of valid UTF-8",
     "bool_type": "must be true or false",
@@ -85,8 +84,8 @@ def _model(settings_class: Any) -> type[BaseModel]:
             settings[item.name] = (_model(hint), Field(default_factory=_model(hint)))
         else:
             metadata: SettingMetadata = item.metadata["about"]
-            plain = list(default) if isinstance(default, tuple) else default
-            settings[item.name] = (_pydantic_type(hint, metadata, required=bool(default)), plain)
+            default_value = list(default) if isinstance(default, tuple) else default
+            settings[item.name] = (_pydantic_type(hint, metadata, required=bool(default)), default_value)
     return create_model(settings_class.__name__, __base__=_Section, **settings)
 
 
@@ -124,7 +123,7 @@ def _error_lines(error: ValidationError, document: Document) -> list[str]:
 
 def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
     path = _setting_path(item)
-    return _line_number(path, document), f"{_location(path, document)}: {toml_key(path)}: {_message(path, item)}"
+    return _line_number(path, document), f"{_location(path, document)}: {toml_key(path)}: {_error_message(path, item)}"
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, str]:
@@ -137,7 +136,7 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, st
     for section, message, keys in checks:
         if keys is None:
             continue
-        for name in _names_in_section(document.data, section):
+        for name in _names_in(document.data, section):
             path = (*section, name)
             if name not in keys:
                 lines[path] = f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}"
@@ -154,7 +153,7 @@ def _unknown_versions(document: Document) -> list[str]:
     return lines
 
 
-def _names_in_section(data: Mapping[str, Any], section: KeyPath) -> list[str]:
+def _names_in(data: Mapping[str, Any], section: KeyPath) -> list[str]:
     table: Any = data
     for part in section:
         table = table.get(part) if isinstance(table, Mapping) else None
@@ -186,40 +185,40 @@ def _location(path: KeyPath, document: Document) -> str:
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
 
-def _message(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _error_message(path: KeyPath, item: Mapping[str, Any]) -> str:
     error_type = item["type"]
     if error_type == "dict_type" and path == _DEVICE_COUNTS:
         return f"{_COUNT_ERROR}, not {quoted(item['input'])}"
     formatters: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
-        "extra_forbidden": _unknown_setting,
-        "literal_error": _invalid_word,
+        "extra_forbidden": _unknown_setting_error,
+        "literal_error": _choice_error,
         "value_error": _rule_error,
-        "greater_than_equal": _out_of_range,
-        "less_than_equal": _out_of_range,
+        "greater_than_equal": _range_error,
+        "less_than_equal": _range_error,
     }
     if error_type in formatters:
         return formatters[error_type](path, item)
     text = "the string " if isinstance(item["input"], str) else ""
-    return f"{_MESSAGES.get(error_type, item['msg'])}, not {text}{quoted(item['input'])}"
+    return f"{_MESSAGE_BY_ERROR_TYPE.get(error_type, item['msg'])}, not {text}{quoted(item['input'])}"
 
 
-def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _unknown_setting_error(path: KeyPath, item: Mapping[str, Any]) -> str:
     """Return the message for an unknown setting, with suggestions from the same section or from other sections."""
     *section, name = path
-    siblings = _siblings(path)
-    same_name = [row.dotted for row in settings_rows() if row.path[-1] == name]
+    siblings = _sibling_names(path)
+    same_name = [row.dotted_path for row in settings_rows() if row.path[-1] == name]
     suggestions = [toml_key((*section, sibling)) for sibling in similar_names(name, siblings)]
     hint = did_you_mean(suggestions or same_name) or suggest_or_list(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 
-def _siblings(path: KeyPath) -> list[str]:
+def _sibling_names(path: KeyPath) -> list[str]:
     section = placeholder_path(path)[:-1]
     paths = {row.path[:length] for row in settings_rows() for length in range(1, len(row.path) + 1)}
     return sorted(path[-1] for path in paths if path[:-1] == section)
 
 
-def _invalid_word(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _choice_error(path: KeyPath, item: Mapping[str, Any]) -> str:
     words = next(row.words for row in settings_rows() if row.path == placeholder_path(path))
     hint = did_you_mean(similar_names(str(item["input"]), words))
     return f"must be one of {joined_words(words)}, not {quoted(item['input'])}{hint}"
@@ -229,7 +228,7 @@ def _rule_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
     return str(item["ctx"]["error"])
 
 
-def _out_of_range(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
+def _range_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
     limits = item["ctx"]
     limit = f"at least {limits['ge']:g}" if "ge" in limits else f"at most {limits['le']:g}"
     return f"must be {limit}, not {quoted(item['input'])}"

@@ -120,7 +120,7 @@ class Bundle:
         missing = [f"  {name:<{width}}  missing: {reason}" for name, reason in self._missing]
         return "\n".join(map(clean, (*heading.splitlines(), "", *rows, *missing, ""))) + "\n"
 
-    def packed(self, heading: str, time: float) -> bytes:
+    def to_archive(self, heading: str, time: float) -> bytes:
         """Return the bundle as a compressed tar archive, which starts with the list of contents."""
         contents = Member(_CONTENTS_NAME, "", self.contents(heading).encode())
         content = io.BytesIO()
@@ -208,7 +208,7 @@ def redacted_web(content: bytes) -> str:
 
     try:
         configuration = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError):  # the text may contain secrets anywhere
+    except (yaml.YAMLError, ValueError, RecursionError):  # a text that is not YAML may contain secrets anywhere
         return "the file is not YAML\n"
     return "".join(f"{line}\n" for line in _web_lines(configuration, ""))
 

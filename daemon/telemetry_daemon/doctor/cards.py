@@ -62,20 +62,20 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
     states = {status.state for status in statuses}
 
-    def names(is_selected: Callable[[SourceStatus], bool]) -> tuple[str, ...]:
+    def source_names(is_selected: Callable[[SourceStatus], bool]) -> tuple[str, ...]:
         return tuple(status.source for status in statuses if is_selected(status))
 
     return VendorSources(
         vendor,
-        read_by=names(lambda status: status.state == "ok" and status.source in readers),
-        missing=names(lambda status: status.state == "missing"),
-        failed=names(lambda status: status.state in UNSUCCESSFUL),
-        incomplete=names(
+        read_by=source_names(lambda status: status.state == "ok" and status.source in readers),
+        missing=source_names(lambda status: status.state == "missing"),
+        failed=source_names(lambda status: status.state in UNSUCCESSFUL),
+        incomplete=source_names(
             lambda status: (
                 status.source not in complete_sources and any(problem.where == PCI_BUS for problem in status.problems)
             )
         ),
-        paused=names(lambda status: status.state in ("suspended", "released")),
+        paused=source_names(lambda status: status.state in ("suspended", "released")),
         is_switched_off="disabled" in states and states <= {"disabled", "missing", "not_mine"},
     )
 
@@ -222,7 +222,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
-        slots = frozenset(_slot(address) for address in addresses if address) if all(addresses) else frozenset()
+        slots = frozenset(_pci_slot(address) for address in addresses if address) if all(addresses) else frozenset()
         yield Listing(source, vendor, len(slots) or len(addresses), slots, is_incomplete)
 
 
@@ -256,7 +256,7 @@ def contradictions(
 ) -> Iterator[Finding]:
     """Yield differences between the PCI bus, the sources and the merged devices. `on_bus` maps vendors to addresses."""
     for listing in listed:
-        addresses = frozenset(map(_slot, on_bus.get(listing.vendor, ())))
+        addresses = frozenset(map(_pci_slot, on_bus.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
             what = f"lists {counted(len(unknown), 'card')} missing from the PCI bus: {first_names(unknown)}"
@@ -297,7 +297,7 @@ def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Map
 
 def _card_counts(devices: Iterable[MergedDevice]) -> Counter[str]:
     physical_devices = (device for device in devices if device.up and device.parent is None and not device.simulated)
-    cards = {(device.vendor, _slot(device.bus_id) if device.bus_id else device.id) for device in physical_devices}
+    cards = {(device.vendor, _pci_slot(device.bus_id) if device.bus_id else device.id) for device in physical_devices}
     return Counter(vendor for vendor, _ in cards)
 
 
@@ -317,13 +317,13 @@ def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
     """Return the slots that are missing from `others`. PCI domains are ignored if any slot lacks its domain."""
     has_domains = all(slot.count(":") == 2 for slot in (*slots, *others))
 
-    def comparable(slot: str) -> str:
+    def comparable_slot(slot: str) -> str:
         return slot if has_domains else ":".join(slot.split(":")[-2:])
 
-    other_slots = set(map(comparable, others))
-    return sorted(slot for slot in slots if comparable(slot) not in other_slots)
+    other_slots = set(map(comparable_slot, others))
+    return sorted(slot for slot in slots if comparable_slot(slot) not in other_slots)
 
 
-def _slot(address: str) -> str:
+def _pci_slot(address: str) -> str:
     """Return a PCI address without the function number, because some tools use it to number the parts of a card."""
     return address.lower().partition(".")[0]

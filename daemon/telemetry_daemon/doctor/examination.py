@@ -98,16 +98,16 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
 
 def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
     """Yield the lines of the text output. `sanitize` makes strings printable. `show_all` adds details of missing sources."""
-    for heading, text in _rows(facts, show_all=show_all):
+    for heading, text in _report_rows(facts, show_all=show_all):
         prefix = f"{heading:<10} " if heading else ""
-        # Lines are not broken around `×`.
+        # No-break spaces prevent a line break around `×`.
         joined = sanitize(text).replace(" × ", f"{_NO_BREAK}×{_NO_BREAK}")
         indent = " " * len(prefix)
         wrapped = textwrap.wrap(joined, _WIDTH, initial_indent=prefix, subsequent_indent=indent, break_on_hyphens=False)
         yield from (line.replace(_NO_BREAK, " ") for line in wrapped or ([] if heading else [""]))
 
 
-def _rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
+def _report_rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _summary_lines(facts))
     statuses = [source.status for source in facts.examined_sources]
     absent = [status.source for status in statuses if status.state == "missing" and not show_all]

@@ -21,7 +21,7 @@ _MIN_FREE_BYTES = 1 << 20
 _MIN_FREE_FILES = 16
 # cgroup v1 and systemd print a huge number if there is no limit. This value and larger ones mean "no limit".
 _NO_LIMIT = 1 << 60
-# Values of hidepid=: the first set hides processes from users outside the group in gid=, the second from all users.
+# The values of hidepid= that hide processes from users outside the group in gid=, and from all users.
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
 _HIDEPID_PROBLEM = "mounted with hidepid, which hides processes of other users and thus the owners of cards"

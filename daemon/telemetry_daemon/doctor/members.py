@@ -53,8 +53,7 @@ _MAX_MASKING_SECONDS = 30.0
 # The limit is larger than for other texts, because only the labels of a page must be masked.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
-# Version files of some drivers.
-_DRIVER_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
+_DRIVER_VERSION_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
 _HISTORY_SECONDS = 10.0
 
 
@@ -194,7 +193,7 @@ def _version_lines(material: BundleMaterial) -> Iterator[str]:
     yield from (line for line in text_at(f"{root}/etc/os-release").splitlines() if line.startswith("PRETTY_NAME="))
     for driver in sorted({card.driver for card in material.examined.machine.cards if card.driver}):
         yield f"driver {driver} {text_at(f'{root}/sys/module/{driver}/version') or 'reports no version'}"
-    yield from (f"/{name}:\n{text}" for name in _DRIVER_FILES if (text := text_at(f"{root}/{name}")))
+    yield from (f"/{name}:\n{text}" for name in _DRIVER_VERSION_FILES if (text := text_at(f"{root}/{name}")))
     for source in examined_sources:
         if source.status.version:
             yield f"source {source.status.source} version {source.status.version}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.masking import words
 from telemetry_daemon.masking.disguise import StandIns
-from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, secrets
+from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, find_secrets
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
@@ -153,7 +153,7 @@ class Mask:
 
     def _masked_parts(self, text: str, treatment: Treatment | None) -> Iterator[str]:
         end = 0
-        for secret in secrets(text, self._known, treatment):
+        for secret in find_secrets(text, self._known, treatment):
             yield text[end : secret.start]
             self._replacement_count += 1
             yield self._stand_in_by_kind[secret.kind](text[secret.start : secret.end])

@@ -103,7 +103,7 @@ class KnownIdentities:
         return any(spans) or any(name in text for _, name in self.processes)
 
 
-def secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
+def find_secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
     """Return the secrets in a string, in order, without overlaps. `key_treatment` applies if it is a key's value."""
     if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.occur_in(text):
         return []
@@ -213,10 +213,10 @@ def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
     for line in text.split("\n"):
         yield from _words_below(line, line_start, name_columns)
         name_columns = _name_columns(line) or (name_columns if line.strip() else [])
-        line_heading = _heading(line) if len(line) <= _MAX_LINE_LENGTH else None
-        if line_heading is None and heading is not None:
+        new_heading = _find_heading(line) if len(line) <= _MAX_LINE_LENGTH else None
+        if new_heading is None and heading is not None:
             yield from _cells_to_mask(line, line_start, heading)
-        heading = line_heading or (heading if line.strip() else None)
+        heading = new_heading or (heading if line.strip() else None)
         line_start += len(line) + 1
 
 
@@ -240,7 +240,7 @@ def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> 
             yield line_start + word.start(), line_start + word.end(), "names"
 
 
-def _heading(line: str) -> _Heading | None:
+def _find_heading(line: str) -> _Heading | None:
     for separator in _SEPARATORS:
         if separator not in line:
             continue

@@ -95,17 +95,17 @@ def is_identifying(value: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Return whether the text is an IP address of a machine, unlike loopback addresses, netmasks and 0.0.0.0."""
-    address = _address(text)
+    address = _parse_address(text)
     return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
 
 def is_private(text: str) -> bool:
     """Return whether the text is an IP address of a private network, such as 10.1.2.3."""
-    address = _address(text)
+    address = _parse_address(text)
     return address is not None and address.is_private and not text.startswith("0.")
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(without_zeros(text))
     except ValueError:  # not an address

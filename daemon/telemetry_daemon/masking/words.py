@@ -15,7 +15,6 @@ from telemetry_parsers.vendors import VENDORS
 _METRIC_WORDS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
-# The words in the names of vendors and their tools, such as `hy-smi`.
 _VENDOR_WORDS = {
     part
     for name in (*TOOL_MARKS, *(name for vendor in VENDORS for name in (vendor.word, vendor.demo.source)))
@@ -71,8 +70,7 @@ _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
 _SENTINELS = frozenset(map(str, ALL_BITS))
 _MAX_INDEX_LENGTH = 4
 _MIN_KNOWN_NAME_LENGTH = 3
-# The indices of partitions on a node.
-_INDICES = frozenset(("", *map(str, range(64))))
+_PARTITION_INDICES = frozenset(("", *map(str, range(64))))
 _MIN_SERIAL_LENGTH = 8
 _MAX_PARTS = 3
 _MAX_DIGITS = 9
@@ -120,7 +118,7 @@ def _is_tool_part(part: str) -> bool:
 def _is_tool_word(word: str) -> bool:
     """Return whether tools print this word. It may end with an index, unless it names a host, as in `node17`."""
     stem = word.rstrip("0123456789")
-    return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _INDICES)
+    return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
 
 
 def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:

@@ -16,7 +16,6 @@ from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Capture, Device, Event, Metric, Problem, Process, Reading, Reason, Report
 
-# The maximum number of problems that a plugin's report may have.
 _MAX_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
@@ -27,7 +26,7 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
     """Return the report without invalid readings, events and processes, or a failed report if the device list is invalid."""
     list_errors = _device_list_errors(report.devices, parser.vendor)
     if list_errors:
-        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, list_errors))
+        return Report(outcome="failed", reason="internal", problems=_to_problems(parser.name, list_errors))
     device_count = len(report.devices)
     errors: list[str] = []
     devices = tuple(_checked_device(index, device, errors) for index, device in enumerate(report.devices))
@@ -41,7 +40,7 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
         readings=readings,
         events=events,
         processes=processes,
-        problems=(*report.problems, *_problems(parser.name, errors)),
+        problems=(*report.problems, *_to_problems(parser.name, errors)),
     )
 
 
@@ -128,7 +127,7 @@ def _series_name(reading: Reading) -> str:
     return f"{reading.metric}{{{reading.label}}}" if reading.label else reading.metric
 
 
-def _problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
+def _to_problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
     problems = tuple(Problem(f"plugin {name}", text) for text in errors[:_MAX_PROBLEMS])
     if len(errors) > _MAX_PROBLEMS:
         problems += (Problem(f"plugin {name}", f"and {len(errors) - _MAX_PROBLEMS} more"),)

@@ -41,8 +41,6 @@ _IN_PROCESS = {
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
-
-
 _NOT_REPLAYING = "this daemon does not replay a recording; start one with `telemetry serve --replay FILE`"
 
 

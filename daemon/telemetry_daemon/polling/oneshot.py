@@ -27,8 +27,7 @@ _READER_SHARE = 0.8
 _VALIDITY_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
-# The time after which slow sources are reported.
-_REPORT_AFTER_SECONDS = 0.5
+_REPORT_SLOW_AFTER_SECONDS = 0.5
 
 # A function that returns the outcome of a poll or a replacement, such as the readings of the running daemon.
 Substitute = Callable[[Source, PollOutcome], PollOutcome]
@@ -109,12 +108,12 @@ class OneShot:
     def _wait_for_threads(self, threads: Mapping[str, threading.Thread], until: float) -> None:
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
-        report_at = now + _REPORT_AFTER_SECONDS
+        report_at = now + _REPORT_SLOW_AFTER_SECONDS
         while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < until:
             if now >= report_at and tuple(alive) != reported:
                 reported = tuple(alive)
                 self._on_waiting(reported)
-            pause = _REPORT_AFTER_SECONDS if now >= report_at else report_at - now
+            pause = _REPORT_SLOW_AFTER_SECONDS if now >= report_at else report_at - now
             next(iter(alive.values())).join(min(pause, until - now))
             now = self._clock.monotonic()
         if reported:

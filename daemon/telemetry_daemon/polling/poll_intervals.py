@@ -16,7 +16,7 @@ from telemetry_parsers.readings import Readings
 # The interval of a poll whose library or device is missing, because a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# The interval of a poll that the tool does not support, because a later version may. Device lists are polled sooner.
+# The interval of a poll that the tool does not support, because a later version may support it. Lists are polled sooner.
 UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # The shortest interval of early polls for an outdated device list.

@@ -56,7 +56,7 @@ class Poller:
             timezone=timezone.utc,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
-        self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
+        self._scheduler.add_listener(self._on_job_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
         self._missing = MissingPolls(self._scheduler, clock.monotonic, self._check_missing)
         self._counters_due = -math.inf
         self.finished_polls = 0
@@ -349,7 +349,7 @@ class Poller:
             return logging.WARNING
         return logging.DEBUG if state == "disabled" or (state == "missing" and not is_first) else logging.INFO
 
-    def _on_event(self, event: JobEvent) -> None:
+    def _on_job_event(self, event: JobEvent) -> None:
         source, _, poll = event.job_id.partition("/")
         if event.code == EVENT_JOB_MAX_INSTANCES:
             self._store.count_overrun((source, poll))

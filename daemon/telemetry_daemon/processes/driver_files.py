@@ -126,16 +126,16 @@ class PathMatcher:
     def matches(self, pattern: str) -> Iterator[str]:
         """Yield the paths that match, relative to the root. Links are followed; `**` is not recursive."""
         *folders, file_pattern = _path_parts(pattern)
-        for folder in self._folders(tuple(folders)):
+        for folder in self._matching_folders(tuple(folders)):
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
         """Return the errno if the folder before the first wildcard exists but could not be listed by `matches`, else None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
-    def _folders(self, parts: tuple[str, ...]) -> list[str]:
+    def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:
         if parts not in self._matching:
-            parent_folders = self._folders(parts[:-1])
+            parent_folders = self._matching_folders(parts[:-1])
             self._matching[parts] = [path for folder in parent_folders for path in self._subfolders(folder, parts[-1])]
         return self._matching[parts]
 

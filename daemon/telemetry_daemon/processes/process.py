@@ -11,7 +11,7 @@ from pathlib import Path
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# systemd sets these variables for the daemon only: with NOTIFY_SOCKET, a child could send notifications in its name.
+# systemd sets these variables for the daemon only: with NOTIFY_SOCKET, a child could send notifications for the daemon.
 NOT_FOR_CHILDREN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )

@@ -85,7 +85,7 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # Do not read to the end: a process outside the group may keep the pipes open.
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is left to itself
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the child is abandoned
         child.wait(_KILL_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
         stream.close()

@@ -153,12 +153,12 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
         if remaining <= 0:
             return False
         time.sleep(min(pause, remaining))  # there is no event to wait for
-        pause = _double(pause)
+        pause = _next_pause(pause)
     return True
 
 
 def _wait_for_exit(process: Process, pipes: OutputPipes, until: float, closing: threading.Event) -> Cause:
-    # Check for the exit again and again, because pidfd_open needs Linux 5.3.
+    # Poll for the exit, because pidfd_open needs Linux 5.3.
     read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():
         remaining = until - time.monotonic()
@@ -168,14 +168,14 @@ def _wait_for_exit(process: Process, pipes: OutputPipes, until: float, closing: 
             return "timeout"
         if pipes.is_at_end:
             closing.wait(min(pause_seconds, remaining))
-            pause_seconds = _double(pause_seconds)
+            pause_seconds = _next_pause(pause_seconds)
         else:
             pipes.read(min(read_seconds, remaining))
-            read_seconds = _double(read_seconds)
+            read_seconds = _next_pause(read_seconds)
         if pipes.exceeds_limit:
             return "too_much_output"
     return "exited"
 
 
-def _double(pause_seconds: float) -> float:
+def _next_pause(pause_seconds: float) -> float:
     return min(2 * pause_seconds, _MAX_PAUSE_SECONDS)

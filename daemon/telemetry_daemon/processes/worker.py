@@ -147,7 +147,7 @@ class Worker:
         if stuck is not None:
             raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit, its library or driver blocks it")
         if self._process is None:
-            self._process = self._start()
+            self._process = self._start_process()
             self._started_at = self._clock()
         return self._process
 
@@ -157,7 +157,7 @@ class Worker:
             self._stuck = None
         return self._stuck
 
-    def _start(self) -> WorkerProcess:
+    def _start_process(self) -> WorkerProcess:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
             raise self._last_error_type(f"{self.label}: {self._last_error}; started again in {wait_seconds:.0f} s")
@@ -175,7 +175,7 @@ class Worker:
         except CodecError as error:
             raise WorkerFaultError(f"{self.label}: the request cannot be sent: {error}") from None
         try:
-            answer = self._decode(process.exchange(line, until))
+            answer = self._decode_answer(process.exchange(line, until))
         except LateError:
             raise self._kill_error(
                 process, WorkerTimeoutError, "the worker did not answer before the deadline"
@@ -196,7 +196,7 @@ class Worker:
         error_type = WorkerOverflowError if answer.error.reason == "too_much_output" else WorkerFaultError
         raise error_type(f"{self.label}: {answer.error.text}")
 
-    def _decode(self, line: bytes) -> Answer:
+    def _decode_answer(self, line: bytes) -> Answer:
         answer = answer_in(line)
         if answer.id != self._request_id:
             raise CodecError("id", f"expected {self._request_id}, found {answer.id}")

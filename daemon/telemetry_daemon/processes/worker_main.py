@@ -33,7 +33,7 @@ class RequestHandler:
     def perform(self, request: dict[str, Plain]) -> Plain:
         """Perform a serialized request, and return the serialized result. `worker_wire.py` defines the requests."""
         if request["ask"]["kind"] == "read":
-            return self._read(request["ask"])
+            return self._read_source(request["ask"])
         if self._parser_runner is None:
             # Imports the model, which only a plugin's worker needs.
             from telemetry_daemon.processes.parsing import ParserRunner
@@ -46,7 +46,7 @@ class RequestHandler:
         for target in tuple(self._readers):
             self._close_reader(target)
 
-    def _read(self, message: dict[str, Plain]) -> Plain:
+    def _read_source(self, message: dict[str, Plain]) -> Plain:
         request = message["request"]
         try:
             if request["kind"] == "library":

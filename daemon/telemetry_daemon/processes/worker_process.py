@@ -83,7 +83,7 @@ class WorkerProcess:
         poll.register(self._process.stdout, select.POLLIN)
         poll.register(self._process.stderr, select.POLLIN)
         while True:
-            ready = self._wait(poll, until)
+            ready = self._wait_for_data(poll, until)
             if self._requests in ready:
                 unsent = self._send(unsent)
                 if not unsent:
@@ -115,7 +115,7 @@ class WorkerProcess:
         """Return whether all processes of a killed worker have exited."""
         return reap_group(self._process, 0)
 
-    def _wait(self, poll: select.poll, until: float) -> frozenset[int]:
+    def _wait_for_data(self, poll: select.poll, until: float) -> frozenset[int]:
         remaining = until - time.monotonic()
         if self._interrupted():
             raise GoneError

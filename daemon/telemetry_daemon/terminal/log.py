@@ -19,7 +19,6 @@ from datetime import datetime, timezone
 
 MAX_VALUE_LENGTH = 4096
 MAX_CHANGES_KEPT = 4096
-# The maximum number of deferred records that are written at the end.
 MAX_DEFERRED = 10
 _STDERR = 2
 # If poll() reports a pipe as writable, this many bytes can be written without blocking (pipe(7), PIPE_BUF).
@@ -112,23 +111,23 @@ class _LineHandler(logging.Handler):
         """Write the record as a line. Never raises."""
         if self._lost_count:
             notice = _make_record(logging.WARNING, "log lines were lost", lines=self._lost_count)
-            if not self._writer.write(self._line(notice), patience_milliseconds=0):
+            if not self._writer.write(self._format_line(notice), patience_milliseconds=0):
                 self._lost_count += 1
                 return
             self._lost_count = 0
-        if not self._writer.write(self._safe_line(record), _PATIENCE_MILLISECONDS):
+        if not self._writer.write(self._format_safely(record), _PATIENCE_MILLISECONDS):
             self._lost_count += 1
 
-    def _safe_line(self, record: logging.LogRecord) -> str:
+    def _format_safely(self, record: logging.LogRecord) -> str:
         try:
-            return self._line(record)
+            return self._format_line(record)
         except Exception as error:  # noqa: BLE001  # an invalid log argument must not fail the caller
             message = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
-            return self._line(
+            return self._format_line(
                 _make_record(logging.ERROR, f"a message could not be formatted: {type(error).__name__}: {message}")
             )
 
-    def _line(self, record: logging.LogRecord) -> str:
+    def _format_line(self, record: logging.LogRecord) -> str:
         facts = _facts_of(record)
         if not self._is_journal:
             return self._render(facts)

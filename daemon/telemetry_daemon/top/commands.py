@@ -31,7 +31,7 @@ class ProcessReader:
         now = time.time()
         boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])
         for pid, start in started.items():
-            times = self._times(pid)
+            times = self._read_times(pid)
             if times is None or abs(boot_time + times[0] - start) > _START_TOLERANCE_SECONDS:
                 continue
             previous_time, previous_cpu = previous.get(pid, (start, 0.0))
@@ -40,7 +40,7 @@ class ProcessReader:
             running[pid] = RunningProcess(command_line(pid), cpu_ratio)
         return running
 
-    def _times(self, pid: int) -> tuple[float, float] | None:
+    def _read_times(self, pid: int) -> tuple[float, float] | None:
         """Return the start time since boot and the CPU time in seconds, or None if the process cannot be read."""
         try:
             content = proc_text(f"{self._proc}/{pid}/stat")

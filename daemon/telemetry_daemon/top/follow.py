@@ -87,10 +87,10 @@ class Follower(Feed):
         while self._has_stream and not self._is_over:
             client = Client(self._address, self._credentials, MAX_SILENCE_SECONDS + PATIENCE_SECONDS)
             with contextlib.closing(client), self._showing_errors():
-                self._listen(client)
+                self._read_events(client)
             time.sleep(_RETRY_SECONDS)
 
-    def _listen(self, client: Client) -> None:
+    def _read_events(self, client: Client) -> None:
         columns, scales = KEPT, tuple[float, ...]()
         try:
             for name, data in client.events(_EVENTS):

@@ -85,7 +85,7 @@ def _run_event_loop(feed: Feed, screen: _Screen, waker: _Waker, glyphs: Glyphs) 
     while not state.has_quit:
         screen.paint(frame(state, screen.size()))
         waker.wait(TICK_SECONDS)
-        for key in screen.pressed():
+        for key in screen.read_keys():
             if state.is_typing or not isinstance(key, str) or not feed.press(key):
                 state = press(state, key, screen.size())
         feed.set_focus(Focus(state.view, state.node, state.card, state.shows_processes))
@@ -105,11 +105,11 @@ class _Screen:
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
                 curses.resizeterm(rows, columns)
-                self.resized()
+                self.request_redraw()
         rows, columns = self._window.getmaxyx()
         return Size(columns, rows)
 
-    def resized(self) -> None:
+    def request_redraw(self) -> None:
         """Redraw everything with the next frame, because a resized terminal moves or cuts its content."""
         self._needs_redraw = True
 
@@ -142,7 +142,7 @@ class _Screen:
         self._show_cursor(frame)
         self._window.refresh()
 
-    def pressed(self) -> Iterator[Key | str]:
+    def read_keys(self) -> Iterator[Key | str]:
         """Yield the keys that were pressed, without waiting."""
         while True:
             try:
@@ -194,7 +194,7 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
         curses.cbreak()
         window.keypad(_ON)
         window.nodelay(_ON)
-        screen = _Screen(window, _attributes(environment))
+        screen = _Screen(window, _style_attributes(environment))
         signal.signal(signal.SIGTSTP, screen.suspend if previous_handler == signal.SIG_DFL else previous_handler)
         yield screen
     finally:
@@ -206,7 +206,7 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
             curses.endwin()
 
 
-def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
+def _style_attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     if environment.get("NO_COLOR"):
         return _COLOURLESS
     with contextlib.suppress(curses.error):  # some terminals report colours that they do not support
@@ -256,7 +256,7 @@ class _Waker:
 @contextlib.contextmanager
 def _redraw_on_resize(screen: _Screen, waker: _Waker) -> Iterator[None]:
     def on_resize(_number: int, _frame: FrameType | None) -> None:
-        screen.resized()
+        screen.request_redraw()
         waker.wake()
 
     previous_handler = signal.signal(signal.SIGWINCH, on_resize)
