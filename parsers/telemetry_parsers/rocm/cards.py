@@ -224,13 +224,13 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: C
 def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: Draft) -> None:
     key = keys.parse_key(entry.key)
     targets = keys.targets_of(key)
-    readable = [target for target in targets if target.key in metric_keys]
+    readable_targets = [target for target in targets if target.key in metric_keys]
     if key.name in keys.LEVEL_KEYS:
         _read_level(entry, device, draft)
     elif keys.is_level_only(key, entry.text):
         return
-    elif readable:
-        draft.store(device, readable, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
+    elif readable_targets:
+        draft.store(device, readable_targets, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
     elif targets or not keys.is_ignored(key, entry.text):
         draft.add_unknown(entry.key)
 

@@ -153,7 +153,7 @@ def _cells_by_pattern(line: str, headings: Sequence[_Heading]) -> list[str] | No
 
 def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | None:
     """Split a padded row, in which each cell begins below its heading."""
-    has_wide_gaps = all(right.start - left.end > 1 for left, right in pairwise(headings))
+    has_wide_gaps = all(next_heading.start - heading.end > 1 for heading, next_heading in pairwise(headings))
     if not has_wide_gaps or "\t" in line:
         return None
     starts = [heading.start for heading in headings[1:]]
@@ -254,7 +254,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Read a line below a heading. Return the table, or None if the line ends it."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # A rule with a title begins another part. Rules without a title may also surround a message between rows.
+        # A rule with a title ends the table. Rules without a title may also surround a message between rows.
         has_title = bool(rule[1].strip(" =-"))
         table.is_closed = table.has_rows and (has_title or table.follows_row or table.is_closed)
         return None if has_title else table

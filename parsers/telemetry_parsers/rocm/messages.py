@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
-# Messages of the C library or about sleeping cards. The data is not affected.
+# Messages of the C library or about sleeping cards. They do not affect the data.
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",

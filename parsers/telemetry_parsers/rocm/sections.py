@@ -11,7 +11,7 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
-# In `ERROR: 2 GPU[1]: volt: …`, the library's status precedes the card. In `GPU[0] XCP[1] : …`, GPU 0 has a partition.
+# In `ERROR: 2 GPU[1]: volt: …`, the library's status precedes the card. In `GPU[0] XCP[1] : …`, XCP is a partition.
 _CARD_LINE = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"

@@ -34,10 +34,10 @@ def _listing_in(text: ToolText) -> Listing | None:
 
 def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
     """Return one listing of all concise tables, sections and RAS tables in the output, or None if there are none."""
-    concise = read_concise_tables(lines, default_sensor)
-    results = (concise, read_sections(lines), read_tables(lines))
+    concise_listing = read_concise_tables(lines, default_sensor)
+    results = (concise_listing, read_sections(lines), read_tables(lines))
     listings = [listing for listing in results if listing is not None]
-    if listings and concise is None:
+    if listings and concise_listing is None:
         for line in lines:
             if not is_card_line(line) and (messages.is_error(line) or _is_bare_row(line)):
                 listings[-1].add_problem(line.where, quote(line.text))

@@ -152,7 +152,7 @@ _LIST = CardListShape(
     ignored_suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# The paths of the values in the JSON object of a card (`-j`). Each object's key is the card's bus address.
+# Maps paths in the JSON object of a card (`-j`) to targets. The key of each object is the card's bus address.
 _JSON_TARGETS: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),

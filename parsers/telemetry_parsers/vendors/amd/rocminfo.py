@@ -361,11 +361,11 @@ def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | N
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return a report if the text is only an extract of the output, for example the result of grep."""
-    extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
-    if extract is None:
+    extract_line = next((line for line in lines if _EXTRACT.search(line.text)), None)
+    if extract_line is None:
         return None
-    text = f"this is an extract ({quote(extract.text)}); save the whole output of {TOOL}"
-    return Report("wrong_request", problems=(Problem(extract.where, text),))
+    text = f"this is an extract ({quote(extract_line.text)}); save the whole output of {TOOL}"
+    return Report("wrong_request", problems=(Problem(extract_line.where, text),))
 
 
 _COMPUTE_UNITS = metric("compute_units")

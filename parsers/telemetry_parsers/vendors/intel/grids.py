@@ -225,11 +225,11 @@ def _store_label(grid: _GridState) -> None:
         if label and not is_known:
             grid.draft.add_unknown(label)
         return
-    for tile, part in _tiles(text):
+    for tile, tile_text in _tiles(text):
         position = _position_of(grid, tile, device)
-        value = _number_in(part)
+        value = _number_in(tile_text)
         if value is None:
-            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
+            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, tile_text, grid.where)
         else:
             grid.draft.store(position, (target,), value, grid.where)
 
@@ -246,9 +246,9 @@ def _tiles(text: str) -> Iterator[tuple[str, str]]:
 def _position_of(grid: _GridState, tile: str, device: int) -> int:
     if not tile:
         return device
-    part = grid.draft.device((grid.index, tile))
-    grid.draft.set_partition(part, device, tile)
-    return part
+    tile_position = grid.draft.device((grid.index, tile))
+    grid.draft.set_partition(tile_position, device, tile)
+    return tile_position
 
 
 def _number_in(text: str) -> str | None:

@@ -62,10 +62,10 @@ def add_stats(stats: _JsonObject, draft: Draft) -> None:
     for tile in objects_in(stats.get("tile_level")):
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
-            part = draft.device((index, name))
-            draft.set_partition(part, device, name)
-            _store_counters(tile.get("data_list"), part, draft)
-            _store_engines(tile.get("engine_util"), part, draft)
+            tile_device = draft.device((index, name))
+            draft.set_partition(tile_device, device, name)
+            _store_counters(tile.get("data_list"), tile_device, draft)
+            _store_engines(tile.get("engine_util"), tile_device, draft)
 
 
 def _store_counters(entries: Any, device: int, draft: Draft) -> None:
@@ -93,10 +93,10 @@ def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
     """Store the busiest engine of each kind."""
     for kind, engines in engines_by_kind.items() if isinstance(engines_by_kind, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in objects_in(engines)]
-        readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
+        readable_numbers = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
-            draft.store(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+            draft.store(device, (target,), max(readable_numbers, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:

@@ -125,9 +125,9 @@ def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     if start is None:
         return _report_truncation(lines, draft)
     names = [name for line in lines[1:start] for name in headings_in(line.text, _PROCESS_HEADINGS)]
-    unknown = [name for name in names if name not in _PROCESS_HEADINGS]
-    if unknown or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
-        draft.add_unknown(*unknown)
+    unknown_names = [name for name in names if name not in _PROCESS_HEADINGS]
+    if unknown_names or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
+        draft.add_unknown(*unknown_names)
         draft.add_problem(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
         return Absent.NOT_UNDERSTOOD
     return _read_body(lines, start + is_rule(lines[start].text), draft)

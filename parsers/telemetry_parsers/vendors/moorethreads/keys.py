@@ -14,7 +14,7 @@ _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 # (section, key), both in lower case with single blanks. The section is empty for keys outside of sections.
 Key = tuple[str, str]
 
-# The speeds of Fan0, Fan1 … are in a separate section below the section with the number of fans.
+# The speeds of Fan0, Fan1 … are in a separate section below the section with the fan count.
 FAN_TARGET = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT_KEY: Key = ("fan", "channel")

@@ -29,7 +29,7 @@ _MHZ = 1_000_000
 
 def _clocks(call: str, metric: str) -> dict[str, tuple[Row, ...]]:
     domains = (("Gpu", "graphics"), ("Memory", "memory"), ("Vpu", "video"))
-    return {f"{owner}{call}": (Row(metric, domain, times=_MHZ),) for owner, domain in domains}
+    return {f"{prefix}{call}": (Row(metric, domain, times=_MHZ),) for prefix, domain in domains}
 
 
 CALLS: Mapping[str, tuple[Row, ...]] = {
@@ -111,9 +111,9 @@ def _read_link(link: str, answer: Plain, name: str, readings: DeviceDraft) -> No
 def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     calls = mapping(recorded.get("calls"))
     properties = mapping(calls.get("DeviceProperty"))
-    guest = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
+    guest_type = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
     facts = {
-        "device_type": _DEVICE_TYPES.get(integer(properties.get("mpcType")) or 0, guest),
+        "device_type": _DEVICE_TYPES.get(integer(properties.get("mpcType")) or 0, guest_type),
         "mpc_capable": _YES_NO.get(-1 if (capable := integer(properties.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }

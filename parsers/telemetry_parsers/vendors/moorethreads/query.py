@@ -170,8 +170,8 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
     for card in output.cards:
         identity = replace(_device(card), facts=())
         previous = first_identity_by_index.setdefault(identity.index, identity)
-        with_index_only = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
-        is_same = identity.index is not None and with_index_only in (identity, previous)
+        index_only_device = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
+        is_same = identity.index is not None and index_only_device in (identity, previous)
         first_answer = cards.setdefault(previous if is_same else identity, card)
         if first_answer is not card:
             _add_keys(output, first_answer, card, is_known=identity != Device(VENDOR))

@@ -148,7 +148,7 @@ def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> li
 
 
 def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
-    """Return whether two of these blocks have the same reading."""
+    """Return whether two of these blocks have an entry for the same reading."""
     previous: set[_EntryKey] = set()
     for block in blocks if len(blocks) > 1 else ():
         keys = set(map(_entry_key, block.entries))

@@ -32,10 +32,10 @@ def cards_of(overview: Plain) -> list[Plain] | None:
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
     """Return an overview's versions of the tool and of ROCm, by the names of their facts."""
     versions = _version_info(overview)
-    rocm = versions.get("rocm version")
+    rocm_version = versions.get("rocm version")
     texts = {
         "tool_version": versions.get("amd-smi"),
-        "rocm_version": rocm[-1] if isinstance(rocm, list) and rocm else rocm,
+        "rocm_version": rocm_version[-1] if isinstance(rocm_version, list) and rocm_version else rocm_version,
     }
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 

@@ -224,7 +224,7 @@ ECC_COUNTS: Mapping[str, str] = {
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Maps lists with one temperature per memory stack or die to the prefix of the temperatures' labels.
+# Maps lists with a temperature for each memory stack or die to the prefix of the temperature labels.
 STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
@@ -238,7 +238,7 @@ def board_sensor_label(name: str) -> str:
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state. The unit of its accumulated counts, ticks, is of unknown length.
+# `PPT_VIOLATION_STATUS` is a state. Accumulated counts of violations are in ticks, whose length is unknown.
 VIOLATION_SUFFIX = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),

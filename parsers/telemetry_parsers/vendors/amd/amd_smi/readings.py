@@ -225,7 +225,7 @@ class _ReadingChooser:
 
 
 def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
-    """Prefer a number to an absence, a main key to a fallback key and, for repeated keys, the higher number."""
+    """Return a number before an absence, a main key before a fallback key and, for repeated keys, the higher number."""
     (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
     if isinstance(item.value, Absent):
         return previous

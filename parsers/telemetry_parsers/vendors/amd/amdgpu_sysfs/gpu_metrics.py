@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# A field in the blob: (offset, type as in the struct module, value count).
+# A field in gpu_metrics: (offset, type as in the struct module, value count).
 Field = tuple[int, str, int]
 
 

@@ -93,9 +93,9 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
         else:
             other_lines.append(line)
     files = max((read(other_lines) for read in (_read_ttar, _read_sections, _read_grep, _read_session)), key=len)
-    readable = [output for output in files if output.name not in errors or output.text.strip()]
-    paths = {output.name for output in readable}
-    return readable + [Output(path, status=status) for path, status in errors.items() if path not in paths]
+    readable_files = [output for output in files if output.name not in errors or output.text.strip()]
+    paths = {output.name for output in readable_files}
+    return readable_files + [Output(path, status=status) for path, status in errors.items() if path not in paths]
 
 
 def _read_ttar(lines: Sequence[Line]) -> list[Output]:

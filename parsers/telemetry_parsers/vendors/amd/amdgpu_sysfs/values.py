@@ -12,8 +12,8 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# The user must not read the file. EPERM does not mean this: amdgpu returns EPERM to all users while a card sleeps or is
-# reset (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
+# The user is not permitted to read the file. EPERM does not mean this: amdgpu returns it to all users while a card
+# sleeps or is reset (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")

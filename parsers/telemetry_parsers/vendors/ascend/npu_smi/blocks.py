@@ -45,14 +45,14 @@ def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) ->
 class OutputContext:
     """Facts from outside the answer: the requested chip, and whether other answers show that the product has no HBM."""
 
-    requested: Slot
+    requested_slot: Slot
     has_no_hbm: bool
 
 
 def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> None:
     """Add the readings in an answer to the draft."""
     printed_totals = list(_totals_in(lines))
-    for card in cards_in(lines, context.requested.card, draft.problems):
+    for card in cards_in(lines, context.requested_slot.card, draft.problems):
         problem_count = len(draft.problems)
         sections = _read_card(draft, card, context)
         is_empty = not sections or any(section.is_empty for section in sections)
@@ -88,8 +88,8 @@ def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section
     if card.number is None and (chip_numbers or card.is_named or card.chip_count is not None):
         draft.add_problem(card.where, "values of a card without its NPU ID are not read")
         return sections
-    requested = context.requested
-    default_slot = Slot(card.number, requested.chip if card.number == requested.card else None)
+    requested_slot = context.requested_slot
+    default_slot = Slot(card.number, requested_slot.chip if card.number == requested_slot.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
     chips = tuple(Slot(card.number, chip) for chip in chip_numbers)
     answer = _CardAnswer(draft, card, default_slot, chips, bool(parts), all_keys, context.has_no_hbm)

@@ -29,7 +29,7 @@ def split_key(key: str) -> tuple[str, str]:
 _MEMORIES = ("hbm", "ddr")
 # The printed names of HBM and of DDR. For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# For a 310, `-t memory` prints these keys, which name no kind of memory. `-t flash` prints a flash chip's size so, too.
+# For a 310, `-t memory` prints these keys without a kind of memory. `-t flash` prints a flash chip's size as `Capacity`.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these keys.
@@ -148,7 +148,7 @@ TOTAL_KEYS = ("total count", "card count")
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # The value of this key continues on the next lines, which have a blank key.
 MULTILINE_KEY = "error information"
-# Keys of the link of a 950. These keys are not documented.
+# Keys about the link of a 950. Huawei does not document them.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # Keys whose values identify or describe a part, and are not measured.
 IDENTITY_KEYS = frozenset(

@@ -173,8 +173,8 @@ def read_processes(
     result = next((absence for absence in absences if absence is not Absent.NOT_SUPPORTED), count)
     readings.add("processes", result, source="processes")
     if is_unified:
-        reported = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
-        total = float(sum(reported)) if len(reported) == len(processes) else Absent.NOT_REPORTED
+        reported_bytes = [used for process in processes.values() if (used := process.memory_used_bytes) is not None]
+        total = float(sum(reported_bytes)) if len(reported_bytes) == len(processes) else Absent.NOT_REPORTED
         readings.add("memory_processes_bytes", result if isinstance(result, Absent) else total, source="processes")
     return _with_utilization(tuple(processes.values()), utilization)
 

@@ -78,24 +78,25 @@ def _read_memory(name: str, answer: Plain, readings: DeviceDraft, *, is_unified:
 
 
 def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
-    unknown = answer == tables.PERFORMANCE_STATE_UNKNOWN
-    value = Absent.NOT_REPORTED if unknown else readings.value(answer, tables.PERFORMANCE_STATE)
+    is_unknown = answer == tables.PERFORMANCE_STATE_UNKNOWN
+    value = Absent.NOT_REPORTED if is_unknown else readings.value(answer, tables.PERFORMANCE_STATE)
     readings.add("performance_state", value, source=tables.PERFORMANCE_STATE)
 
 
-def _read_reasons(answer: Plain, supported: Plain, readings: DeviceDraft) -> None:
+def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft) -> None:
     """Store whether each supported or active reason is active. If support is unknown, assume the default reasons."""
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
         value = Absent.IMPLAUSIBLE  # all known bits are set: a placeholder of any size
-    mask = integer(supported, 1 << 63)
-    active = 0 if isinstance(value, Absent) else int(value)
-    expected_bits = tables.DEFAULT_REASONS if mask is None else mask
+    supported_bits = integer(supported_answer, 1 << 63)
+    active_bits = 0 if isinstance(value, Absent) else int(value)
+    expected_bits = tables.DEFAULT_REASONS if supported_bits is None else supported_bits
     for bit, word in tables.THROTTLE_REASONS.items():
-        if (expected_bits | active) & bit:
-            readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
-    unknown_bits = active & ~all_bits
+        if (expected_bits | active_bits) & bit:
+            state = value if isinstance(value, Absent) else float(active_bits & bit != 0)
+            readings.add("throttled", state, word, _REASONS)
+    unknown_bits = active_bits & ~all_bits
     if unknown_bits:
         readings.add_problem(f"{_REASONS}: unknown bits {unknown_bits:#x}")
 
@@ -136,7 +137,7 @@ def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
     part, total = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
-        return None  # None: the value is reported without change
+        return None  # the value is reported unchanged
     if isinstance(total, Absent):
         return Absent.NOT_REPORTED
     return None if 0 < part < total else Absent.NOT_SUPPORTED
@@ -313,9 +314,9 @@ def read_events(answer: Plain, draft: Draft) -> None:
     for recorded in items(answer):
         event = _parse_event(mapping(recorded), positions)
         if event is None:
-            dropped = integer(mapping(recorded).get("dropped"))
-            problem = f"{dropped} events came too fast and were dropped; they are not counted"
-            draft.add_problem("events", "an event has neither an Xid nor an NVML error" if dropped is None else problem)
+            count = integer(mapping(recorded).get("dropped"))
+            problem = f"{count} events came too fast and were dropped; they are not counted"
+            draft.add_problem("events", "an event has neither an Xid nor an NVML error" if count is None else problem)
         else:
             draft.events.append(event)
 

@@ -38,7 +38,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # The limits that are read for the temperature margin (T.Limit). Ada, Hopper and later GPUs have such a margin.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# (name in fields, number in calls, suffix of the metric): counts since the driver was loaded, and over the lifetime.
+# (name in fields, number in calls, suffix of the metric): errors since the driver was loaded, and over the lifetime.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
