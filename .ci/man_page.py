@@ -216,7 +216,6 @@ def _environment() -> Iterator[str]:
 
 
 def _files() -> dict[str, str]:
-    """Return the files that are read and written by default."""
     settings = Settings()
     return {
         DEFAULT_FILE: "The configuration.",

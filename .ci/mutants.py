@@ -134,18 +134,18 @@ def _is_none(value: ast.expr) -> bool:
 
 def _unchangeable_nodes(tree: ast.AST) -> set[int]:
     """Return the nodes whose change has no effect: documentation, annotations, parts of f-strings, exported names."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for node in ast.walk(tree):
         match node:
             case ast.Expr(value=ast.Constant()):
-                found.append(node.value)
+                nodes.append(node.value)
             case ast.JoinedStr() | ast.AnnAssign(value=None) | ast.Raise() | ast.ImportFrom():
-                found += ast.walk(node)
+                nodes += ast.walk(node)
             case ast.AnnAssign() | ast.arg() if node.annotation is not None:
-                found += ast.walk(node.annotation)
+                nodes += ast.walk(node.annotation)
             case ast.FunctionDef(returns=ast.expr() as returns):
-                found += ast.walk(returns)
-    return {id(node) for node in found}
+                nodes += ast.walk(returns)
+    return {id(node) for node in nodes}
 
 
 def draw(seed: int, count: int) -> list[dict[str, Any]]:
@@ -198,9 +198,8 @@ def _offset(text: str, line: Any, column: Any) -> int:
 
 def _mutant_offset(text: str, mutant: dict[str, Any]) -> int | None:
     """Return the offset of the mutant's code, or None if the code has changed since the mutant was drawn."""
-    sought = mutant["context"] + mutant["before"]
-    found = text.find(sought)
-    return None if found < 0 else found + len(mutant["context"])
+    offset = text.find(mutant["context"] + mutant["before"])
+    return None if offset < 0 else offset + len(mutant["context"])
 
 
 @contextmanager
@@ -242,13 +241,13 @@ def _with_recorder_calls(text: str, offsets: list[tuple[int, int]]) -> str:
 
 def _statement(tree: ast.Module, text: str, start: int) -> tuple[list[ast.stmt], int]:
     """Return the innermost list of statements around an offset, and the index of the statement in it."""
-    found: tuple[list[ast.stmt], int] = (tree.body, 0)
+    innermost: tuple[list[ast.stmt], int] = (tree.body, 0)
     for node in ast.walk(tree):
         for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             for index, statement in enumerate(body if isinstance(body, list) else ()):
                 if hasattr(statement, "lineno") and _is_within(text, statement, start):
-                    found = (body or [], index)
-    return found
+                    innermost = (body or [], index)
+    return innermost
 
 
 def _is_within(text: str, node: Any, start: int) -> bool:

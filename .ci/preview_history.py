@@ -319,7 +319,6 @@ def _sample_lines(page: str) -> list[str]:
 
 
 def _with_target_labels(line: str, labels: str) -> str:
-    """Return the sample line with the target's labels added."""
     match = _VALUE.match(line)
     if match is None:
         raise ValueError(f"no sample: {line}")

@@ -49,14 +49,14 @@ def requirements_of(distribution: metadata.Distribution) -> Iterator[str]:
 
 def all_requirements(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
     """Return a distribution and all its direct and indirect dependencies by name."""
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     pending = [normal(root)]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found[name] = find(name)
-            pending.extend(requirements_of(found[name]))
-    return dict(sorted(found.items()))
+        if name not in distributions:
+            distributions[name] = find(name)
+            pending.extend(requirements_of(distributions[name]))
+    return dict(sorted(distributions.items()))
 
 
 def licence(distribution: metadata.Distribution) -> str:
@@ -68,7 +68,6 @@ def licence(distribution: metadata.Distribution) -> str:
 
 
 def _metadata_text(distribution: metadata.Distribution, key: str) -> str:
-    """Return a field of the metadata, empty if it is missing."""
     return distribution.metadata[key].strip() if key in distribution.metadata else ""
 
 
@@ -90,15 +89,15 @@ def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> 
 
 def changed(distribution: metadata.Distribution) -> Iterator[str]:
     """Yield the files whose content differs from all RECORD entries of that name in this or another package."""
-    others: dict[str, set[str]] = {}
+    digests: dict[str, set[str]] = {}
     for other in metadata.distributions():
         for file, _, digest in _recorded(other):
-            others.setdefault(file, set()).add(digest)
+            digests.setdefault(file, set()).add(digest)
     for file, algorithm, digest in _recorded(distribution):
         path = Path(str(distribution.locate_file(file)))
         actual = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
         # The packages for NVIDIA's and Moore Threads' cards both install an example.py; the last installation wins.
-        if base64.urlsafe_b64encode(actual).rstrip(b"=").decode() not in {digest, *others.get(file, ())}:
+        if base64.urlsafe_b64encode(actual).rstrip(b"=").decode() not in {digest, *digests.get(file, ())}:
             yield file
 
 

@@ -46,13 +46,13 @@ def missing_readings() -> set[tuple[str, str]]:
 
 def sources_by_vendor() -> dict[tuple[str, str], list[str]]:
     """Map (vendor, metric) to the names of the sources that report it."""
-    found: dict[tuple[str, str], set[str]] = {}
+    sources_by_key: dict[tuple[str, str], set[str]] = {}
     for source, report in _reports():
         for reading in report["readings"]:
             if reading["device"] is not None and isinstance(reading["value"], int | float):
                 vendor = report["devices"][reading["device"]]["vendor"]
-                found.setdefault((vendor, reading["metric"]), set()).add(source)
-    return {key: sorted(sources) for key, sources in found.items()}
+                sources_by_key.setdefault((vendor, reading["metric"]), set()).add(source)
+    return {key: sorted(sources) for key, sources in sources_by_key.items()}
 
 
 def _reports() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -95,7 +95,6 @@ def _node_labels(vendor: Vendor) -> Iterator[str]:
 
 
 def _card_access(vendor: Vendor) -> str:
-    """Return how a pod of the pool accesses the cards."""
     pool = vendor.pool
     if pool.runtime_class:
         return (

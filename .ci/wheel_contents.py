@@ -30,10 +30,10 @@ def main(arguments: list[str]) -> int:
     """Compare one wheel with the checkout that contains this script. Return 1 if they differ."""
     wanted = expected(Path(__file__).resolve().parent.parent)
     with zipfile.ZipFile(arguments[0]) as wheel:
-        found = {name.partition(".data/data/")[2] or name for name in wheel.namelist() if ".dist-info/" not in name}
-    complaints = [f"{name} is missing from the wheel" for name in sorted(wanted - found)]
-    complaints += [f"{name} is in the wheel, but is not a file of the packages" for name in sorted(found - wanted)]
-    sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"the wheel has all {len(found)} files\n")
+        names = {name.partition(".data/data/")[2] or name for name in wheel.namelist() if ".dist-info/" not in name}
+    complaints = [f"{name} is missing from the wheel" for name in sorted(wanted - names)]
+    complaints += [f"{name} is in the wheel, but is not a file of the packages" for name in sorted(names - wanted)]
+    sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"the wheel has all {len(names)} files\n")
     return 1 if complaints else 0
 
 

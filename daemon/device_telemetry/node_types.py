@@ -56,10 +56,7 @@ class Device:
         labels = {label for by_label in (reading, absence) if isinstance(by_label, Mapping) for label in by_label}
         is_labelled = bool(labels) or (known is not None and reading is None and bool(known.label))
         if is_labelled and not label:
-            example = min(
-                labels,
-                default=known.words[0] if known is not None and known.words else "LABEL",
-            )
+            example = min(labels, default=known.words[0] if known is not None and known.words else "LABEL")
             raise UnknownNameError(
                 f"{metric} has a number for each {known.label if known is not None else 'label'}, "
                 f"so pass one: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"

@@ -15,7 +15,6 @@ _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"
 
 
 def _environment(event: "pbs.event") -> "dict[str, str]":
-    """Return the environment for `telemetry job`."""
     job = event.job
     environment = {
         "PATH": _PATH,

@@ -198,8 +198,8 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
     """Return the first owner and the number of others, such as `job 1234 +2`, or an empty string without owners."""
     if not allocations:
         return ""
-    others = len(allocations) - 1
-    return owner_text(allocations[0].owner) + (f" +{others}" if others else "")
+    other_count = len(allocations) - 1
+    return owner_text(allocations[0].owner) + (f" +{other_count}" if other_count else "")
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:

@@ -220,7 +220,6 @@ def _valid_readings(
 
 
 def _valid_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample, ...]:
-    """Return the daemon's valid samples without duplicates of a metric and its labels."""
     valid: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for sample in samples:
         if _is_valid_sample(sample, metrics.get(sample.metric)):

@@ -55,8 +55,8 @@ def _changed_fields(value: Any) -> dict[str, Any]:
 
 def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NAMES) -> str:
     """Return the first `limit` names and the count of the others: `a b c d and 3 more`."""
-    others = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return separator.join(names[:limit]) + others
+    suffix = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return separator.join(names[:limit]) + suffix
 
 
 def display_width(text: str) -> int:
@@ -84,7 +84,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return lines of at most `width` columns (0: no limit). Later lines are indented. Words wider than a line are broken."""
+    """Return lines of at most `width` columns; 0 means no limit. Later lines are indented, and too wide words are split."""
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]
@@ -100,7 +100,6 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _split_word(word: str, width: int) -> Iterator[str]:
-    """Yield parts of the word, each at most `width` columns wide."""
     start = used = 0
     for index, columns in enumerate(map(_character_width, word)):
         if used + columns > width and index > start:

@@ -223,7 +223,7 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         FindingJson(finding.word, finding.severity.value, finding.remedy, finding.headline, finding.meaning)
         for finding in findings
     ]
-    entry = DeviceJson(
+    device_json = DeviceJson(
         id=clean(device.id),
         name=clean(f"{device.vendor} {device.device}"),
         vendor=clean(device.vendor),
@@ -245,7 +245,7 @@ def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
         findings=tuple(findings_json),
     )
-    return to_plain(DeviceJson, entry)
+    return to_plain(DeviceJson, device_json)
 
 
 def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:

@@ -133,6 +133,5 @@ def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:
         words = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
         detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""
         if status is not Status.OK or source.up:
-            yield Check(
-                f"source {clean(source.source)}", status, f"{words}{detail}", condition.remedy, source=source.source
-            )
+            name = f"source {clean(source.source)}"
+            yield Check(name, status, words + detail, condition.remedy, source=source.source)

@@ -197,11 +197,7 @@ def simulation_note(snapshot: Snapshot) -> str:
     simulated_flags = [device.simulated for device in snapshot.devices]
     if not any(simulated_flags):
         return ""
-    return (
-        "Simulated: these devices do not exist."
-        if all(simulated_flags)
-        else "Simulated: some of these devices do not exist."
-    )
+    return f"Simulated: {'' if all(simulated_flags) else 'some of '}these devices do not exist."
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:

@@ -21,7 +21,7 @@ _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
 # Columns with this priority number or a higher one are omitted if no visible row has a value.
 OPTIONAL = 11
-# Names and states shrink to _NAME_WIDTH first. Then columns are dropped, and only then do they shrink to _MIN_NAME.
+# Names and states shrink to _NAME_WIDTH before columns are dropped, and to _MIN_NAME only after that.
 _MIN_NAME, _NAME_WIDTH = 8, 24
 # A sort key: a number, or the words and numbers in a string, so that "2" comes before "10".
 Rank = float | tuple[str | int, ...]
@@ -164,11 +164,9 @@ def _memory_cell(row: DeviceRow) -> Cell:
 
 def _memory_share_cell(row: DeviceRow) -> Cell:
     used, total = as_number(row.memory_used), as_number(row.memory_total)
-    return (
-        Cell(human.percent(used / total))
-        if used is not None and total
-        else _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
-    )
+    if used is not None and total:
+        return Cell(human.percent(used / total))
+    return _shared_cell(row) or _value_cell(row.memory_used, human.byte_size)
 
 
 def _shared_cell(row: DeviceRow) -> Cell | None:

@@ -44,7 +44,7 @@ class Detail(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The devices (None: all), metrics and command lines to show, and the `origin` of the snapshot for the heading."""
+    """The devices (all if `ids` is None), metrics and command lines to show, and the snapshot's origin for the heading."""
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def table(
     plugin_metrics: Metrics = NO_METRICS,
     selection: Selection = ALL,
 ) -> str:
-    """Return the node as text that fits the width (0: unlimited). Numbers are never cut."""
+    """Return the node as text that fits the width, or has no limit if the width is 0. Numbers are never cut."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     # The verdict compares all devices of a model, so devices are selected only after the verdict.
     verdict = judge(snapshot)
@@ -108,9 +108,9 @@ def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
 
 
 def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Iterator[str]:
-    what = f"✗ {trouble.what}"
-    first, *others = wrapped(f"{what}: {trouble.reason}", width, "  ")
-    end = len(what) if first.startswith(what) else len(first)
+    heading = f"✗ {trouble.what}"
+    first, *others = wrapped(f"{heading}: {trouble.reason}", width, "  ")
+    end = len(heading) if first.startswith(heading) else len(first)
     yield f"{paint(first[:end], Style.BAD, colour)}{first[end:]}"
     yield from others
     yield from wrapped(f"  → {trouble.remedy}", width, "    ")

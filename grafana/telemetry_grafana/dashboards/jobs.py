@@ -38,10 +38,10 @@ def _increase(counter: str, labels: str) -> str:
     return f"sum by ({labels}) (increase({counter}[$__range]))"
 
 
-def _if_complete(text: str, labels: str, over: str = "") -> str:
+def _if_complete(promql: str, labels: str, time_range: str = "") -> str:
     """Limit an expression to owners whose memory is known on all of their cards. A partial sum would be misleading."""
-    cards = [f"last_over_time({series}{over})" if over else series for series in (_MEMORY, _SECONDS)]
-    return f"{text} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
+    cards = [f"last_over_time({series}{time_range})" if time_range else series for series in (_MEMORY, _SECONDS)]
+    return f"{promql} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
 
 def _mean_utilization(labels: str) -> str:
@@ -86,8 +86,8 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
     ).with_size(12, _LOW_HEIGHT)
 
 
-def _owner_series(title: str, subject: str, unit: str, text: str) -> Panel:
-    return stacked(title, subject, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
+def _owner_series(title: str, description: str, unit: str, promql: str) -> Panel:
+    return stacked(title, description, unit, query(promql, "{{user}} {{pod_namespace}} {{account}}"))
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
@@ -96,14 +96,14 @@ def _half_width_table(empty_text: str, title: str, description: str, labels: Seq
     return card_table(title, description, labels, columns, sort).with_size(12, _LOW_HEIGHT).with_empty_text(empty_text)
 
 
-def _token_table(title: str, subject: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
+def _token_table(title: str, description: str, labels: Sequence[str], columns: Mapping[str, str]) -> Panel:
     headings = tuple(columns)
     units = {"power": "watt", "J/token": "joule"}
     return card_table(
         title,
-        subject,
+        description,
         labels,
-        [Column(heading, text, units.get(heading, "short"), decimals=2) for heading, text in columns.items()],
+        [Column(heading, promql, units.get(heading, "short"), decimals=2) for heading, promql in columns.items()],
         sort=(f"-{headings[-2]}",),
     ).with_size(8, _LOW_HEIGHT)
 

@@ -24,9 +24,9 @@ def _partition_value(metric: str) -> str:
     return _by_partition(f'{metric}{{$cards}} and on ({CARD}) accelerator_info{{$cards,parent!=""}}')
 
 
-def _by_partition(text: str) -> str:
+def _by_partition(promql: str) -> str:
     """Add the label `card` with the number of the partition's card to each series."""
-    return f'label_replace(max {shared.BY_CARD} ({text}), "card", "$$1", "device", "([^:]*):.*")'
+    return f'label_replace(max {shared.BY_CARD} ({promql}), "card", "$$1", "device", "([^:]*):.*")'
 
 
 _ERRORS = card_table(

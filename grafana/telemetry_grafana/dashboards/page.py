@@ -160,7 +160,6 @@ class Page:
         return dashboard
 
     def _rows(self) -> Iterator[Any]:
-        """Yield the rows and their panels. A collapsed row contains its panels."""
         ids = count(1)
         top = 0
         for title, panels in self.sections.items():

@@ -40,7 +40,7 @@ def rising(yellow: float, red: float | None = None) -> Steps:
     return steps if red is None else (*steps, (red, RED))
 
 
-# Shades of one hue, because a busy card is not a problem. None is as dark as an empty cell.
+# Shades of one hue, because a busy card is not a problem. No shade is as dark as an empty cell.
 _DARK_TO_LIGHT: Steps = (
     (None, "#1f4a7a"),
     (0.05, "#2d68a8"),

@@ -37,8 +37,8 @@ _BY_ROW = shared.BY_CARD.replace("(", "(dtype, ")
 _LOST = f"({LOST}{{$cards}} and {_ON_CARD} accelerator:utilization_ratio:rate5m{{$cards}} > 0.05)"
 
 
-def _top_jobs(text: str) -> Query:
-    return query(f"({text}) and topk({_MAX_SERIES}, max_over_time(({text})[$__range:1m] @ end()))", "{{job_id}}")
+def _top_jobs(promql: str) -> Query:
+    return query(f"({promql}) and topk({_MAX_SERIES}, max_over_time(({promql})[$__range:1m] @ end()))", "{{job_id}}")
 
 
 _ROOFLINES = card_table(

@@ -47,7 +47,6 @@ def _xid_number(event_code: str) -> str:
 
 
 def _ecc_rows() -> tuple[Row, ...]:
-    """Return the rows of volatile and aggregate memory errors: the totals, then the counts by location."""
     scopes = (("volatile", ""), ("aggregate", "_lifetime"))
     kinds = ("corrected", "uncorrected")
     totals = (

@@ -173,7 +173,6 @@ OMNISTAT = ExporterTable(
 
 
 def _without_total(block: str) -> str:
-    """Return the block, or an empty string for the total of all blocks."""
     return "" if block == "all" else block
 
 

@@ -184,7 +184,6 @@ def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> s
 
 
 def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:
-    """Return the formatted number at the shown time, or the reason for its absence."""
     if scene.slot is None:
         value = kept_value(card.row.device, key)
         if value is not None and not isinstance(value, Absent):
@@ -194,11 +193,9 @@ def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> st
     if series is None:
         return f"{ABSENT} (not kept)"
     past = value_at(series, scene.slot)
-    return (
-        f"{ABSENT} ({clean(reason_at(series, scene.slot))})"
-        if math.isnan(past)
-        else human.value_text(past, BY_KEY[key])
-    )
+    if math.isnan(past):
+        return f"{ABSENT} ({clean(reason_at(series, scene.slot))})"
+    return human.value_text(past, BY_KEY[key])
 
 
 def _gap_lines(series: Series, past: Past, width: int) -> Iterator[Line]:

@@ -170,7 +170,6 @@ class _Widths:
 
 
 def _lines_in_columns(entries: Sequence[Entry], widths: _Widths, width: int) -> Iterator[Line]:
-    """Yield the lines of a group, with as many columns as fit."""
     names, values, sources = widths.names, widths.values, widths.sources
     column_width = names + values + 4 + (sources + 2 if sources else 0)
     columns = max(1, (width + _COLUMN_GAP) // (column_width + _COLUMN_GAP))

@@ -136,9 +136,9 @@ def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
     parts = [_subject(state, scenes), clean(state.title)]
     if state.view is not View.NODES and state.past_time is None and scenes and scenes[0].content is not None:
         parts.append(inventory(scenes[0].content.snapshot))
-    first, *others = filter(None, parts)
-    left = (Piece(first, Style.BOLD), *(Piece(", " + part) for part in others))
-    return left_and_right(left, (Piece(_time_text(state, scenes, size), Style.BOLD),), size.columns)
+    subject, *others = filter(None, parts)
+    pieces = (Piece(subject, Style.BOLD), *(Piece(", " + part) for part in others))
+    return left_and_right(pieces, (Piece(_time_text(state, scenes, size), Style.BOLD),), size.columns)
 
 
 def _subject(state: State, scenes: Sequence[Scene]) -> str:
@@ -170,15 +170,8 @@ def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[
 
 def _host_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     for scene in scenes:
-        host = (
-            {}
-            if scene.content is None or scene.is_old
-            else {
-                reading.metric: reading.value
-                for reading in scene.content.snapshot.host
-                if not isinstance(reading.value, Absent)
-            }
-        )
+        readings = () if scene.content is None or scene.is_old else scene.content.snapshot.host
+        host = {reading.metric: reading.value for reading in readings if not isinstance(reading.value, Absent)}
         cpu, used, total = (
             host.get(f"telemetry_host_{name}")
             for name in ("cpu_utilization_ratio", "memory_used_bytes", "memory_total_bytes")
@@ -227,8 +220,12 @@ def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _past_note(state: State, past_time: float) -> str:
-    newest = newest_slot_time(state)
-    ago = "" if newest is None else f", {human.seconds(round(max(0.0, newest + SLOT_SECONDS - past_time)))} back"
+    newest_time = newest_slot_time(state)
+    ago = (
+        ""
+        if newest_time is None
+        else f", {human.seconds(round(max(0.0, newest_time + SLOT_SECONDS - past_time)))} back"
+    )
     return f"PAST{ago}. n: back to now"
 
 
@@ -236,9 +233,9 @@ def _age_notes(scene: Scene) -> Iterator[Note]:
     if scene.content is None or (not scene.node.trouble and not scene.is_old):
         return
     age = human.seconds(round(scene.node.age_seconds or 0.0))
-    what = "The values are no longer valid" if scene.is_old else "The newest values"
+    subject = "The values are no longer valid" if scene.is_old else "The newest values"
     why = f": {clean(scene.node.trouble)}" if scene.node.trouble else ""
-    yield Note(f"{what}, {age} old{why}", Style.BAD if scene.is_old else Style.WARNING)
+    yield Note(f"{subject}, {age} old{why}", Style.BAD if scene.is_old else Style.WARNING)
 
 
 def _troubles(content: NodeContent) -> tuple[Trouble, ...]:
@@ -264,8 +261,8 @@ def _failing_source_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Not
         sources = () if scene.content is None else scene.content.snapshot.sources
         failing = [source for source in sources if source_condition(source).severity is Severity.BAD]
         if failing:
-            others = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-            yield Note(f"✗ {failing[0].source}: {source_condition(failing[0]).word}{others} (5: sources)", Style.BAD)
+            more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+            yield Note(f"✗ {failing[0].source}: {source_condition(failing[0]).word}{more} (5: sources)", Style.BAD)
 
 
 def _maintenance_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
@@ -362,7 +359,6 @@ def frame(state: State, size: Size) -> Frame:
 
 
 def _displayable_line(line: Line, state: State, width: int) -> Line:
-    """Return the line cut to the width, with only characters that the terminal can show."""
     pieces = cut_line(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
     if not state.glyphs.is_ascii:
         return pieces

@@ -37,7 +37,7 @@ class Listing(Generic[_T]):
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the matching items, sorted. The item with the key `chosen` is highlighted, else the first; None: no item."""
+        """Return the filtered, sorted items. The item with the key `chosen` is highlighted, else the first; with None, no item."""
         shown = self._ordered(self._filtered(items, options.filter), options)
         keys = [self.key(item) for item in shown]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
@@ -82,8 +82,6 @@ def _sort_key(pair: tuple[Rank | None, object]) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class _ListRenderer(Generic[_T]):
-    """Renders the visible lines of a list."""
-
     listing: Listing[_T]
     items: Sequence[_T]
     width: int

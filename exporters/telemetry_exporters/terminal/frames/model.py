@@ -36,10 +36,10 @@ class ResultCache:
 
     def get(self, function: Callable[..., _T], *arguments: object) -> _T:
         """Return the function's result for these arguments, from the cache if the last arguments were the same."""
-        entry = self._results.get(function)
-        if entry is None or not all(map(_is_same, entry[0], arguments)):
-            entry = self._results[function] = (arguments, function(*arguments))
-        return cast("_T", entry[1])
+        cached = self._results.get(function)
+        if cached is None or not all(map(_is_same, cached[0], arguments)):
+            cached = self._results[function] = (arguments, function(*arguments))
+        return cast("_T", cached[1])
 
 
 def _is_same(first: object, second: object) -> bool:
@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. Old means expired."""
+    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. `is_old` means expired."""
 
     node: NodeState
     content: NodeContent | None
@@ -213,14 +213,8 @@ def scene_at(node: NodeState, past_time: float | None) -> Scene:
     past = node.past or _NO_PAST
     slot = None if past_time is None else math.floor((past_time - past.start) / past.slot_seconds + 1e-3)
     end = past.slots if slot is None else min(max(slot + 1, 0), past.slots)
-    return Scene(
-        node,
-        content,
-        past,
-        slot,
-        Window(end, round(past.start / past.slot_seconds)),
-        past_time is None and _is_old(node),
-    )
+    window = Window(end, round(past.start / past.slot_seconds))
+    return Scene(node, content, past, slot, window, past_time is None and _is_old(node))
 
 
 def _node_content(snapshot: Snapshot) -> NodeContent:
