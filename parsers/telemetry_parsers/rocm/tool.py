@@ -188,7 +188,6 @@ def _read_processes(text: ToolText, draft: Draft) -> bool:
 
 
 def _read_versions(text: ToolText, draft: Draft) -> bool:
-    """Read the output of `--version`: the versions of the tool and of its library."""
     draft.index_space = ""
     draft.tool_version = _first_match(_VERSION, text.lines)
     library = _first_match(_LIBRARY, text.lines)

@@ -146,7 +146,7 @@ class _AnswerReader:
     is_understood: bool = False
     is_listing: bool = False
     has_several_devices: bool = False
-    keys: set[str] = field(default_factory=set)
+    printed_keys: set[str] = field(default_factory=set)
 
     def read_line(self, line: Line) -> None:
         prefix = _DEVICE_PREFIX.match(line.text)
@@ -161,11 +161,11 @@ class _AnswerReader:
         name, colon, value = text.partition(":")
         key = " ".join(name.lower().split())
         bare_key = key.strip("- ")
-        if bare_key in self.keys & _IGNORED_KEYS and not self.is_listing:
+        if bare_key in self.printed_keys & _IGNORED_KEYS and not self.is_listing:
             self.draft.add_problem(
                 line.where, f"{quote(key)} is repeated: a command line between two answers is missing"
             )
-        self.keys.add(bare_key)
+        self.printed_keys.add(bare_key)
         if bare_key in _LIST_TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
@@ -237,13 +237,13 @@ class _AnswerReader:
             self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has(_DEVICE_KEY) else []
         metrics = {METRICS_BY_FLAG[flag] for flag in flags if flag in METRICS_BY_FLAG} - {""}
-        if _KEYS_WITH_FLAPS & self.keys:
+        if _KEYS_WITH_FLAPS & self.printed_keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)
         for key in sorted(metrics - {item.metric for item in readings}):
             self.draft.add_problem(where, f"the answer has no {key}: it is cut off or not understood")
-        if self.keys == {_STATISTICS}:
+        if self.printed_keys == {_STATISTICS}:
             self.draft.add_problem(where, "the statistics are cut off below their title")
-        elif _STATISTICS in self.keys:
+        elif _STATISTICS in self.printed_keys:
             self._add_absences()
         if self.has_several_devices:
             self.draft.clear_devices()

@@ -43,10 +43,10 @@ class _GridState:
     # In `stats`: the current label, the texts beside and below the label, and where the label is printed.
     label: str = ""
     texts: list[str] = field(default_factory=list)
-    where: str = ""
+    label_where: str = ""
     section: str = ""
     last_key: str = ""
-    item: str = ""
+    item_number: str = ""
     # In `health`: maps each device and item number to the item's state.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
     is_after_rule: bool = False
@@ -134,7 +134,8 @@ def _grid_kind(cells: Sequence[str]) -> str:
 
 def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
     _store_label(grid)
-    grid.kind, grid.section, grid.last_key, grid.item, grid.is_ignoring = _grid_kind(cells), "", "", "", False
+    grid.kind = _grid_kind(cells)
+    grid.section, grid.last_key, grid.item_number, grid.is_ignoring = "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
     grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
@@ -180,17 +181,17 @@ def _read_setting(grid: _GridState, name: str, text: str, line: Line) -> None:
 def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> None:
     """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
     item = _ITEM.match(label)
-    if item is not None and grid.item and int(item[1]) <= int(grid.item):
+    if item is not None and grid.item_number and int(item[1]) <= int(grid.item_number):
         _ignore_device(grid, line)  # the item numbers start again, so the heading of the next device is missing
         return
     if item is not None:
-        grid.item, grid.section = item[1], item[2].lower()
+        grid.item_number, grid.section = item[1], item[2].lower()
     if grid.section:
         _read_health(grid, text, line)
         return
     if label and not _continue_label(grid, label, text):
         _store_label(grid)
-        grid.label, grid.where = label, line.where
+        grid.label, grid.label_where = label, line.where
     elif not label and not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
         grid.draft.add_problem(line.where, f"a value without its label: {quote(line.text)}")
@@ -229,9 +230,9 @@ def _store_label(grid: _GridState) -> None:
         position = _position_of(grid, tile, device)
         value = _number_in(tile_text)
         if value is None:
-            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, tile_text, grid.where)
+            grid.draft.set_value(position, target, Absent.NOT_UNDERSTOOD, tile_text, grid.label_where)
         else:
-            grid.draft.store(position, (target,), value, grid.where)
+            grid.draft.store(position, (target,), value, grid.label_where)
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
@@ -270,7 +271,7 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
     """Read a threshold or a state. Report a state that is not healthy."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
-    is_repeated = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
+    is_repeated = name == "status" and grid.item_number in grid.states.get(grid.device or 0, {})
     if not name or is_repeated or (name == "status" and not value):
         grid.draft.add_problem(line.where, f"{grid.section}: the item, key or state is missing: {quote(text)}")
         return
@@ -279,6 +280,6 @@ def _read_health(grid: _GridState, text: str, line: Line) -> None:
         match = _THRESHOLD.match(value)
         grid.draft.store(grid.device, (target,), match[1] if match else value, line.where)
     elif name == "status" and grid.device is not None:
-        grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
+        grid.states.setdefault(grid.device, {})[grid.item_number] = value.lower()
         if value.lower() not in keys.HEALTHY:
             grid.draft.add_problem(line.where, f"{grid.section}: {quote(value)}")

@@ -62,12 +62,12 @@ class _SectionParser:
         self.blocks: list[Block] = []
         self._draft = draft
         self._flat = is_flat
-        self._stack: list[tuple[int, str]] = []
+        self._headings: list[tuple[int, str]] = []
         self._device_indent = 0
         self._group = 0
-        self._list: list[str] = []
-        self._list_entry: tuple[Path, Line] | None = None
-        self._heading: tuple[Path, Line] | None = None
+        self._list_lines: list[str] = []
+        self._open_list: tuple[Path, Line] | None = None
+        self._open_heading: tuple[Path, Line] | None = None
         self._stored_paths: set[tuple[int, Path]] = set()
 
     def read_line(self, line: Line) -> None:
@@ -76,7 +76,7 @@ class _SectionParser:
             self._finish_heading(line)
         if not line.ended:
             self._draft.add_problem(line.where, CUT_LINE)
-        elif self._list_entry is not None:
+        elif self._open_list is not None:
             self._continue_list(text, line)
         elif not text:
             self._complete_block()
@@ -84,7 +84,7 @@ class _SectionParser:
             self._draft.add_problem(line.where, SHORTENED)
         elif device := _DEVICE_HEADING.match(text):
             self._complete_block()
-            self._stack, self._device_indent = [], _indent(line)
+            self._headings, self._device_indent = [], _indent(line)
             self._group += 1
             kind = device[1].lower()
             self.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_path=()))
@@ -93,20 +93,20 @@ class _SectionParser:
 
     def _finish_heading(self, line: Line) -> None:
         """Store an empty value for a heading without lines below it. Report the heading if a list should follow it."""
-        if self._heading is None:
+        if self._open_heading is None:
             return
-        path, heading = self._heading
-        self._heading = None
+        path, heading = self._open_heading
+        self._open_heading = None
         if not line.text.strip() or _indent(line) <= _indent(heading):
             self._store_value(path, "", heading)
             if path[0] in _LIST_SECTIONS:
                 self._draft.add_problem(heading.where, f"no lines below this heading: {quote(heading.text)}")
 
     def finish(self) -> list[Block]:
-        if self._heading is not None:
-            self._store_value(self._heading[0], "", self._heading[1])
-        if self._list_entry is not None:
-            self._draft.add_problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
+        if self._open_heading is not None:
+            self._store_value(self._open_heading[0], "", self._open_heading[1])
+        if self._open_list is not None:
+            self._draft.add_problem(self._open_list[1].where, "the text ends inside this list, which is not read")
         return self.blocks
 
     def _complete_block(self) -> None:
@@ -123,7 +123,7 @@ class _SectionParser:
         match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
         if self.blocks and self.blocks[-1].kind != "gpu":
             return
-        if match is None and self._stack and self.blocks:
+        if match is None and self._headings and self.blocks:
             self._read_bare_line(text, line)
             return
         if match is None or not self.blocks:
@@ -135,9 +135,9 @@ class _SectionParser:
         path = self._path_of(line, key, is_heading=value is None)
         if value is None:
             self._group += 1
-            self._heading = None if self._flat else (path, line)
+            self._open_heading = None if self._flat else (path, line)
         elif value.startswith("[") and "]" not in value:
-            self._list, self._list_entry = [value], (path, line)
+            self._list_lines, self._open_list = [value], (path, line)
         else:
             self._store_value(path, value, line)
 
@@ -149,13 +149,13 @@ class _SectionParser:
 
     def _is_leaf(self, key: str) -> bool:
         """Return whether a key is known to have a value. Without indentation, only the key's name shows this."""
-        path = (*(name for _, name in self._stack), key)
+        path = (*(name for _, name in self._headings), key)
         is_field = field_path(path) in FIELDS or field_path((path[0], key)) in FIELDS
         return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_SUFFIXES)
 
     def _read_bare_line(self, text: str, line: Line) -> None:
         """Read a line without a key, such as a message that a list is empty."""
-        path = tuple(name for _, name in self._stack)
+        path = tuple(name for _, name in self._headings)
         if text.lower() in _EMPTY_LIST_MESSAGES:
             self._store_value(path, text, line)
         elif not is_ignored(path) or ":" in (text[0], text[-1]):
@@ -164,30 +164,30 @@ class _SectionParser:
     def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
         """Return the path of a key. Without indentation, its section and heading are the last ones above it."""
         if self._flat:
-            if is_heading and (key in SECTIONS or len(self._stack) > 1):
-                del self._stack[0 if key in SECTIONS else 1 :]
+            if is_heading and (key in SECTIONS or len(self._headings) > 1):
+                del self._headings[0 if key in SECTIONS else 1 :]
         else:
             indent = _indent(line)
-            while self._stack and self._stack[-1][0] >= indent:
-                self._stack.pop()
-        path = (*(name for _, name in self._stack), key)
+            while self._headings and self._headings[-1][0] >= indent:
+                self._headings.pop()
+        path = (*(name for _, name in self._headings), key)
         if self._flat and not is_heading and is_top_level(key):
             path = (key,)
         elif self._flat and not is_heading and field_path(path) not in FIELDS and field_path((path[0], key)) in FIELDS:
             path = (path[0], key)
         if is_heading:
-            self._stack.append((_indent(line), key))
+            self._headings.append((_indent(line), key))
         return path
 
     def _continue_list(self, text: str, line: Line) -> None:
-        self._list.append(text)
-        path, first_line = self._list_entry or ((), line)
+        self._list_lines.append(text)
+        path, first_line = self._open_list or ((), line)
         if "]" in text:
-            self._store_value(path, " ".join(self._list), first_line)
-            self._list_entry = None
-        elif len(self._list) > _MAX_LIST_LINES or not text:
+            self._store_value(path, " ".join(self._list_lines), first_line)
+            self._open_list = None
+        elif len(self._list_lines) > _MAX_LIST_LINES or not text:
             self._draft.add_problem(first_line.where, "the list is not closed and is ignored")
-            self._list_entry = None
+            self._open_list = None
 
     def _store_value(self, path: Path, value: str, line: Line) -> None:
         block = self.blocks[-1]
