@@ -187,8 +187,8 @@ def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
     if part.units is None or part.model_units is None or part.units > part.model_units:
         return None
     share = part.units / part.model_units
-    rates = (Rate(rate.dtype, _scaled(rate.flops, share), _scaled(rate.flops_per_cycle, share)) for rate in peak.rates)
-    memory = _scaled(peak.memory_bytes_per_second, _memory_share(part))
+    rates = (Rate(rate.dtype, _scale(rate.flops, share), _scale(rate.flops_per_cycle, share)) for rate in peak.rates)
+    memory = _scale(peak.memory_bytes_per_second, _memory_share(part))
     return replace(peak, rates=tuple(rates), memory_bytes_per_second=memory)
 
 
@@ -201,7 +201,7 @@ def _memory_share(part: CardPart) -> float | None:
     return slices / _MIG_SLICES if 0 < slices <= _MIG_SLICES else None
 
 
-def _scaled(value: float | None, share: float | None) -> float | None:
+def _scale(value: float | None, share: float | None) -> float | None:
     return None if value is None or share is None else value * share
 
 

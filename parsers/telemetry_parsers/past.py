@@ -46,7 +46,7 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
     readings = Readings.of(device.readings)
     values = readings.values
     return [
-        values[positions[0]] if len(positions) == 1 else _highest(values, positions)
+        values[positions[0]] if len(positions) == 1 else _highest_value(values, positions)
         for positions in kept_positions(readings.shape)
     ]
 
@@ -54,7 +54,7 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
 def kept_value(device: MergedDevice, metric: str) -> Value | None:
     """Return the device's value of one kept metric; None for a metric that is not reported."""
     readings = Readings.of(device.readings)
-    return _highest(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
+    return _highest_value(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
@@ -67,7 +67,7 @@ def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _highest(values: Sequence[Value], positions: Sequence[int]) -> Value | None:
+def _highest_value(values: Sequence[Value], positions: Sequence[int]) -> Value | None:
     candidates = [values[position] for position in positions]
     numbers = [value for value in candidates if not isinstance(value, Absent)]
     return max(numbers) if numbers else next(iter(candidates), None)

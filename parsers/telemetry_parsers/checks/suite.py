@@ -36,11 +36,11 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
     violations = parse_violations(parser, capture)
     if violations:
         return violations  # damaged forms of the capture would repeat these violations
-    expected = _parse(parser, capture)
+    expected = _try_parse(parser, capture)
     for mutation in mutations(capture):
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
     violations.extend(cut_violations(parser, capture))
-    if any(_parse(parser, capture) != expected for _ in range(2)):  # the report must not depend on earlier captures
+    if any(_try_parse(parser, capture) != expected for _ in range(2)):  # the report must not depend on earlier captures
         violations.append("the same capture gives a different report the second time")
     return violations
 
@@ -55,7 +55,7 @@ def _to_capture(parser: Parser, sample: Sample) -> Capture:
 def parse_violations(parser: Parser, capture: Capture) -> list[str]:
     """Return the violations in the report on this capture."""
     original = repr(capture)  # a copy that contains NaN would not be equal to the original
-    report = _parse(parser, capture)
+    report = _try_parse(parser, capture)
     if isinstance(report, _Raised):
         return [report.text]
     try:
@@ -74,7 +74,7 @@ class _Raised:
     text: str
 
 
-def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
+def _try_parse(parser: Parser, capture: Capture) -> Report | _Raised:
     try:
         return parser.parse(capture)
     except Exception as error:  # noqa: BLE001  # any exception is a violation
@@ -90,10 +90,10 @@ def cut_violations(
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
-    expected = _numbers(_parse(parser, capture))
+    expected = _numbers(_try_parse(parser, capture))
     violations: list[str] = []
     for cut in positions(output.text):
-        report = _parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
+        report = _try_parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
         violations.extend([f"cut at {cut}: {report.text}"] if isinstance(report, _Raised) else [])
         fragments = sorted(_numbers(report) - expected, key=str)
         violations.extend(f"cut at {cut}: gives {fragment}" for fragment in fragments)

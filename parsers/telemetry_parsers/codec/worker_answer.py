@@ -39,13 +39,13 @@ def fault(reason: str, text: str) -> Plain:
 
 def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
     """Encode an `Answer` as a line of at most LIMIT_BYTES. Raise CodecError for data that JSON cannot represent."""
-    line = _encoded_answer(question_id, cpu_seconds, error, result)
+    line = _encode_answer(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line
     text = f"the answer has {len(line)} bytes, but the limit is {LIMIT_BYTES}"
-    return _encoded_answer(question_id, cpu_seconds, fault("too_much_output", text), None)
+    return _encode_answer(question_id, cpu_seconds, fault("too_much_output", text), None)
 
 
-def _encoded_answer(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
+def _encode_answer(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
     answer = {"id": question_id, "cpu_seconds": cpu_seconds, "error": error, "result": result}
     return encode_line(answer).encode("ascii") + b"\n"

@@ -132,7 +132,7 @@ def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Lin
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
-    if draft.has(key):
+    if draft.has_device(key):
         draft.add_problem(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
     for text, target in zip(texts, shape.card_targets, strict=False):

@@ -257,7 +257,7 @@ def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> No
         if rows[0].ended:
             state.draft.add_problem(rows[0].where, not_a_row(rows[0].text))
         return
-    if state.draft.has(index):
+    if state.draft.has_device(index):
         state.draft.add_problem(rows[0].where, listed_twice(f"card {index}"))
         return
     device = state.draft.device(index)

@@ -12,7 +12,7 @@ from telemetry_parsers.merge import identity, joining, numbering, precedence, pr
 from telemetry_parsers.merge.identity import NamedDevice
 from telemetry_parsers.merge.joining import sightings
 from telemetry_parsers.merge.merge_state import MergeState
-from telemetry_parsers.merge.precedence import NO_POSITION, Choice, Pins
+from telemetry_parsers.merge.precedence import NO_POSITION, REPORT, Choice, Pins
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.report_columns import FreshReports
 from telemetry_parsers.metrics import BY_KEY
@@ -133,7 +133,7 @@ class _ShapeCache:
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
         """Return the positions of the chosen readings, with a shape that devices with the same readings share."""
-        keys, origins = tuple(chosen), tuple(choice[-2] for choice in chosen.values())
+        keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         positions = [
             position if position == NO_POSITION else fresh.offsets[report_index] + position

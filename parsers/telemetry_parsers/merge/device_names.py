@@ -23,7 +23,7 @@ class DeviceNames:
 
     def __init__(self, devices: Sequence[MergedDevice]) -> None:
         self._devices = devices
-        self._positions = _positions(device for device in devices if device.parent is None)
+        self._positions = _positions_in_vendor(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
         """Try the claim's names in order. Return the device of the first name that matches exactly one device, or None."""
@@ -41,11 +41,11 @@ class DeviceNames:
         if name.way == "bus_id":
             cards = [device for device in candidates if device.bus_id == name.value]
         else:
-            cards = [device for device in candidates if self._number(name.way, device) == name.value]
+            cards = [device for device in candidates if self._device_number(name.way, device) == name.value]
         cards = _without_parts(cards)
-        return cards if not name.instance else self._instances(cards, name.instance)
+        return cards if not name.instance else self._instances_of(cards, name.instance)
 
-    def _number(self, way: Way, device: MergedDevice) -> str | None:
+    def _device_number(self, way: Way, device: MergedDevice) -> str | None:
         """Return the number by which this way names the device. An unknown minor number is replaced with its position."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
@@ -55,7 +55,7 @@ class DeviceNames:
             return None if device.index is None else str(device.index)
         return self._positions.get(device.id) if number is None and way == "minor" else number
 
-    def _instances(self, cards: Iterable[MergedDevice], instance: str) -> list[MergedDevice]:
+    def _instances_of(self, cards: Iterable[MergedDevice], instance: str) -> list[MergedDevice]:
         parents = {card.id for card in cards}
         return [
             device
@@ -78,7 +78,7 @@ def _trailing_number(text: str) -> str:
     return text[len(head) :].lstrip("0") or ("0" if len(head) < len(text) else "")
 
 
-def _positions(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
+def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
     """Map each device without a minor number to its position within its vendor, unless the order is ambiguous."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:

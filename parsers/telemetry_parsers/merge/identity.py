@@ -153,7 +153,7 @@ def _chip_id(group: SightingGroup) -> str:
     return _index_id(group) + (f"/{chip.chip}" if chip is not None and chip.chip is not None else "")
 
 
-def _label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
+def _device_label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
     """Return the `device` label: the tool's index, else the rank by bus address. A partition's label is like `0:1`."""
     device = group.device
     if device.partition is not None and parent is not None:
@@ -184,7 +184,7 @@ def _preferred_address(printed: str | None, remembered: str | None) -> str | Non
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
-def _parent_of(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
+def _parent_group(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
     for sighting in group.sightings:
         if sighting.device.parent is not None:
             key = (sighting.source, sighting.listing.poll, sighting.device.parent)
@@ -193,12 +193,12 @@ def _parent_of(group: SightingGroup, groups: Mapping[tuple[str, str, int], Sight
     return None
 
 
-def _parents(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
+def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
     """Return each partition's parent group. The keys are the `id()` of the partitions' groups."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
-        parent = _parent_of(group, by_position)
+        parent = _parent_group(group, by_position)
         if parent is not None and parent is not group:
             parents[id(group)] = parent
     return parents
@@ -217,7 +217,7 @@ def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
     """Give each group its identity. Omit new devices of `pending_vendors`, whose sources were not all polled yet."""
     remembered = _RememberedIdentities(state.identities, groups)
-    parents, ranks = _parents(groups), _ranks_by_address(groups)
+    parents, ranks = _parent_groups(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}
     unnamed = []
     cards_first = sorted(groups, key=lambda group: id(group) in parents)
@@ -275,7 +275,7 @@ def _new_identity(
     return Identity(
         id=new_id,
         vendor=group.vendor,
-        device=_label(group, parent, remembered, rank),
+        device=_device_label(group, parent, remembered, rank),
         model=device.model or "",
         partition=device.partition,
         simulated=device.simulated,

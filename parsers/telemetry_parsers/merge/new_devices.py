@@ -66,12 +66,12 @@ class _KnownDevices:
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._by_key: dict[tuple[str, str | int], list[Identity]] = {}
         for identity in identities:
-            for key in self._keys(identity):
+            for key in self._slot_keys(identity):
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
         """Return the only known device with the same address or, if none has it, with the same index; else None."""
-        for key in self._keys(device):
+        for key in self._slot_keys(device):
             identities = self._by_key.get(key)
             if identities:
                 return identities[0] if len(identities) == 1 else None
@@ -79,11 +79,11 @@ class _KnownDevices:
 
     def remove(self, occupant: Identity) -> None:
         """Remove a known device, so that only one new device is compared with it."""
-        for key in self._keys(occupant):
+        for key in self._slot_keys(occupant):
             self._by_key[key].remove(occupant)
 
     @staticmethod
-    def _keys(device: Device | Identity) -> Iterator[tuple[str, str | int]]:
+    def _slot_keys(device: Device | Identity) -> Iterator[tuple[str, str | int]]:
         if device.bus_id:
             yield device.vendor, without_domain(device.bus_id)
         if device.index is not None:

@@ -35,9 +35,9 @@ class PeakFinder:
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:
         """Add peak rates to devices of known models."""
         by_id = {device.id: device for device in devices}
-        return tuple([self._with_peak(device, by_id.get(device.parent or "")) for device in devices])
+        return tuple([self._add_peak(device, by_id.get(device.parent or "")) for device in devices])
 
-    def _with_peak(self, device: MergedDevice, parent: MergedDevice | None) -> MergedDevice:
+    def _add_peak(self, device: MergedDevice, parent: MergedDevice | None) -> MergedDevice:
         if not device.up:
             return device
         card = parent or device
@@ -54,11 +54,11 @@ class PeakFinder:
         return with_readings(device, (*device.facts, *facts), Readings.of(device.readings).extended(readings))
 
     def _look_up(self, device: MergedDevice, card: MergedDevice) -> _FactsAndReadings:
-        peak = self._peak(device, card)
-        readings = () if peak is None else tuple(_readings(peak, self._dtypes))
+        peak = self._find_peak(device, card)
+        readings = () if peak is None else tuple(_peak_readings(peak, self._dtypes))
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
-    def _peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
+    def _find_peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
         """Return the configured peak of an instance's own model, else the device's share of its card's peak."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
@@ -71,7 +71,7 @@ class PeakFinder:
 
 
 def _model(device: MergedDevice) -> str:
-    """Return the model as reported now. `device.model`, which is a label, keeps the model that was reported first."""
+    """Return the currently reported model. `device.model`, which is a label, keeps the model that was reported first."""
     return device.current_model or device.model
 
 
@@ -97,7 +97,7 @@ def _number(device: MergedDevice, metric: str) -> float | None:
     return None if value is None or isinstance(value, Absent) else value
 
 
-def _readings(peak: PeakRates, dtypes: Iterable[str]) -> Iterator[MergedReading]:
+def _peak_readings(peak: PeakRates, dtypes: Iterable[str]) -> Iterator[MergedReading]:
     shown_dtypes = dict.fromkeys((*([peak.main_dtype] if peak.main_dtype else []), *dtypes))
     for metric, peak_of in ((FLOPS, peak.flops), (FLOPS_PER_CYCLE, peak.flops_per_cycle)):
         for dtype in shown_dtypes:

@@ -17,6 +17,7 @@ _TOTAL_LABEL = "all"
 # A candidate for a reading: (rank of the value, rank of the report's form, rank of the report, index of the report,
 # position in the report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
+REPORT, POSITION = 3, 4  # the items of a Choice that say where the reading is
 # The position of an absence that no report contains, because no source reports the metric.
 NO_POSITION = -1
 # Maps (device id, metric, label) of each counter to the source to which the counter is pinned.
@@ -71,11 +72,10 @@ def _drop_totals(chosen: dict[ReadingKey, Choice]) -> None:
 def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
     """If used and total memory are from the same capture, choose the memory ratio that is derived from them."""
     used, total = (chosen.get(key) for key in RATIO_OF)
-    if used is None or total is None or used[-2] != total[-2]:
+    if used is None or total is None or used[REPORT] != total[REPORT]:
         return
-    *_, report_index, used_position = used
-    shape = fresh.reports[report_index].shape
-    ratio_position = shape.columns.ratios.get((used_position, total[-1]))
+    shape = fresh.reports[used[REPORT]].shape
+    ratio_position = shape.columns.ratios.get((used[POSITION], total[POSITION]))
     if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
         chosen[RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
 
@@ -111,10 +111,10 @@ class MissingMetrics:
         reported = frozenset(metric for metric, _ in chosen)
         key = (reported, listings)
         if key not in self._cached:
-            self._cached[key] = self._absences(listings, reported | MERGE_METRICS)
+            self._cached[key] = self._find_missing(listings, reported | MERGE_METRICS)
         return self._cached[key]
 
-    def _absences(self, listings: Sequence[int], reported: frozenset[str]) -> dict[ReadingKey, Choice]:
+    def _find_missing(self, listings: Sequence[int], reported: frozenset[str]) -> dict[ReadingKey, Choice]:
         missing: dict[ReadingKey, Choice] = {}
         for index in listings:
             for metric in self._fresh.reports[index].report.gives:

@@ -81,7 +81,7 @@ class _ReturnedDevices:
             self._kinds.add((identity.vendor, identity.partition))
             self._numbers.add((identity.vendor, identity.partition, identity.index))
             if identity.bus_id:
-                self._slots.setdefault(_address(identity, identity.bus_id), []).append(
+                self._slots.setdefault(_address_key(identity, identity.bus_id), []).append(
                     slot_of(identity.bus_id, identity.partition)
                 )
 
@@ -99,11 +99,11 @@ class _ReturnedDevices:
         slot = slot_of(identity.bus_id, identity.partition)
         return any(
             is_same_slot(returned_slot, slot)
-            for returned_slot in self._slots.get(_address(identity, identity.bus_id), ())
+            for returned_slot in self._slots.get(_address_key(identity, identity.bus_id), ())
         )
 
 
-def _address(identity: Identity, bus_id: str) -> _Address:
+def _address_key(identity: Identity, bus_id: str) -> _Address:
     return identity.vendor, identity.partition, without_domain(slot_of(bus_id, identity.partition))
 
 

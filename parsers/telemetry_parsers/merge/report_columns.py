@@ -56,7 +56,7 @@ class ReportColumns:
             else within(bounds, value)
             for value, bounds in zip(values, self.limits, strict=True)
         ]
-        checked += [_ratio(checked[used], checked[total]) for used, total in self.ratios]
+        checked += [_memory_ratio(checked[used], checked[total]) for used, total in self.ratios]
         return tuple(checked)
 
 
@@ -85,7 +85,7 @@ def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> Report
     )
 
 
-def _ratio(used: Value | None, total: Value | None) -> Value | None:
+def _memory_ratio(used: Value | None, total: Value | None) -> Value | None:
     if used is None or total is None or isinstance(used, Absent) or isinstance(total, Absent) or total <= 0:
         return None
     return used / total if used <= total else Absent.IMPLAUSIBLE
@@ -148,13 +148,13 @@ def check_report(
     values = columns.values(readings)
     # All values that are not floats: absences, or None for a missing ratio.
     absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
-    properties = (columns, absences, report.report.devices, _traits(report))
+    properties = (columns, absences, report.report.devices, _report_traits(report))
     if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
         shape = ReportShape.create(*properties)
     return CheckedReport(report, shape, values)
 
 
-def _traits(report: SourceReport) -> tuple[object, ...]:
+def _report_traits(report: SourceReport) -> tuple[object, ...]:
     content = report.report
     return report.vendor, report.gives, report.lists_devices, content.form, content.index_space, content.is_cut
 

@@ -35,17 +35,17 @@ class GroupUsage:
         """Return the sums over these processes, which are 0 without processes."""
         memory = [process.memory_used_bytes for process in processes]
         busy = [process.utilization_ratio for process in processes]
-        return cls(_sum(memory), _sum(busy))
+        return cls(_sum_if_known(memory), _sum_if_known(busy))
 
 
 def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
     """Divide a card by utilization or, if that is unknown for an owner, by memory. If both are unknown, divide it equally."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
-    busy = _fractions([use.utilization_ratio for use in uses])
+    busy = _fractions_if_known([use.utilization_ratio for use in uses])
     if busy is not None:
         return tuple(Share(fraction, "utilization") for fraction in busy)
-    memory = _fractions([use.memory_bytes for use in uses])
+    memory = _fractions_if_known([use.memory_bytes for use in uses])
     if memory is not None:
         return tuple(Share(fraction, "memory") for fraction in memory)
     return tuple(Share(1.0 / len(uses), "equal") for _ in uses)
@@ -60,12 +60,12 @@ def fraction_of(instance: MergedDevice, card: MergedDevice, partition_count: int
     return min(1.0, int(profile[1] or profile[2]) / card_slices)
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
+def _sum_if_known(values: Sequence[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return sum(numbers) if len(numbers) == len(values) else None
 
 
-def _fractions(values: Sequence[float | None]) -> tuple[float, ...] | None:
+def _fractions_if_known(values: Sequence[float | None]) -> tuple[float, ...] | None:
     numbers = [value for value in values if value is not None]
     total = sum(numbers)
     if len(numbers) < len(values) or total <= 0:

@@ -36,8 +36,8 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
     claims: list[Claim] = []
     for job in output.data:
         if not isinstance(job, dict) or "problem" in job:
-            problems.append(_problem(scheduler, job))
-        elif not (job_claims := list(_claims(scheduler, job))):
+            problems.append(_job_problem(scheduler, job))
+        elif not (job_claims := list(_claims_of_job(scheduler, job))):
             problems.append(Problem(quote(_text_at(job, "file")), "contains no job id"))
         else:
             claims += job_claims
@@ -68,7 +68,7 @@ def device_name(text: str, number_way: Way) -> DeviceName:
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
-def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
+def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
     """Yield a claim for each device of the job, or one claim without a device. A job without an id has no claims."""
     job_id = _text_at(job, "id")
     if not job_id:
@@ -107,7 +107,7 @@ def _device_of_node(text: str) -> DeviceName | None:
     return None
 
 
-def _problem(scheduler: str, job: Plain) -> Problem:
+def _job_problem(scheduler: str, job: Plain) -> Problem:
     if not isinstance(job, dict):
         return Problem(scheduler, f"expected an object for each job, found {type(job).__name__}")
     return Problem(quote(_text_at(job, "file")) or scheduler, quote(_text_at(job, "problem")) or "could not be read")

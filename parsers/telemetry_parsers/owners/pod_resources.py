@@ -33,15 +33,15 @@ def pods_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
     A pod is `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}],
     "drawn": [{"driver", "device", "share"}]}]}`. `drawn` are the devices of dynamic resource allocation.
     """
-    return _Answer(_checked(answer), is_wanted).pods()
+    return _Answer(_check_size(answer), is_wanted).pods()
 
 
 def allocatable_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
     """Return the wanted devices of a GetAllocatableResources answer. Raise DecodeError for a malformed answer."""
-    return _Answer(_checked(answer), is_wanted).allocatable()
+    return _Answer(_check_size(answer), is_wanted).allocatable()
 
 
-def _checked(answer: bytes) -> bytes:
+def _check_size(answer: bytes) -> bytes:
     if len(answer) > MAX_ANSWER_BYTES:
         raise DecodeError(f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB")
     return answer

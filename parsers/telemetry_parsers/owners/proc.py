@@ -34,7 +34,7 @@ class DriverClient(NamedTuple):
 def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
     """Yield the client in the fdinfo text of each open file. The same client may be yielded several times."""
     for text in texts:
-        fields = dict(_fields(text))
+        fields = dict(_parse_fields(text))
         bus_id, client_id = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
         if _BUS_ID.fullmatch(bus_id) and client_id.isdecimal():
             yield DriverClient(bus_id, client_id, _card_memory(fields))
@@ -49,7 +49,7 @@ def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
     return [{"bus_id": bus_id, "memory_bytes": size} for bus_id, size in size_by_card.items()]
 
 
-def _fields(text: str) -> Iterator[tuple[str, str]]:
+def _parse_fields(text: str) -> Iterator[tuple[str, str]]:
     for line in text[:_MAX_CHARACTERS].split("\n"):
         key, colon, value = line.partition(":")
         if colon:

@@ -61,7 +61,7 @@ class Draft:
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 
-    def has(self, key: Hashable) -> bool:
+    def has_device(self, key: Hashable) -> bool:
         """Return whether there is a device with this key."""
         return key in self._positions
 
@@ -75,7 +75,7 @@ class Draft:
             self._readings.append({})
         return position
 
-    def add(self, template: Device) -> int:
+    def add_device(self, template: Device) -> int:
         """Add a device that has no identifying key, and return its position in the draft."""
         return self.device(len(self._devices), template)
 

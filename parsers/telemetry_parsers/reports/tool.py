@@ -47,7 +47,7 @@ Empty = Callable[[Report, ToolText, "Tool"], Report]
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
-def _needs_devices(report: Report, text: ToolText, tool: Tool) -> Report:
+def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a report on an empty list: a printed error, output that was not understood, or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
@@ -67,7 +67,7 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a successful report if the output lists no devices, as a process list may, or a report on a printed error."""
-    result = _needs_devices(report, text, tool)
+    result = _must_list_devices(report, text, tool)
     return Report(facts=report.facts) if result.outcome == "no_devices" else result
 
 
@@ -82,14 +82,14 @@ class Shape:
 
     read: Reader
     form: Form = "text"
-    empty: Empty = _needs_devices
+    empty: Empty = _must_list_devices
     tables: tuple[object, ...] = ()
 
 
 def of_lines(
     is_mark: Callable[[Line], object],
     read: Callable[[Sequence[Line], Draft], None],
-    empty: Empty = _needs_devices,
+    empty: Empty = _must_list_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
     """Return a shape for texts that have a line for which `is_mark` is true. `read` parses all lines of such a text."""

@@ -235,7 +235,7 @@ class _AnswerReader:
         """Set the device, and report readings that are missing although the tool prints them for these flags."""
         if self.device is not None:
             self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
-        readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has(_DEVICE_KEY) else []
+        readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has_device(_DEVICE_KEY) else []
         metrics = {METRICS_BY_FLAG[flag] for flag in flags if flag in METRICS_BY_FLAG} - {""}
         if _KEYS_WITH_FLAPS & self.printed_keys:
             metrics.add(COUNTERS[_FLAPS_KEY].key)

@@ -63,7 +63,7 @@ def _read_document(document: _JsonObject, newest_samples: dict[str, _JsonObject]
 
 def _read_device(item: _JsonObject, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
-    if index is None or draft.has(index):
+    if index is None or draft.has_device(index):
         draft.add_problem("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
         return
     device = draft.device(index)

@@ -162,7 +162,7 @@ def _read_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
 
 
 def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
-    position = draft.add(device)
+    position = draft.add_device(device)
     read_calls(mapping(recorded.get("calls")), DeviceDraft(MTML, draft, position, where))
     return position
 

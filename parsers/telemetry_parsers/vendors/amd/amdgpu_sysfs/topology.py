@@ -204,9 +204,9 @@ def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draf
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
     """Return the position of the node's device. Add a new device. Return None for a partition without a card."""
     if node.partition is not None:
-        return draft.add(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
+        return draft.add_device(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:
-        positions[node.bus_id] = draft.add(_device(node, None))
+        positions[node.bus_id] = draft.add_device(_device(node, None))
     return positions[node.bus_id]
 
 

@@ -145,7 +145,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
         draft.add_problem(record.line.where, not_a_row(record.line.text))
         return None
     slot = Slot(card, _cell_number(cells, "chip"))
-    if draft.has(slot):
+    if draft.has_device(slot):
         draft.add_problem(record.line.where, listed_twice(f"NPU {card}"))
         return None
     device, physical_id = chip_at(draft, slot), _cell_number(cells, "phy-id")

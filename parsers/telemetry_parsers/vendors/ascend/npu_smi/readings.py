@@ -33,7 +33,7 @@ class Slot:
 
 def chip_at(draft: Draft, slot: Slot) -> int:
     """Return the position of this chip in the draft. Add the chip if it is not there."""
-    return draft.device(slot) if draft.has(slot) else draft.device(slot, slot.device(draft.vendor))
+    return draft.device(slot) if draft.has_device(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
 def slots_in(draft: Draft) -> list[Slot]:

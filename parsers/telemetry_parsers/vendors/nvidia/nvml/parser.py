@@ -73,7 +73,7 @@ def _has_gpm(gpu: Plain) -> bool:
 
 def _read_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
     device = device_in(gpu, NVML.vendor, node.get("driver"), tuple(sorted(devices.gpu_facts(gpu, node))))
-    device_readings = DeviceDraft(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
+    device_readings = DeviceDraft(NVML, draft, draft.add_device(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
         code = error_in(gpu["lost"])
         reason = _LOST_REASON_BY_CODE.get(code or 0, "the GPU no longer answers; the daemon looks for it again")
@@ -94,7 +94,7 @@ def _read_instance(instance: dict[str, Plain], parent: Device, parent_readings: 
         return
     draft = parent_readings.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
-    device_readings = DeviceDraft(NVML, draft, draft.add(device), where)
+    device_readings = DeviceDraft(NVML, draft, draft.add_device(device), where)
     readings.read_instance(instance, device_readings)
     _read_links_and_processes(instance, device_readings)
 
