@@ -73,7 +73,7 @@ def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address at which this node's daemon answers, or None if none runs. Raise DaemonRefusedError."""
+    """Return an address where the local daemon answers, or None if none runs. Raise DaemonRefusedError on refusal."""
     path = local_socket_in(settings.state.runtime_directory)
     is_running, reasons = False, []
     for address in local_addresses(settings):

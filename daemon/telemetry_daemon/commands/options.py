@@ -130,7 +130,7 @@ def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Map
 
 
 def local_socket(arguments: argparse.Namespace) -> Path:
-    """Return the socket of the daemon that uses this configuration."""
+    """Return the path of the local socket of the daemon that uses this configuration."""
     from telemetry_daemon.web.addresses import local_socket_in
 
     directory = runtime_directory(arguments.config, os.environ)

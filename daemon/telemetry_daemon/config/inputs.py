@@ -66,7 +66,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` maps the paths of values from a variable or flag to that variable or flag."""
+    """The document to validate. `origins` maps the path of each value from a variable or flag to that variable or flag."""
 
     data: dict[str, Any]
     file: str | None = None

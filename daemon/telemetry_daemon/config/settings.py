@@ -211,7 +211,7 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True)
 class PrivacySettings:
-    """The privacy of the metrics."""
+    """The protection of identifiers in the metrics."""
 
     map_addresses: bool = field(
         default=True,

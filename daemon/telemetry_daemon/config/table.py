@@ -76,7 +76,7 @@ class SectionRow:
 
 
 def sections() -> tuple[SectionRow, ...]:
-    """Return the sections with settings, in the order of the dataclasses."""
+    """Return the sections that contain settings, in the order of the dataclasses."""
     return tuple(_section_rows(Settings, ()))
 
 

@@ -56,7 +56,7 @@ class VendorSources:
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Group a vendor's sources by state. Those in `complete_sources` list all cards of this container."""
+    """Group a vendor's sources by state. Sources in `complete_sources` list all cards of this container."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     readers = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings with all cards of the container, judged by the expected or device node count."""
+    """Return the incomplete listings whose card count equals the container's expected count or device node count."""
     if not machine.container:
         return ()
 
@@ -277,7 +277,7 @@ def contradictions(
 
 
 def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
-    """Yield vendors with cards that another node's daemon reports twice. Its sources' problems list missing cards."""
+    """Yield a finding for each vendor whose cards another node's daemon seems to report twice."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:

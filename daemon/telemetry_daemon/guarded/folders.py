@@ -97,7 +97,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
-    """Return the descriptor and status of a folder to which only this user can write, or for root, only the service's user."""
+    """Open a folder to which only this user (for root: the service's user) can write. Return descriptor and status."""
     check = _OwnPathCheck()
     with ExitStack() as on_error:
         descriptor = open_path(path, check.visit)
@@ -114,7 +114,7 @@ class _SharedPathCheck:
         self._is_protected = True
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raises UnsafeError."""
+        """Check the next step. Raise UnsafeError."""
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
         elif not (self._is_protected and step.is_ours):
@@ -133,7 +133,7 @@ class _OwnPathCheck(_SharedPathCheck):
         self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raises UnsafeError."""
+        """Check the next step. Raise UnsafeError."""
         super().visit(step)
         if not step.is_link:
             if self._runs_as_root:
@@ -141,7 +141,7 @@ class _OwnPathCheck(_SharedPathCheck):
             self.last = step
 
     def check_end(self) -> None:
-        """Check that the last step is a folder to which no other user can write. Raises OSError."""
+        """Check that the last step is a folder to which no other user can write. Raise OSError."""
         path, status = self.last.path, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -179,7 +179,7 @@ def _open_step(name: str, folder: int) -> int:
 
 
 def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
-    """Create an empty file with mode 0600, and return its descriptor. Raises FileExistsError if the name exists."""
+    """Create an empty file with mode 0600, and return its descriptor. Raise FileExistsError if the name exists."""
     return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder)
 
 
@@ -198,7 +198,7 @@ def is_named(folder: int, name: str, descriptor: int) -> bool:
 
 
 def remove(folder: int, name: str) -> None:
-    """Remove a file or a link if it exists. Raises OSError, for example for a folder."""
+    """Remove a file or a link if it exists. Raise OSError, for example for a folder."""
     with contextlib.suppress(FileNotFoundError):  # already removed
         os.unlink(name, dir_fd=folder)
 
@@ -256,7 +256,7 @@ def _remove_abandoned_files(folder: int) -> None:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Write all bytes to the descriptor. Raises OSError."""
+    """Write all bytes to the descriptor. Raise OSError."""
     remaining = memoryview(content)
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
@@ -276,7 +276,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return which other user or group could replace the file, with a remedy, or None. Raises OSError if the file is missing."""
+    """Return which other user or group could replace the file, with a remedy, or None. Raise OSError if the file is missing."""
     real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real_path, real_path.parent)

@@ -115,7 +115,7 @@ class GzipReader(io.RawIOBase):
 
 
 def _decompress_slowly(compressed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
-    """Yield the data of a member: the first `fast_bytes` in large pieces, the rest byte by byte. Raises zlib.error at damage."""
+    """Yield the data of a member: the first `fast_bytes` in large pieces, the rest byte by byte. Raise zlib.error at damage."""
     decompressor = standard_zlib.decompressobj(GZIP)
     while not decompressor.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
         while pending and fast_bytes:

@@ -56,7 +56,7 @@ class OwnFolder:
             self._descriptor = -1
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file. Raises TooLargeError above the limit."""
+        """Return the content of a regular file. Raise TooLargeError if it is larger than the limit."""
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
@@ -159,7 +159,7 @@ class OwnFolder:
 
 
 def bind_own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Bind a Unix socket in a folder of the service. A socket without a listener is replaced. Raises OSError."""
+    """Bind a Unix socket in a folder of the service. A socket without a listener is replaced. Raise OSError."""
     if has_listener(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.create_at(path.parent) as folder:
@@ -248,7 +248,7 @@ class Inbox:
         return {name: entry for name, entry in files if entry is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file. Raises UnsafeError if its owner may not leave files here."""
+        """Return the content of a regular file. Raise UnsafeError if its owner may not leave files here."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
             raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
@@ -262,7 +262,7 @@ class Inbox:
 
 
 def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[int, PathStep]:
-    """Return a descriptor of the folder, and its owner and mode. Raises OSError, or UnsafeError if there is a problem."""
+    """Return a descriptor of the folder, and its owner and mode. Raise OSError, or UnsafeError if there is a problem."""
     path_descriptor = open_folder(path)
     try:
         step = PathStep(path, os.fstat(path_descriptor))

@@ -70,12 +70,12 @@ def open_file(path: str, folder: int | None = None) -> int:
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Return all bytes of a stream. Raises TooLargeError above the limit."""
+    """Return all bytes of a stream. Raise TooLargeError if there are more than the limit."""
     return _read_all(stream.read, limit_bytes, name)
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe at a path of the user's choice. Raises OSError for a pipe without a writer."""
+    """Return all bytes of a file, device or pipe at a path of the user's choice. Raise OSError for a pipe without a writer."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         first_bytes = _first_bytes(descriptor)

@@ -122,7 +122,7 @@ def _is_numbered_id(match: re.Match[str]) -> bool:
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether four numbers are an IP address: a private one, or one that does not follow a word for a version."""
+    """Return whether a dotted quad is an IP address rather than a version. Private addresses are never versions."""
     value = match["value"]
     if not is_address(value):
         return False

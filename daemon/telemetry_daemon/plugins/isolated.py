@@ -135,7 +135,7 @@ def _to_problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
 
 
 def describe_parser(worker: Worker, target: str, seconds: float) -> DescribedParser:
-    """Ask the worker for the description of the parser at `target`. Raises WorkerError or CodecError."""
+    """Ask the worker for the description of the parser at `target`. Raise WorkerError or CodecError."""
     return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 

@@ -43,7 +43,7 @@ class ClockGuard:
         self._stopped = True
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait until the thread has stopped. Return whether it has."""
+        """Wait until the thread has stopped. Return False if it is still running after the timeout."""
         if self._thread is None:
             return True
         self._thread.join(timeout_seconds)

@@ -69,7 +69,7 @@ class Node(ABC):
         return self._clock
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
-        """Start to fill the store and history with recorded or simulated data. Does nothing for a real machine."""
+        """Start filling the store and history with recorded or simulated data. Does nothing for a real machine."""
 
     def verbs(self) -> Mapping[str, Handler]:
         """Map the names of the control requests that depend on the kind of node to their handlers."""
@@ -125,7 +125,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the named sources, or else all except sources of owners and steps that the settings do not enable."""
+        """Return the named sources. Without names, leave out sources of owners and steps that are not enabled."""
         names = only or [name for name, item in self._by_name.items() if _is_enabled(item.parser, settings)]
         return super().sources(settings, names)
 

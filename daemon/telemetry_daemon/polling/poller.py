@@ -109,7 +109,7 @@ class Poller:
         self._store.remove_source(name)
 
     def replace_source(self, name: str, create_source: Callable[[], Source]) -> None:
-        """Replace a source by a new source with other settings. The readings of the old source are dropped."""
+        """Replace a source with a new source that has other settings. The readings of the old source are dropped."""
         with self._change_lock:
             self.remove(name)
             self.add(create_source())

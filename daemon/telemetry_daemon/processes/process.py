@@ -93,7 +93,7 @@ Launcher = Callable[[LaunchRequest], Process]
 
 
 def launch(request: LaunchRequest) -> Process:
-    """Start a process with empty standard input, and pipes for its output. Raises OSError or ValueError if that fails."""
+    """Start a process with empty standard input, and pipes for its output. Raise OSError or ValueError if that fails."""
     with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
         stdout, child_stdout = _open_pipe(our_ends, child_ends)
         stderr, child_stderr = _open_pipe(our_ends, child_ends)

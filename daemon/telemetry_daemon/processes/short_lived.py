@@ -43,7 +43,7 @@ class ShortLivedProcess:
     """A process that starts while the caller continues. `complete` sends its request and waits for its result."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
-        """Start the process with these inherited descriptors. Raises NoAnswerError if that fails."""
+        """Start the process with these inherited descriptors. Raise NoAnswerError if that fails."""
         self._start_time = time.monotonic()
         self._request = request
         try:
@@ -52,7 +52,7 @@ class ShortLivedProcess:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def complete(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
-        """Send the request, and wait for the exit. Raises NoAnswerError with the hint if the deadline passes."""
+        """Send the request, and wait for the exit. Raise NoAnswerError with the hint if the deadline passes."""
         remaining = max(0.0, self._start_time + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._request, timeout=remaining)
@@ -63,7 +63,7 @@ class ShortLivedProcess:
 
 
 def run_command(command: Sequence[str], request: str, deadline_seconds: float) -> ProcessResult:
-    """Run the command with this request, and return its result. Raises NoAnswerError if it does not start or finish."""
+    """Run the command with this request, and return its result. Raise NoAnswerError if it does not start or finish."""
     return ShortLivedProcess(command, request).complete(deadline_seconds)
 
 

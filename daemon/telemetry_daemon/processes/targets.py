@@ -18,7 +18,7 @@ class PluginProtocolError(Exception):
 
 
 def load_target(target: str) -> Any:
-    """Import the module of a target, and return the attribute. Raises any exception that the import raises."""
+    """Import the module of a target, and return the attribute. Raise any exception that the import raises."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):

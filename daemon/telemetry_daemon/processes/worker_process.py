@@ -76,7 +76,7 @@ class WorkerProcess:
         return f"the worker {_exit_text(self.exited) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, until: float) -> bytes:
-        """Send a line, and return the answer. Raises LateError at `until`, or GoneError or AnswerTooLargeError."""
+        """Send a line, and return the answer. Raise LateError at `until`, or GoneError or AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._requests, select.POLLOUT)

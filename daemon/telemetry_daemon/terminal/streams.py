@@ -58,7 +58,7 @@ def terminal_width() -> int:
 
 
 def show_waiting(names: Sequence[str]) -> None:
-    """Show which names the command waits for. Without names, clear the line."""
+    """Show the names of the sources that the command waits for. Without names, clear the line."""
     listed = ", ".join(names)
     shown = listed if len(listed) <= _MAX_NAMES_LENGTH else f"{listed[:_MAX_NAMES_LENGTH]}…"
     show_progress(f"waiting for {shown}" if names else "")

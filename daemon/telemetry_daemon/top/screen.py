@@ -173,7 +173,7 @@ class _Screen:
 
 @contextlib.contextmanager
 def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
-    """Yield the screen, and restore the terminal afterwards. Raises CommandError if the terminal is not suitable."""
+    """Yield the screen, and restore the terminal afterwards. Raise CommandError if the terminal is not suitable."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_ALTERNATIVE}")
     locale.setlocale(locale.LC_ALL, "")
@@ -242,7 +242,7 @@ class _Waker:
             os.write(self._write_end, b"!")
 
     def wait(self, seconds: float) -> None:
-        """Wait for `wake`, a key or the timeout. Raises SignalledError if the terminal is gone."""
+        """Wait for `wake`, a key or the timeout. Raise SignalledError if the terminal is gone."""
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
