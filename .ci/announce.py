@@ -22,7 +22,7 @@ def main(command: list[str]) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify_socket:
         notify_socket.bind(f"\0{socket_name}")
         daemon_pidfd = os.pidfd_open(os.getpid())
-        # The fork is doubled, so that the daemon has no child process that it does not know.
+        # Fork twice, so that the daemon does not inherit an unknown child process.
         if os.fork() == 0:
             if os.fork() == 0:
                 signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The meaning of pip-audit's result: missing output and skipped packages do not count as an all-clear."""
+"""Judges pip-audit's result: missing output and skipped packages do not count as an all-clear."""
 
 from __future__ import annotations
 

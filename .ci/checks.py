@@ -22,7 +22,7 @@ _HOSTS = re.compile(
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
 _BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
 
-# Commits before this one have the words and subjects of earlier releases.
+# Only commits after this one are checked. Earlier ones have the words and subjects of earlier releases.
 _CHECKED_SINCE = "bc5e98fcdbac100426749c7d5911c0c3c25ebe73"
 MAX_SUBJECT_LENGTH = 72
 _STANDARD_WORDS = {

@@ -35,7 +35,7 @@ ROOTS = (
     "grafana/telemetry_grafana",
 )
 RECORDER = Path("parsers/_reached.py")
-# The test files that reach a mutant are tried from the cheapest on, as long as all of them together cost no more.
+# The test files that reach a mutant are tried until their total cost would exceed this budget.
 BUDGET_SECONDS = 60.0
 # Pytest's exit status if the files have no test of the level.
 _NO_TESTS = 5
@@ -258,7 +258,7 @@ def _is_within(text: str, node: Any, start: int) -> bool:
 def reach(mutants: list[dict[str, Any]], command: list[str]) -> dict[str, Any]:
     """Run the tests once. Return the test files that reach each mutant, and the CPU seconds of each test file."""
     folder = Path("build/mutants").absolute()
-    shutil.rmtree(folder, ignore_errors=True)  # The file does not exist before the first run.
+    shutil.rmtree(folder, ignore_errors=True)  # The folder does not exist before the first run.
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     plugin = Path("tests/kits/pytest_reached.py")

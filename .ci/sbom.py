@@ -80,7 +80,7 @@ def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> 
             continue
         if (name, distribution.version) not in pinned:
             yield f"{name} {distribution.version} is not the version that constraints.txt pins"
-        # With several licences that all apply, every licence must be allowed.
+        # If several licences apply together, each licence must be allowed.
         if not ALLOWED.issuperset(licence(distribution).split(" AND ")):
             yield f"{name} is under {licence(distribution)!r}, which is not one of {', '.join(sorted(ALLOWED))}"
         for file in changed(distribution):

@@ -29,7 +29,7 @@ COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
 _MAX_STEPS = 24 * 60 * 12
 _FONT_SIZE, _ADVANCE, _LINE_HEIGHT, _MARGIN = 14, 8.4, 20, 18
-# Colours by the parameter of the escape sequence.
+# Maps the parameter of an escape sequence to the class of its colour.
 _CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
 _PAINTED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 _STYLE = (

@@ -26,14 +26,14 @@ def members(package: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def without_folder(folder: str, archive: bytes) -> bytes:
-    """Return the tar archive without_folder the header of that folder, otherwise unchanged."""
+    """Return the tar archive without the header of that folder, otherwise unchanged."""
     with tarfile.open(fileobj=io.BytesIO(archive)) as listed:
         member = listed.getmember(f"./{folder}")
     return archive[: member.offset] + archive[member.offset_data :]
 
 
 def without_opt(package: bytes) -> bytes:
-    """Return the package without_folder the entry of /opt in its list of files."""
+    """Return the package without the entry of /opt in its list of files."""
     headers_and_contents = list(members(package))
     if not any(header.startswith(DATA) for header, _ in headers_and_contents):
         sys.exit(f"the package has no {DATA.decode()}")

@@ -84,7 +84,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return lines of at most `width` columns; 0 means no limit. Later lines are indented, and too wide words are split."""
+    """Return lines of at most `width` columns; 0 means no limit. Later lines are indented; words that are too wide are split."""
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]

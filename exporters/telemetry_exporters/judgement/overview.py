@@ -215,7 +215,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Yield each bad condition and warning, with all devices that have it."""
+    """Yield each bad condition and each warning, with a trouble that names all devices concerned."""
     groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -229,7 +229,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the troubles of cards (not partitions) without current readings. Equal ages and remedies are merged."""
+    """Yield the troubles of cards (not partitions) without current readings. Cards with equal age and remedy share one."""
     released_sources = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
     groups: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:

@@ -26,7 +26,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition that a device or source has. `rank` is its position in the table of conditions; 0 is the worst."""
+    """A condition that a device or source has. `rank` is its index in the table of conditions; 0 is the worst."""
 
     word: str
     severity: Severity

@@ -188,7 +188,7 @@ class Bill:
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """Return a line for each group. The total is omitted, so that sums over the lines are correct."""
+        """Return a CSV line for each group. The total is omitted, so that sums over the lines are correct."""
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow((*self._columns, *(column.name for column in fields(NumbersJson))))
@@ -197,7 +197,7 @@ class Bill:
         return text.getvalue()
 
     def table(self, colour: Colour) -> str:
-        """Return the groups as a table with notes."""
+        """Return the groups as a text table with notes."""
         rows = [*self.rows(), *self._unallocated_rows(_UNALLOCATED), self._total]
         lines = [
             [*(name.upper() for name in self._columns), *_NUMBER_HEADINGS],

@@ -49,7 +49,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_UNLESS_RECENT_PARTITION}",
-            counted_over_seconds=1800,  # if it stays lost for longer, it no longer flaps, and AcceleratorLost fires
+            counted_over_seconds=1800,  # a card that stays lost for longer no longer flaps, and AcceleratorLost fires
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour the card was lost and returned three times, or it was lost for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",

@@ -93,7 +93,7 @@ def _runbook(alert: str) -> dict[str, str]:
 
 
 def open_event(codes: str) -> str:
-    """Return an expression for open events whose code matches `codes`. A restart of the daemon does not end it."""
+    """Return an expression for open events whose code matches `codes`. It bridges a restart of the daemon."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 

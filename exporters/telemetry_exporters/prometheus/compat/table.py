@@ -52,7 +52,7 @@ class ReportedDevice:
     layout_value: Callable[[int], float]  # returns a number, and records that the page's series depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
-        """Return the positions of the metric's numbers by label value, which is empty for a metric without a label."""
+        """Map the metric's label values to the positions of its numbers. Without a label, the only key is an empty string."""
         return self.positions_by_metric.get(metric, {})
 
 
