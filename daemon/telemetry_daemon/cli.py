@@ -201,10 +201,13 @@ def _dispatch(arguments: list[str]) -> int:
         from telemetry_daemon.commands import options
 
         raise options.unknown_name_error("command", arguments[0], names)
-    namespace = build_parser(None).parse_args(arguments)
+    parser = build_parser(None)
+    namespace, unknown_arguments = parser.parse_known_args(arguments)
+    if unknown_arguments:
+        parser.reject_unknown(unknown_arguments)
     if namespace.version:
         return _dispatch(["version"])
-    build_parser(None).print_help(sys.stderr)
+    parser.print_help(sys.stderr)
     return exits.USAGE
 
 

@@ -16,6 +16,8 @@ USAGE, UNAVAILABLE, CONFIGURATION, PROBLEMS, NOTHING, UNKNOWN = 64, 69, 78, 2, 3
 # The command line, its exit status, and what its line must say.
 CASES = (
     ("snpashot", USAGE, "did you mean 'snapshot'?"),
+    ("--vershun", USAGE, "unrecognized arguments: --vershun; did you mean --version?"),
+    ("--verison=3 check", USAGE, "did you mean --version?"),
     ("snapshot --wdith 40", USAGE, "did you mean --width"),
     ("snapshot --format jsno", USAGE, "did you mean json?"),
     ("snapshot --watch 0", USAGE, "--watch: must be greater than 0"),

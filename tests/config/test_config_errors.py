@@ -12,6 +12,8 @@ from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_parsers.model import Library, Poll
 
 WORDS = "must be one of"
+FLOPS = 'peaks."MTT S5000".flops = { bf16 = 480000000000000.0, fp8 = 960000000000000.0 }'
+SECTION, NAMES = "must be a section with settings, as in", "must be a section with an entry for each name, as in"
 COUNTS = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 
@@ -40,7 +42,14 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('log.level = "loud"', f'log.level: {WORDS} debug, info, warning, error, not "loud"'),
         ('peaks."MTT S5000".flops = { bf61 = 1e14 }', 'peaks."MTT S5000".flops.bf61: must be one of fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, int8, int4, not "bf61"'),
         ('peaks."MTT S5000".flops = { bf16 = 0 }', 'peaks."MTT S5000".flops.bf16: must be at least 1, not 0'),
-        ('peaks."MTT S5000".flops = 1e14', 'peaks."MTT S5000".flops: must be a section with an entry for each name, not 100000000000000.0'),
+        ('peaks."MTT S5000".flops = 1e14', f'peaks."MTT S5000".flops: {NAMES} {FLOPS}, not 100000000000000.0'),
+        ('sources.enable = ["nvml"]', f'sources.enable: {SECTION} sources.mthreads-gmi.mode = "auto", not ["nvml"]'),
+        ('sources = ["nvml"]', f'sources: {NAMES} sources.mthreads-gmi.mode = "auto", not ["nvml"]'),
+        ('sources.nvml.polls = ["ps"]', f'sources.nvml.polls: {NAMES} sources.mthreads-gmi.polls.processes.mode = "auto", not ["ps"]'),
+        ("web = 3", f'web: {SECTION} web.listen_address = [":19820"], not 3'),
+        ("[[export]]", f'export: {SECTION} export.textfile.path = "/var/lib/prometheus/node-exporter/telemetry.prom", not [{{}}]'),
+        ("peaks = 1", f"peaks: {NAMES} {FLOPS}, not 1"),
+        ("compat = true", f'compat: {NAMES} compat.dcgm-exporter.listen_address = [":9400"], not true'),
         ('log.level = "INFO"', f'log.level: {WORDS} debug, info, warning, error, not "INFO"; did you mean info?'),
         ('log.level = "warn"', f'log.level: {WORDS} debug, info, warning, error, not "warn"; did you mean warning?'),
         ('sources.nvml.interval = "15"', 'sources.nvml.interval: must be a number, not the string "15"'),
@@ -52,7 +61,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('sources.nvml.wake_suspended = "true"',
          'sources.nvml.wake_suspended: must be true or false, not the string "true"'),
         ('sources.nvml = "never"',
-         'sources.nvml: must be a section with settings, not the string "never"'),
+         f'sources.nvml: {SECTION} sources.mthreads-gmi.mode = "auto", not the string "never"'),
         ("sources.nvml.path = 3", "sources.nvml.path: must be a string in quotes, not 3"),
         ('sources.nvml.path = "bin/tool"',
          'sources.nvml.path: must be an absolute path, starting with /, not "bin/tool"'),

@@ -27,6 +27,9 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
 _REPEATABLE = frozenset({"web.listen_address"})
+# What `--demo` simulates besides the cards.
+HEALTHY_DEMO = "healthy at first and without owners; 'telemetry top --demo' simulates faults and owners"
+EVENTFUL_DEMO = "with half an hour of history, an overheated card, random faults, owners"
 T = TypeVar("T")
 
 
@@ -56,15 +59,17 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
-def add_origins(parser: argparse.ArgumentParser, verb: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the given flags, of `--node`, `--demo` and `--replay`. A command line can have only one of them."""
+def add_origins(
+    parser: argparse.ArgumentParser, verb: str, *flags: str, demo: str = ""
+) -> argparse._MutuallyExclusiveGroup:
+    """Add the given flags, of `--node`, `--demo` and `--replay`. A command line can have only one of them. `demo` says what is simulated."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
             "nargs": "?",
             "const": "",
             "metavar": "CARDS",
-            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia)",
+            "help": f"{verb} simulated cards, such as 8xnvidia,4xhygon (default: 8xnvidia), {demo}",
         },
         "--replay": {"type": Path, "metavar": "FILE", "help": f"{verb} a recording made by 'telemetry record'"},
     }

@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="do not wait longer than TIME for a source (default: 20s)",
     )
-    options.add_origins(parser, "show", "--node", "--demo", "--replay").add_argument(
+    options.add_origins(parser, "show", "--node", "--demo", "--replay", demo=options.HEALTHY_DEMO).add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),

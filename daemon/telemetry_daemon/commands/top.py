@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
-    options.add_origins(parser, "show", "--demo", "--replay")
+    options.add_origins(parser, "show", "--demo", "--replay", demo=f"{options.EVENTFUL_DEMO} and processes")
     options.add_faults(parser)
     options.add_at_option(parser)
     options.add_playback(parser)

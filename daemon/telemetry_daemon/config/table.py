@@ -153,6 +153,14 @@ def _example_path(path: KeyPath) -> KeyPath:
     return tuple(_EXAMPLES.get(part, part) for part in path)
 
 
+def example_line(section: KeyPath) -> str:
+    """Return a line of a file that sets the first setting of the section, or the setting with this path."""
+    path = placeholder_path(section)
+    row = next(row for row in settings_rows() if row.path[: len(path)] == path)
+    value = row.default if row.example is None else row.example
+    return f"{toml_key(_example_path(row.path))} = {toml_value(value)}"
+
+
 def _setting_lines(row: SettingRow) -> Iterator[str]:
     name = toml_key(_example_path(row.path))
     yield from _comment_lines(f"{row.description} {limits_sentence(row)}".strip())

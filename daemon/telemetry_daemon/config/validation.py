@@ -14,7 +14,7 @@ from telemetry_daemon.config import rules
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs, Document, KeyPath
 from telemetry_daemon.config.rules import SettingMetadata, quoted
 from telemetry_daemon.config.settings import PollSettings, Settings, SourceSettings
-from telemetry_daemon.config.table import joined_words, placeholder_path, settings_rows, toml_key
+from telemetry_daemon.config.table import example_line, joined_words, placeholder_path, settings_rows, toml_key
 from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names, suggest_or_list
 from telemetry_exporters.prometheus.compat import version_problem
 from telemetry_parsers.codec.derived import from_plain
@@ -38,8 +38,8 @@ _MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
     "finite_number": "must be a finite number",
     "list_type": 'must be a list of strings, as in ["…", "…"]',
     "too_short": "must not be empty; remove the setting for the default",
-    "dict_type": "must be a section with an entry for each name",
-    "model_type": "must be a section with settings",
+    "dict_type": "must be a section with an entry for each name, as in {example}",
+    "model_type": "must be a section with settings, as in {example}",
 }
 
 
@@ -198,8 +198,11 @@ def _error_message(path: KeyPath, item: Mapping[str, Any]) -> str:
     }
     if error_type in formatters:
         return formatters[error_type](path, item)
+    message = _MESSAGE_BY_ERROR_TYPE.get(error_type, item["msg"])
+    if "{example}" in message:
+        message = message.format(example=example_line(path))
     text = "the string " if isinstance(item["input"], str) else ""
-    return f"{_MESSAGE_BY_ERROR_TYPE.get(error_type, item['msg'])}, not {text}{quoted(item['input'])}"
+    return f"{message}, not {text}{quoted(item['input'])}"
 
 
 def _unknown_setting_error(path: KeyPath, item: Mapping[str, Any]) -> str:
