@@ -179,7 +179,7 @@ def _add_document(
             listing.add_problem(f"card {index}", listed_twice("the card"))
             continue
         indices.add(index)
-        listing.entries_of(index).extend(entries)
+        listing.ensure_card(index).extend(entries)
         texts = dict(reversed(pairs))
         if [key for key, text in texts.items() if earlier_texts.setdefault((index, key), text) != text]:
             yield index

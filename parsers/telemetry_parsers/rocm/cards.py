@@ -108,6 +108,7 @@ def _device(
     card: _Card, default_vendor: str, partition: tuple[str | None, int | None], primary_die: str | None
 ) -> Device:
     serial, uuid = card.identity_text("serial"), card.identity_text("uuid")
+    partition_name, parent = partition
     facts = _facts(card) | ({"primary_die": primary_die} if primary_die else {})
     return Device(
         vendor=vendor_of(card.texts) or default_vendor,
@@ -116,8 +117,8 @@ def _device(
         # On BW cards hy-smi prints the serial number as the unique id, and serial numbers repeat.
         uuid=uuid if uuid != serial else None,
         bus_id=card.bus,
-        partition=partition[0],
-        parent=partition[1],
+        partition=partition_name,
+        parent=parent,
         serial=None if serial == "0" else serial,
         driver=card.identity_text("driver"),
         facts=tuple(sorted(facts.items())),

@@ -98,8 +98,7 @@ _HEADINGS: tuple[tuple[str, _Column], ...] = (
     ("hcu", _INDEX_COLUMN),
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
-# The key of columns with an unknown heading.
-_UNKNOWN_KEY = "?"
+_UNKNOWN_HEADING_KEY = "?"
 # A heading line starts with the index column. Another column has a key that starts with one of these words.
 _TYPICAL_KEYS = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
@@ -129,7 +128,7 @@ def _heading_at(line: str, start: int) -> _Heading:
         if beginning.startswith(name) and (len(beginning) == len(name) or beginning[len(name)].isspace()):
             return _Heading(column, line[start : start + len(name)], start, start + len(name))
     word = line[start:].split(None, 1)[0]
-    return _Heading(_Column(_UNKNOWN_KEY, _WORD), word, start, start + len(word))
+    return _Heading(_Column(_UNKNOWN_HEADING_KEY, _WORD), word, start, start + len(word))
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
@@ -265,7 +264,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
         # The card exists, but the cells of its truncated row may be incomplete.
         table.is_closed = False
         if (row := _ROW_START.match(line.text)) is not None:
-            listing.entries_of(int(row[1]))
+            listing.ensure_card(int(row[1]))
     elif not table.has_rows and (_NAME_HEADING in line.text or _SUB_HEADING.search(line.text.lower())):
         _read_second_heading(table, line.text.lower())
     elif not _read_row(line, table, listing) and not _read_name(line, table, listing):
@@ -302,7 +301,7 @@ def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | 
     row = _ROW_START.match(line.text)
     if row is not None:
         table.has_rows = True
-        listing.entries_of(int(row[1]))
+        listing.ensure_card(int(row[1]))
         listing.add_problem(line.where, f"the row does not match the headings and is not read: {quote(line.text)}")
     elif _resembles_row(line, table) or not (messages.is_notice(line.text) or messages.is_unsupported(line.text)):
         listing.add_problem(line.where, quote(line.text))
@@ -343,7 +342,7 @@ def _is_second_line_missing(table: _Table) -> bool:
 
 def _key_text_pairs(heading: _Heading, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
     key = heading.column.key
-    if key == _UNKNOWN_KEY:
+    if key == _UNKNOWN_HEADING_KEY:
         listing.unknown[heading.text] = None
         return []
     if key == "temp":
@@ -373,7 +372,7 @@ def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
     """Mark a memory share of 0 % as absent if hy-smi could not read the card's utilization."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
-    has_use = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)
-    utilization, memory = (texts.get(key, "N/A" if has_use else "") for key in _USE_KEYS)
+    has_utilization = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)
+    utilization, memory = (texts.get(key, "N/A" if has_utilization else "") for key in _USE_KEYS)
     if is_hy_smi and utilization == "N/A" and memory in ("0%", "0.0%"):
         entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _USE_KEYS[1] else entry for entry in entries]

@@ -27,8 +27,8 @@ class Listing:
     unknown: dict[str, None] = field(default_factory=dict)
     is_cut: bool = False  # the text is truncated, so cards may be missing
 
-    def entries_of(self, index: int) -> list[Entry]:
-        """Return the entry list of a card, to which the caller may append. A new card is added."""
+    def ensure_card(self, index: int) -> list[Entry]:
+        """Return the entries of a card, to which the caller may append. Add the card if it is missing."""
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:
@@ -41,7 +41,7 @@ def join_listings(listings: Sequence[Listing]) -> Listing:
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():
-            result.entries_of(index).extend(entries)
+            result.ensure_card(index).extend(entries)
         result.system += listing.system
         result.unknown |= listing.unknown
         result.is_cut = result.is_cut or listing.is_cut

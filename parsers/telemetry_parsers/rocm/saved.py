@@ -110,7 +110,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
             if not all(headings):
                 listing.add_problem(line.where, "a column without a heading is not read")
         elif row is not None:
-            entries = listing.system if row[1] is None else listing.entries_of(int(row[1]))
+            entries = listing.system if row[1] is None else listing.ensure_card(int(row[1]))
             entries.extend(_row_entries(line, headings, listing))
         elif headings and line.text.lstrip().startswith(","):
             listing.add_problem(line.where, f"a row that belongs to no card: {quote(line.text)}")

@@ -65,7 +65,7 @@ def is_card_line(line: Line) -> bool:
 
 def _read_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
     """Store a card's value, or a placeholder if the tool printed a message instead of the value."""
-    entries = listing.entries_of(index)
+    entries = listing.ensure_card(index)
     new_entries = () if severity else _entries_in(text, line)
     if new_entries:
         entries.extend(new_entries)
@@ -122,7 +122,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
         if title is not None and line.ended:
             _finish_table(table, line, listing)
             table, has_table = _Table(int(title[1]), title[3] or ""), True
-            listing.entries_of(table.card)
+            listing.ensure_card(table.card)
         elif table is not None and (not line.ended or not _read_row(line, table, listing)):
             if line.ended:
                 _finish_table(table, line, listing)
@@ -151,13 +151,13 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
         table.first_count_kind = (heading[1] or "").lower() + "correctable"
     block = _BLOCK.match(line.text) if not table.pages else None
     if block is not None:
-        listing.entries_of(table.card).extend(_block_entries(block, table, line.where))
+        listing.ensure_card(table.card).extend(_block_entries(block, table, line.where))
     return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
 
 
-def _block_entries(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
+def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]:
     """Return a RAS block's entries: its state (whether errors are monitored) and its error counts."""
-    name, state, first_count, second_count = block.groups()
+    name, state, first_count, second_count = row.groups()
     state_entries = [Entry(f"{name} RAS", state, where)]
     if first_count is None or not table.first_count_kind:
         return state_entries
@@ -175,4 +175,4 @@ def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):
         if table.pages in ("ALL", state.upper()):
-            listing.entries_of(table.card).append(Entry(key, str(table.states.count(state)), line.where))
+            listing.ensure_card(table.card).append(Entry(key, str(table.states.count(state)), line.where))

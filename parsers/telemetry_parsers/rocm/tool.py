@@ -76,7 +76,6 @@ def _has_only_cards_of(vendor: str, text: ToolText) -> bool:
     return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}
 
 
-# The metrics that rocm-smi and hy-smi report.
 GIVES = (
     "temperature_celsius", "power_watts", "power_average_watts", "power_instant_watts", "power_cap_watts", "energy_joules_total",
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",

@@ -25,8 +25,7 @@ from telemetry_parsers.vendor import (
     Vendor,
 )
 
-# The metrics of a MIG instance.
-_INSTANCE_METRICS = (
+_MIG_INSTANCE_METRICS = (
     "utilization_ratio",
     "memory_used_bytes",
     "memory_total_bytes",
@@ -111,7 +110,7 @@ _H100 = Demo(
 _WITH_MIG = replace(
     _H100,
     partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
-    partition_keys=_INSTANCE_METRICS,
+    partition_keys=_MIG_INSTANCE_METRICS,
     only_partitions=("utilization_ratio", "memory_activity_ratio"),  # not reported for a whole card in MIG mode
 )
 # An HGX node has eight B200 GPUs. A tray of GB200 has four GPUs.

@@ -296,8 +296,7 @@ def _read_names(answer: ToolText, draft: Draft) -> bool:
     return bool(draft.device_count())
 
 
-# The two names of the tool.
-_NAMES = ("mx-smi", "ht-smi")
+_TOOL_NAMES = ("mx-smi", "ht-smi")
 _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
 _ATTACHED_COUNT = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
@@ -311,7 +310,7 @@ def _read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> N
 
 
 _TOOL = Tool(
-    name=_NAMES[0],
+    name=_TOOL_NAMES[0],
     vendor="metax",
     shapes=(
         Shape(_read_document, "json", tables=(_JSON_TARGETS,)),
@@ -336,7 +335,7 @@ _TOOL = Tool(
 
 
 def _command(*arguments: str) -> Command:
-    return Command(tuple((name, *arguments) for name in _NAMES), folders=_FOLDERS)
+    return Command(tuple((name, *arguments) for name in _TOOL_NAMES), folders=_FOLDERS)
 
 
 PARSER = parser_of(

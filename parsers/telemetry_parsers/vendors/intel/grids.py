@@ -254,10 +254,10 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 def _number_in(text: str) -> str | None:
     """Return the device's number or, if there is a number for each engine, the highest. Return None for other text."""
-    device_number = text.partition(";")[0].strip()
+    device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
-    if current is not None or ":" not in device_number:
-        return current[1] if current else device_number
+    if current is not None or ":" not in device_text:
+        return current[1] if current else device_text
     engines = _ENGINE.findall(text)
     numbers = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:

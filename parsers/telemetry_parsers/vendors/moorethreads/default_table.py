@@ -109,10 +109,11 @@ def is_process_title(line: Line) -> bool:
 
 def _store_processes(rows: _Rows, draft: Draft) -> None:
     positions = draft.positions()
-    counts = Counter(() if isinstance(rows, Absent) else (row.index for row in rows))
+    listed_rows = [] if isinstance(rows, Absent) else rows
+    counts = Counter(row.index for row in listed_rows)
     for index in sorted(counts.keys() - positions.keys()):
         draft.add_problem("Processes", f"processes of card {index}, which is not listed")
-    for row in () if isinstance(rows, Absent) else rows:
+    for row in listed_rows:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
     for index, position in positions.items():

@@ -72,7 +72,7 @@ GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in 
 
 _DEVICE_TYPES: Mapping[int, str] = {1: "MPC Parent", 2: "MPC Instance"}
 _GUEST_ROLE = 2
-_YES_NO: Mapping[int, str] = {0: "NO", 1: "YES"}
+_YES_NO: Mapping[int | None, str] = {0: "NO", 1: "YES"}
 _ABSENCE_BY_CODE: Mapping[int, Absent] = {
     -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
     3: Absent.NOT_SUPPORTED,
@@ -114,7 +114,7 @@ def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
     guest_type = "Virtual" if integer(properties.get("virtRole")) == _GUEST_ROLE else None
     facts = {
         "device_type": _DEVICE_TYPES.get(integer(properties.get("mpcType")) or 0, guest_type),
-        "mpc_capable": _YES_NO.get(-1 if (capable := integer(properties.get("mpcCap"))) is None else capable),
+        "mpc_capable": _YES_NO.get(integer(properties.get("mpcCap"))),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
     return tuple((name, fact) for name, fact in facts.items() if fact is not None)

@@ -43,8 +43,8 @@ def read_links(draft: Draft, device: int, block: Block) -> None:
         for key, name in _BYTE_COUNTERS:
             if key in link:
                 draft.store(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
-    for number, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
-        _store_link_state(draft, device, str(number), text, block)
+    for link_index, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
+        _store_link_state(draft, device, str(link_index), text, block)
 
 
 def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Block) -> None:
@@ -97,8 +97,8 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
         path = entry.path[1:] if entry.path[0] == _PROCESS_LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
             # In printed text, each section within a process is a group. A repeated name or PID begins the next process.
-            is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
-            if is_next or not groups:
+            starts_process = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
+            if starts_process or not groups:
                 groups.append({})
             groups[-1].setdefault(path[1:], entry.text)
         elif path in ((_PROCESS,), ()):
@@ -174,7 +174,7 @@ class _ReadingChooser:
         self._draft = draft
         self._device = device
         self._open_path = open_path
-        self._stacks: Counter[Path] = Counter()
+        self._stack_counts: Counter[Path] = Counter()
         self.chosen: dict[tuple[str, str], _Candidate] = {}
         self.levels: tuple[Reading, ...] = ()
 
@@ -209,8 +209,8 @@ class _ReadingChooser:
         """Return the temperature metric of the next memory stack or die, or () if no temperature is printed."""
         if entry.path not in STACK_LABELS:
             return ()
-        self._stacks[entry.path] += 1
-        sensor = f"{STACK_LABELS[entry.path]}{self._stacks[entry.path] - 1}"
+        self._stack_counts[entry.path] += 1
+        sensor = f"{STACK_LABELS[entry.path]}{self._stack_counts[entry.path] - 1}"
         return (temperature_target(sensor),) if printed_text(entry.text) is not None else ()
 
     def _read_level(self, entry: Entry) -> None:

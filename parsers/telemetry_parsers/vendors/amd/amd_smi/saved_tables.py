@@ -284,7 +284,7 @@ def _is_last_rule(line: Line) -> bool:
     return line.ended and is_rule(text) and text.startswith("+") and text.endswith("+")
 
 
-def _parse_process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
+def _parse_process(line: Line, headings: Sequence[str], draft: Draft) -> Process | None:
     """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`. Return None for any other line."""
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
@@ -292,10 +292,10 @@ def _parse_process(line: Line, names: Sequence[str], draft: Draft) -> Process | 
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
     rows = ((start, _join_cells(words[start:])) for start in range(3, len(words)))
-    start, cells = next(((start, cells) for start, cells in rows if len(cells) == len(names)), (0, []))
+    start, cells = next(((start, cells) for start, cells in rows if len(cells) == len(headings)), (0, []))
     if position is None or pid is None or not cells:
         return None
-    row = dict(zip(names, cells, strict=True))
+    row = dict(zip(headings, cells, strict=True))
     used = units.quantity(row.get("VRAM_MEM", row.get("MEM_USAGE", "")), units.BYTES, "B")
     return Process(
         position, pid, printed_text(" ".join(words[2:start])) or "", None if isinstance(used, Absent) else used

@@ -151,7 +151,6 @@ def _has_only(section: Section, fields: Mapping[str, object]) -> bool:
 
 
 def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Sequence[keys.EndKey]) -> None:
-    """Store the readings, facts, events and processes of one chip."""
     draft = answer.draft
     _store_identity(draft, device, section.entries)
     _add_events(draft, device, section.entries)
@@ -180,11 +179,12 @@ def _check_end(
 
 def _add_events(draft: Draft, device: int, block: Block) -> None:
     """Report an event for each active fault."""
-    words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
-    for match in filter(None, map(_CODE.match, words)):
+    codes = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
+    events_text = block[keys.FAULT_EVENTS].text if keys.FAULT_EVENTS in block else ""
+    for match in filter(None, map(_CODE.match, codes)):
         draft.add_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
-    for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
-        draft.add_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
+    for match in _EVENT.finditer(events_text):
+        draft.add_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(events_text))
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:

@@ -184,7 +184,6 @@ def _read_line(cards: list[Card], line: Line, problems: list[Problem]) -> None:
 
 
 def _store_value(card: Card, key: str, entry: Entry) -> None:
-    """Store a key with its value, or the name of a part."""
     if key == keys.CHIP_KEY:
         card.paragraphs[-1].append(PartLine(entry.line, units.whole(entry.text)))
     elif key == keys.NAME_KEY and entry.text.lower() in keys.OTHER_PARTS:

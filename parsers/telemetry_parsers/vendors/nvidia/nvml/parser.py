@@ -118,7 +118,6 @@ def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
 
 
 def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
-    """Return the report on a node where no GPU can be opened."""
     if not unopened_gpus and not report.problems:
         return Report("no_devices", facts=report.facts)
     codes = [part_of(entry, 1) for entry in unopened_gpus]
