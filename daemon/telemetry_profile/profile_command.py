@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
     parser.add_argument(
         "--flops-per-step",
-        type=_positive,
+        type=_positive_number,
         metavar="N",
         help="floating-point operations of one step on one card, such as 2.1e14",
     )
@@ -92,7 +92,7 @@ def _timestamp(text: str) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
 
 
-def _positive(text: str) -> float:
+def _positive_number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -105,18 +105,18 @@ def _positive(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary. Return the exit status: 2 if something could not be read, otherwise 3 if no device was found."""
     outcomes, was_interrupted = _read_outcomes(_find_files(arguments.paths))
-    read_files = [
+    file_facts = [
         FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
         for outcome in outcomes
         if outcome.facts is not None
     ]
-    profile = combine(read_files)
+    profile = combine(file_facts)
     _print_unread([outcome for outcome in outcomes if outcome.facts is None], was_interrupted=was_interrupted)
-    if read_files:
+    if file_facts:
         sys.stdout.write(_render(profile, arguments))
     if arguments.publish:
         _publish(profile, arguments)
-    if profile.problems or was_interrupted or len(read_files) < len(outcomes):
+    if profile.problems or was_interrupted or len(file_facts) < len(outcomes):
         return exits.PROBLEMS
     return exits.OK if profile.members else exits.NOTHING_FOUND
 

@@ -127,10 +127,10 @@ def _steps_text(summary: ProfileSummary) -> str:
     length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
-    most, clock = counts[-1], ""
+    step_count, clock = counts[-1], ""
     if any(rank.steps and rank.member.device.step_basis == "host" for rank in summary.ranks):
         clock = " by the host's clock"
-    return f"1 step, {length}{clock}" if most == 1 else f"{most} steps of {length}{clock}"
+    return f"1 step, {length}{clock}" if step_count == 1 else f"{step_count} steps of {length}{clock}"
 
 
 def _cards_text(summary: ProfileSummary) -> str:
@@ -225,7 +225,7 @@ def _median_split(ranks: Sequence[UsualStep]) -> Split:
 
 
 def _unit_for(longest: int) -> tuple[str, int]:
-    return next((name, scale) for least, name, scale in _UNITS if longest >= least)
+    return next((name, scale) for minimum, name, scale in _UNITS if longest >= minimum)
 
 
 def _format_scaled(value: int | None, scale: int) -> str:
@@ -337,8 +337,8 @@ def _telemetry_line(summary: ProfileSummary) -> str:
 def _card_parts(telemetry: CardTelemetry) -> list[str]:
     parts = []
     if telemetry.clock_hertz is not None:
-        most = f" of {telemetry.clock_max_hertz / 1e6:,.0f}" if telemetry.clock_max_hertz else ""
-        parts.append(f"{telemetry.clock_hertz.mean / 1e6:,.0f}{most} MHz")
+        max_text = f" of {telemetry.clock_max_hertz / 1e6:,.0f}" if telemetry.clock_max_hertz else ""
+        parts.append(f"{telemetry.clock_hertz.mean / 1e6:,.0f}{max_text} MHz")
     if telemetry.temperature_celsius is not None:
         parts.append(f"at most {human.celsius(telemetry.temperature_celsius.max)}")
     if telemetry.power_watts is not None:

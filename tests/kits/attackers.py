@@ -38,9 +38,9 @@ def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
         for piece in [*(piece for piece in pieces if piece), b""]:
             conversation.receive(piece)
             while (request := conversation.next_request()) is not None:
-                final = isinstance(request, Refusal) and request.final
+                final = isinstance(request, Refusal) and request.is_final
                 response = status_page(200) if isinstance(request, Request) else request.response
-                parts = conversation.answer(response, final=final)
+                parts = conversation.encode(response, is_final=final)
                 assert parts[0].startswith(b"HTTP/1.1 ")
                 answered += 1
                 if not conversation.prepare_next():

@@ -12,7 +12,7 @@ from kits.captures import own_case
 from kits.command_line import run_main
 from kits.rank_tables import version_1, version_2, written
 from telemetry_daemon.config.settings import RankSettings
-from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankTableWatcher, names_of_node, read
+from telemetry_daemon.state.ranks import MAX_FILE_BYTES, SMALL_FILE_BYTES, RankTableWatcher, names_of_node, read_ranks
 from telemetry_exporters.documents import snapshot_json
 from telemetry_exporters.prometheus.renderer import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
@@ -312,7 +312,7 @@ def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
 
 def test_a_byte_order_mark_does_no_harm(path):
     path.write_text("\ufeff" + written(version_1()), encoding="utf-8")
-    assert len(read(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.by_physical_id) == 2
+    assert len(read_ranks(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.by_physical_id) == 2
 
 
 def test_a_node_goes_by_its_name_and_its_addresses_but_not_by_the_loopback():

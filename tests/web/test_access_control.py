@@ -299,14 +299,14 @@ def test_a_watch_sees_every_kind_of_change_half_a_second_later(tmp_path: Path, m
     for change in changes:
         seen = access_control.FileWatch((str(file),))
         age = 10**9
-        assert not seen.changed()
+        assert not seen.has_changed()
         time.sleep(0.02)  # the times of files come in steps
         change()
         if file.exists():
             age = 499_000_000
-            assert not seen.changed(), "it may still be being written"
+            assert not seen.has_changed(), "it may still be being written"
         age = 501_000_000
-        assert seen.changed()
+        assert seen.has_changed()
 
 
 def changed_at(folder: Path) -> int:

@@ -82,8 +82,8 @@ def test_allowed_hosts_are_answered_for_everywhere(
     allowed: str, host: str, answered: bool, local_address: object
 ) -> None:
     rule = HostRule([allowed], [("127.0.0.1", 1)])
-    assert rule.is_answered(host, local_address) == answered
-    assert rule.is_answered("localhost:80", local_address)
+    assert rule.is_allowed(host, local_address) == answered
+    assert rule.is_allowed("localhost:80", local_address)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_allowed_hosts_are_answered_for_everywhere(
     ],
 )
 def test_an_address_answers_for_itself(local_address: object, host: str) -> None:
-    assert HostRule(["gpu7"]).is_answered(host, local_address)
-    assert not HostRule(["gpu7"]).is_answered("10.1.1.2", local_address)
+    assert HostRule(["gpu7"]).is_allowed(host, local_address)
+    assert not HostRule(["gpu7"]).is_allowed("10.1.1.2", local_address)
 
 
 def test_other_addresses_answer_for_every_name_until_some_are_allowed(tmp_path: Path) -> None:

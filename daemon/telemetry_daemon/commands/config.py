@@ -91,7 +91,7 @@ def _check_rank_table(settings: RankSettings) -> None:
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        node_ranks = ranks.read(settings, ranks.names_of_node)
+        node_ranks = ranks.read_ranks(settings, ranks.names_of_node)
     except FileNotFoundError:
         streams.say(f"rank_table: {settings.table}: the file does not exist yet")
     except (RankTableError, OSError) as error:

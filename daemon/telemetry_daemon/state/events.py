@@ -98,7 +98,7 @@ class Events:
         self._machine = machine or MachineState()
         self._open = {event.id: event for event in opened if event.survives(self._machine.boot)}
         self._event_counts = {
-            event.id: {code: _EventCount(last_wall_time=when) for code, when in event.last_times.items()}
+            event.id: {code: _EventCount(last_wall_time=last_time) for code, last_time in event.last_times.items()}
             for event in self._open.values()
         }
         self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
@@ -137,12 +137,12 @@ class Events:
                 ongoing.add((device_id, event.code))
             if event.is_ongoing and (device_id, event.code) in previously_ongoing:
                 continue
-            when = event.wall_time or wall_time
-            code = self._count_event(device_id, event.code, when)
-            past = PastEvent(when, device_id, event.code, event.text)
+            event_time = event.wall_time or wall_time
+            code = self._count_event(device_id, event.code, event_time)
+            past = PastEvent(event_time, device_id, event.code, event.text)
             counted.append(CountedEvent(past, not (is_first and event.is_ongoing)))
             if not event.is_ongoing:
-                self._add_open(device_id, code, when)
+                self._add_open(device_id, code, event_time)
         self._ongoing[poll] = frozenset(ongoing)
         return counted
 

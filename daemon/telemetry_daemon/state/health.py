@@ -157,7 +157,7 @@ def source_status(
     deciding = _deciding_polls(healths)
     worst = min(deciding, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
-    fresh_reports = [report.report for report in sorted(reports, key=lambda item: item.poll)]
+    fresh_reports = [report.report for report in sorted(reports, key=lambda report: report.poll)]
     problems = (problem for report in fresh_reports for problem in report.problems)
     return SourceStatus(
         source=source,
@@ -240,7 +240,7 @@ class StatusCache:
 
     def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
         # When a report expires, its poll is no longer up, although its health is unchanged.
-        are_up = tuple([is_up(item, now) for item in status_input.healths])
+        are_up = tuple([is_up(health, now) for health in status_input.healths])
         cached = self._cache.get(status_input.source)
         if cached is not None and cached[0] == status_input and cached[1] == are_up:
             return cached

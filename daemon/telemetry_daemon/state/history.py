@@ -143,18 +143,18 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 
 
 class DeviceHistory:
-    """The history of one device. `shown` is the device as currently reported, or None if no source lists it."""
+    """The history of one device. `listed` is the device as currently reported, or None if no source lists it."""
 
-    __slots__ = ("metric_histories", "newest_slot", "shown")
+    __slots__ = ("listed", "metric_histories", "newest_slot")
 
     def __init__(self, slot: int) -> None:
         self.newest_slot = slot
         self.metric_histories: list[MetricHistory | None] = [None] * len(KEPT)
-        self.shown: MergedDevice | None = None
+        self.listed: MergedDevice | None = None
 
     def update(self, device: MergedDevice, poll_key_of: Callable[[Origin], PollKey], slot: int) -> None:
         """Set the current values of the device. A new metric begins with this slot."""
-        self.shown, readings = device, Readings.of(device.readings)
+        self.listed, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
         for metric_index, (value, positions) in enumerate(
             zip(kept_values(device), kept_positions(readings.shape), strict=True)
@@ -184,7 +184,7 @@ class DeviceHistory:
 
     def mark_unlisted(self) -> None:
         """Record that no source lists the device."""
-        self.shown = None
+        self.listed = None
         for metric_history in self.metric_histories:
             if metric_history is not None:
                 metric_history.value = None
@@ -204,11 +204,11 @@ class History:
         self._outages: Mapping[PollKey, str] = {}
         self._last_call, self._slept = self._now(), clock.slept()
         self._valid_until = self._last_call
-        self._first = self._open = int(self._last_call // SLOT_SECONDS)
+        self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
     def open_slot(self) -> int:
         """Return the number of the open slot."""
-        return self._open
+        return self._open_slot
 
     def slot_of_time(self, wall_time: float) -> int:
         """Return the number of the slot that contains this Unix time."""
@@ -221,8 +221,8 @@ class History:
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
             for device in devices:
                 history = self._devices.get(device.id)
-                if history is None or history.shown is not device or not are_valid:
-                    self._update_device(device, history or DeviceHistory(self._open), polls)
+                if history is None or history.listed is not device or not are_valid:
+                    self._update_device(device, history or DeviceHistory(self._open_slot), polls)
             for device_id in self._devices.keys() - {device.id for device in devices}:
                 self._devices[device_id].mark_unlisted()
             self._outages = outages_by_poll(healths, self._clock.monotonic())
@@ -241,7 +241,7 @@ class History:
             now = self._now()
             # Reports that have expired since the snapshot are handled by the next call.
             if now < self._valid_until and not self._store_past_slots(now):
-                self._begin_slots(self._open, is_valid=True)
+                self._begin_slots(self._open_slot, is_valid=True)
 
     def forget(self, device_id: str) -> None:
         """Drop the history of a forgotten device."""
@@ -258,7 +258,7 @@ class History:
             self._unclosed.clear()
             self._outages = {}
             self._last_call = self._valid_until = self._now()
-            self._first = self._open = int(self._last_call // SLOT_SECONDS)
+            self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of the devices that have a history."""
@@ -275,7 +275,7 @@ class History:
         """Return the slots from `first` to before `end` of these devices and metrics, and the events since `first`."""
         boot_time = self._clock.boot_time()
         with self._lock:
-            span = self._span(first, self._open if end is None else end)
+            span = self._span(first, self._open_slot if end is None else end)
             events = [event for event in self._events if first <= 0 or event.wall_time >= SLOT_SECONDS * first]
             return Past(
                 start=SLOT_SECONDS * span.first + boot_time,
@@ -289,12 +289,12 @@ class History:
             )
 
     def _span(self, first: int, end: int) -> SlotRange:
-        oldest = max(self._first, min(self._open, end) - SLOTS)
+        oldest = max(self._first_slot, min(self._open_slot, end) - SLOTS)
         return SlotRange(min(max(first, oldest), end), end)
 
     def _series(self, span: SlotRange, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
         device = self._devices.get(device_id)
-        overwritten = range(span.first, min(self._open - STORED_SLOTS, span.end))
+        overwritten = range(span.first, min(self._open_slot - STORED_SLOTS, span.end))
         unclosed = self._unclosed | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
         return {
             metric: metric_history.series(span, unclosed, self._reasons)
@@ -308,7 +308,9 @@ class History:
     def _update_device(self, device: MergedDevice, history: DeviceHistory, polls: Mapping[_Attempt, PollKey]) -> None:
         if device.id not in self._devices and len(self._devices) >= MAX_DEVICES:
             return
-        history.update(device, lambda origin: polls.get((origin.source, origin.taken), (origin.source, "")), self._open)
+        history.update(
+            device, lambda origin: polls.get((origin.source, origin.taken), (origin.source, "")), self._open_slot
+        )
         if any(history.metric_histories):
             self._devices[device.id] = history
 
@@ -318,7 +320,7 @@ class History:
         has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
         gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
         self._last_call, self._slept = now, slept if has_slept else self._slept
-        previous_slot, current_slot = self._open, int(now // SLOT_SECONDS)
+        previous_slot, current_slot = self._open_slot, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:
             return True
         self._end_slots(previous_slot)
@@ -330,7 +332,7 @@ class History:
                 self._end_slots(slot)
         is_valid = not gap_reason and SLOT_SECONDS * current_slot < self._valid_until
         self._begin_slots(current_slot, is_valid=is_valid)
-        self._open = current_slot
+        self._open_slot = current_slot
         return is_valid
 
     def _end_slots(self, slot: int) -> None:
@@ -342,18 +344,18 @@ class History:
             device.begin_slot(is_valid=is_valid)
         self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
-            if history.shown is None and history.newest_slot < slot - SLOTS:
+            if history.listed is None and history.newest_slot < slot - SLOTS:
                 del self._devices[device_id]
 
     def _reason_code(self, device: DeviceHistory, metric_history: MetricHistory) -> int:
-        return self._reasons.code(absence_reason(device.shown, metric_history, self._outages))
+        return self._reasons.code(absence_reason(device.listed, metric_history, self._outages))
 
 
-def absence_reason(shown: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
+def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
     """Return why a metric has no value: device lost or suspended, source failed, or reading absent."""
-    if shown is not None and shown.up is False:
+    if listed is not None and listed.up is False:
         return LOST
-    if shown is not None and Readings.of(shown.readings).value("suspended") == 1.0:
+    if listed is not None and Readings.of(listed.readings).value("suspended") == 1.0:
         return ASLEEP
     source = metric_history.poll_key[0]
     if outage := outages.get(metric_history.poll_key, "removed") or outages.get((source, ""), ""):

@@ -44,8 +44,8 @@ class LocalRanks:
     summary: str
 
 
-def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
-    """Return the ranks of the node that has one of these names. Raises RankTableError or OSError."""
+def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
+    """Read the ranks of the node that has one of these names. Raises RankTableError or OSError."""
     try:
         return _local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
@@ -131,7 +131,7 @@ def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
     if not settings.table:
         return snapshot
     try:
-        local_ranks = read(settings, names_of_node)
+        local_ranks = read_ranks(settings, names_of_node)
     except (RankTableError, OSError) as error:
         log.warning("the rank table is not used", extra={"path": settings.table, "error": error_text(error)})
         return snapshot
@@ -175,7 +175,7 @@ class RankTableWatcher:
     def _read(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
-            local_ranks = read(settings, lambda: names)
+            local_ranks = read_ranks(settings, lambda: names)
         except FileNotFoundError:
             if self._changes.changed("rank table", "missing"):
                 log.info("there is no rank table yet", extra=facts)

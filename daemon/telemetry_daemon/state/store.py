@@ -45,12 +45,12 @@ class Store:
         attribution: Attribution | None = None,
     ) -> None:
         self._hostname = hostname if recorded is None else recorded().hostname
-        self._recorded = recorded
+        self._replay_info = recorded
         self._clock = clock
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
         self._state = StoreState(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
-        self._state.wall_ahead = self._clock.boot_time()
+        self._state.boot_time = self._clock.boot_time()
         self._accumulator = accumulator
         self._attribution = attribution
         self._steps: StepMetrics | None = None
@@ -65,7 +65,7 @@ class Store:
         """Drop all reports, because the replay jumps to another position."""
         with self._lock:
             self._state = self._state.reset()
-            self._state.wall_ahead = self._clock.boot_time()
+            self._state.boot_time = self._clock.boot_time()
             if self._accumulator is not None:
                 self._accumulator = self._accumulator.reset()
             self._merged = self._owned = self._snapshot = None
@@ -74,8 +74,8 @@ class Store:
         """Drop the cached snapshot, because the state of the replay has changed."""
         with self._lock:
             self._snapshot = None
-            if self._frozen is not None and self._frozen.recorded is not None and self._recorded is not None:
-                replay = replace(self._recorded(), shown=self._frozen.recorded.shown)
+            if self._frozen is not None and self._frozen.recorded is not None and self._replay_info is not None:
+                replay = replace(self._replay_info(), shown=self._frozen.recorded.shown)
                 self._frozen = replace(self._frozen, recorded=replay)
         self._on_change()
 
@@ -215,7 +215,7 @@ class Store:
         if facts.vendor:
             return targets
         return replace(
-            targets, pids=tuple(dict.fromkeys(item.pid for report in reports for item in report.report.processes))
+            targets, pids=tuple(dict.fromkeys(process.pid for report in reports for process in report.report.processes))
         )
 
     def health_of(self, key: PollKey) -> Health | None:
@@ -352,7 +352,7 @@ class Store:
             devices = self._accumulator.with_counters(devices)
         if self._attribution is not None:
             devices = self._attribution.with_totals(devices)
-        if self._recorded is not None:
+        if self._replay_info is not None:
             devices = tuple(replace(device, replayed=True) for device in devices)
         maintenance = self.facts.maintenance()
         if maintenance and maintenance.seconds_left is not None:
@@ -367,7 +367,7 @@ class Store:
             sources=self._statuses.update(state.status_inputs(merged, now), now),
             own=self.facts.samples(),
             maintenance=maintenance,
-            recorded=self._recorded() if self._recorded is not None else None,
+            recorded=self._replay_info() if self._replay_info is not None else None,
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:

@@ -42,12 +42,12 @@ class StoreState:
     needs_counters: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
-    # The difference between the wall clock and the time since boot, in seconds.
-    wall_ahead: float = 0.0
+    # The Unix time of the boot. It changes if the wall clock is set.
+    boot_time: float = 0.0
 
     def reset(self) -> StoreState:
         """Return an empty state with the same sources."""
-        kept = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "wall_ahead")
+        kept = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept})
 
     def stop_waiting(self, now: float) -> bool:
@@ -57,12 +57,12 @@ class StoreState:
         self.awaited.clear()
         return True
 
-    def apply_clock_step(self, ahead: float, wall: float) -> None:
+    def apply_clock_step(self, boot_time: float, wall: float) -> None:
         """If the wall clock was set, shift the loss times of devices that were lost since the start by the same step."""
-        step = ahead - self.wall_ahead
+        step = boot_time - self.boot_time
         if abs(step) < MIN_STEP_SECONDS:
             return
-        self.wall_ahead = ahead
+        self.boot_time = boot_time
         since_start = (self.started_wall, wall - step)
         self.started_wall += step
         self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
@@ -119,7 +119,7 @@ class StoreState:
             yield StatusInput(
                 source,
                 facts.vendor,
-                [item for key, item in sorted(self.healths.items()) if key[0] == source],
+                [health for key, health in sorted(self.healths.items()) if key[0] == source],
                 [
                     stored.report
                     for key, stored in self.reports.items()

@@ -190,16 +190,16 @@ class _Reader:
     def _add_all_events(self) -> None:
         """Add collectives, copies and steps to the timeline. A copy on a collective's stream is part of the collective."""
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
-            self._add(task)
+            self._add_task(task)
         for task in self._tasks:
             if self._is_complete and task.work == "copy" and task.stream not in self._streams:
-                self._add(task)
+                self._add_task(task)
         for number, begin, end, wait in self._iteration_spans():
             self._timeline.add_step(f"Iteration {number}", begin, end - begin)
             if wait is not None:
                 self._timeline.add_data_wait(begin, wait)
 
-    def _add(self, task: _Task) -> None:
+    def _add_task(self, task: _Task) -> None:
         key = next(iter(self._hardware)) if len(self._hardware) == 1 else task.process
         self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 

@@ -47,15 +47,15 @@ _DEVICE_TYPE_BITS = 2 | 4  # STR_TABLE.TYPE is a bit mask: 2 for kernels, 4 for 
 def _read_database(tables: Tables) -> Facts:
     timeline = Timeline()
     cards, names = _Cards(tables, timeline), _EventNames(tables)
-    for process, (start, end, device, number) in _event_rows(tables, _KERNELS, ("BeginNs", "EndNs", "dev_id", "Name")):
-        name = names.kernel_name(process, number)
+    for process, (start, end, device, name_id) in _event_rows(tables, _KERNELS, ("BeginNs", "EndNs", "dev_id", "Name")):
+        name = names.kernel_name(process, name_id)
         timeline.add(cards.key(process, device), work_of(name), *interval(start, end), name)
     for process, (start, end, device, command, kind) in _event_rows(tables, _COPIES, _COPY_COLUMNS):
         name = _COMMANDS.get(integer(command)) or _MEMORY_TYPES.get(integer(kind)) or "Memcpy"
         timeline.add(cards.key(process, device), "copy", *interval(start, end), name)
     # Calls of HIP are ignored: the database has only the numbers of functions, not their names.
-    for process, (start, end, number) in _event_rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
-        timeline.add_range(names.range_name(process, number), *interval(start, end), process)
+    for process, (start, end, name_id) in _event_rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
+        timeline.add_range(names.range_name(process, name_id), *interval(start, end), process)
     for _, (name, elapsed) in _event_rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
         timeline.add_call(text(name) or NO_NAME, integer(elapsed))
     return timeline.facts("hipprof-database", _TOOL, "unix")
@@ -81,11 +81,11 @@ class _Cards:
     def key(self, process: str, device: object) -> Hashable:
         lookup = process, device
         if lookup not in self._keys:
-            rank, number = self._ranks.get(process), integer(device)
+            rank, device_number = self._ranks.get(process), integer(device)
             rank = None if rank is None or rank < 0 else rank
             host = _PROCESS.sub(r"\g<host>", process) if rank is None else ""
-            self._keys[lookup] = (host, rank, number)
-            self._timeline.set_card(self._keys[lookup], Card(number), rank, process)
+            self._keys[lookup] = (host, rank, device_number)
+            self._timeline.set_card(self._keys[lookup], Card(device_number), rank, process)
         return self._keys[lookup]
 
 
@@ -102,13 +102,13 @@ class _EventNames:
             names = self._on_device if bits is None or bits & _DEVICE_TYPE_BITS else self._on_host
             names[process, str(number)] = text(name)
 
-    def kernel_name(self, process: str, number: object) -> str:
-        return self._on_device.get((process, str(number))) or NO_NAME
+    def kernel_name(self, process: str, name_id: object) -> str:
+        return self._on_device.get((process, str(name_id))) or NO_NAME
 
-    def range_name(self, process: str, number: object) -> str:
-        """Return the name of a range that the program marked. In some files, `number` is the name itself."""
-        key = process, str(number)
-        return self._on_host.get(key) or self._on_device.get(key) or text(number)
+    def range_name(self, process: str, name_id: object) -> str:
+        """Return the name of a range that the program marked. In some files, `name_id` is the name itself."""
+        key = process, str(name_id)
+        return self._on_host.get(key) or self._on_device.get(key) or text(name_id)
 
 
 DATABASE = DatabaseFormat(

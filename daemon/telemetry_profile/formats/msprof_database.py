@@ -39,8 +39,8 @@ def _recognises(schema: Schema) -> bool:
 def _read(tables: Tables) -> Facts:
     timeline, strings = Timeline(), {key: text(value) for key, value in records(tables, "STRING_IDS", ("id", "value"))}
     cards = _set_cards(tables, timeline)
-    for start, end, card, number in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
-        name = strings.get(number) or NO_NAME
+    for start, end, card, name_id in _tasks(tables, "COMPUTE_TASK_INFO", "name"):
+        name = strings.get(name_id) or NO_NAME
         timeline.add(integer(card), work_of(name), *interval(start, end), name)
     for start, end, card, kind in _copies(tables, strings):
         name = f"memcpy {_COPIES.get(integer(kind), 'of another kind')}"
@@ -48,8 +48,8 @@ def _read(tables: Tables) -> Facts:
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
         # Older versions do not store the device of a task. If tasks ran on only one device, it is this device.
-        number = cards[0] if card is None and len(cards) == 1 else integer(card)
-        timeline.add(number, "communication", *interval(start, end), name)
+        card_number = cards[0] if card is None and len(cards) == 1 else integer(card)
+        timeline.add(card_number, "communication", *interval(start, end), name)
     _add_host_activity(tables, timeline, strings)
     return timeline.facts("msprof-database", _TOOL, "unix")
 
@@ -58,16 +58,16 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
     """Add the cards, with their models and ranks, to the timeline. Return the numbers of the cards that ran tasks."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
-        integer(number): rank
-        for number, rank_id in ranks_of_cards
+        integer(card_number): rank
+        for card_number, rank_id in ranks_of_cards
         if (rank := integer(rank_id)) is not None and rank >= 0
     }
-    models = {integer(number): text(name) for number, name in records(tables, "NPU_INFO", ("id", "name"))}
+    models = {integer(card_number): text(name) for card_number, name in records(tables, "NPU_INFO", ("id", "name"))}
     column = column_of(tables.schema, "TASK", "deviceId")
     rows = select(tables, "TASK", [f"DISTINCT {column}"]) if column else iter(())
     cards = [index for (card,) in rows if (index := integer(card)) is not None]
-    for number in cards or models:
-        timeline.set_card(number, Card(number, models.get(number, "")), ranks.get(number))
+    for card_number in cards or models:
+        timeline.set_card(card_number, Card(card_number, models.get(card_number, "")), ranks.get(card_number))
     return cards
 
 
@@ -93,8 +93,8 @@ def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
 
 
 def _add_host_activity(tables: Tables, timeline: Timeline, strings: Mapping[object, str]) -> None:
-    for start, end, number in records(tables, "STEP_TIME", (*_TIMES, "id")):
-        timeline.add_step(f"step {integer(number)}", *interval(start, end))
+    for start, end, step_id in records(tables, "STEP_TIME", (*_TIMES, "id")):
+        timeline.add_step(f"step {integer(step_id)}", *interval(start, end))
     if "STEP_TIME" not in tables.schema:
         for start, end, message in records(tables, "MSTX_EVENTS", (*_TIMES, "message")):
             timeline.add_range(strings.get(message, ""), *interval(start, end))

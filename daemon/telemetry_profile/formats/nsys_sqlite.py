@@ -96,14 +96,14 @@ def _process(serialized: object) -> int | None:
 def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Execution]:
     names_and_works: dict[tuple[object, object], tuple[str, Work]] = {}
     for table in (f"{_ACTIVITY}KERNEL", f"{_ACTIVITY}CONCURRENT_KERNEL"):
-        for *run, demangled, short, x, y, z, of_x, of_y, of_z in records(
+        for *run, demangled, short, x, y, z, block_x, block_y, block_z in records(
             tables, table, (*_RUN_COLUMNS, *_KERNEL_COLUMNS)
         ):
             name_and_work = names_and_works.get((demangled, short))
             if name_and_work is None:
                 name = text(strings.get(demangled)) or text(strings.get(short)) or NO_NAME
                 name_and_work = names_and_works[demangled, short] = name, work_of(name)
-            yield run, name_and_work, shape(x, y, z), shape(of_x, of_y, of_z)
+            yield run, name_and_work, shape(x, y, z), shape(block_x, block_y, block_z)
 
 
 def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:

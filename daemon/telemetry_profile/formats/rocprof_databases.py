@@ -87,10 +87,10 @@ class _Process:
             name = text(shown) or text(mangled) or NO_NAME
             symbols[string_id] = name, work_of(name)
         rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
-        for start, end, agent, kernel, x, y, z, of_x, of_y, of_z in rows:
+        for start, end, agent, kernel, *sizes in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
             self._timeline.add(
-                self._key(agent), work, *interval(start, end), name, shape(x, y, z), shape(of_x, of_y, of_z)
+                self._key(agent), work, *interval(start, end), name, shape(*sizes[:3]), shape(*sizes[3:])
             )
 
     def _read_host(self) -> None:
@@ -167,8 +167,8 @@ def _read_rocprof(tables: Tables) -> Facts:
     cards = _kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # Copies by HSA have no device in this table.
-        number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_key(timeline, number), "copy", *interval(start, end), _unquoted(name))
+        card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
+        timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquoted(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
         timeline.add_range(_unquoted(name), *interval(start, end))
     for table in ("HIP", "HSA"):
@@ -183,9 +183,9 @@ def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
         for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
             name = _unquoted(stored)
             if not name.startswith(_BARRIERS):
-                number = integer(card)
-                cards.add(number)
-                timeline.add(_key(timeline, number), work_of(name), *interval(start, end), name)
+                card_number = integer(card)
+                cards.add(card_number)
+                timeline.add(_key(timeline, card_number), work_of(name), *interval(start, end), name)
         if cards:
             break
     return cards

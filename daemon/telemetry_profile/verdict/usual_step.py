@@ -87,14 +87,14 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         length = device.first_collective.length_ns / 1e6
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
-        launching_ns, without_collective = device.split.launching_ns, device.limited(device.without_gaps)
+        launching_ns, without_gaps = device.split.launching_ns, device.limited(device.without_gaps)
         # Gaps before the first launch or after the last are not part of `launching_ns`, so this is a lower bound.
         min_launching_ns = (launching_ns or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
-            without_collective,
+            without_gaps,
             launches=device.split.launches,
             graph_launches=device.split.graph_launches,
-            launching_ns=None if launching_ns is None else max(without_collective.launching_ns or 0, min_launching_ns),
+            launching_ns=None if launching_ns is None else max(without_gaps.launching_ns or 0, min_launching_ns),
         )
     return UsualStep(member, 0, _without_bad_wait(split), (), tuple(sentences), device.gaps)
 

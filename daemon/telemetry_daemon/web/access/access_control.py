@@ -139,7 +139,7 @@ class AccessControl:
         self._checked_at = now
         context = self._loaded.context
         has_many_sessions = context is not None and context.session_stats()["number"] > MAX_TLS_SESSIONS
-        if self._error_text or self._loaded.watch.changed() or has_many_sessions:
+        if self._error_text or self._loaded.watch.has_changed() or has_many_sessions:
             self._reload()
 
     def replace_config(self, loaded: LoadedWebConfig) -> None:
@@ -166,7 +166,7 @@ class AccessControl:
         user = self._auth.cached_user(credentials)
         if self._error_text:
             callback(status_page(500))
-        elif not self._host_rule.is_answered(request.authority, caller.local_address):
+        elif not self._host_rule.is_allowed(request.authority, caller.local_address):
             self._host_log.warning(
                 "a request for the host name %r was refused; see web.allowed_hosts", request.authority
             )
@@ -216,7 +216,7 @@ class FileWatch:
         """Return the watched files."""
         return tuple(self._stamps)
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Return whether any file has changed and all files have been stable for half a second."""
         # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
@@ -247,7 +247,7 @@ class HostRule:
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )
 
-    def is_answered(self, authority: str, local_address: object) -> bool:
+    def is_allowed(self, authority: str, local_address: object) -> bool:
         """Return whether a request for this authority (host and port) is allowed at this local address."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback_addresses):
@@ -256,9 +256,9 @@ class HostRule:
         if match is None:
             return False
         host = _canonical_host(match["bracketed"] or match["plain"] or "")
-        return _is_loopback(host) or host in map(_canonical_host, address[:1]) or self._is_allowed(host)
+        return _is_loopback(host) or host in map(_canonical_host, address[:1]) or self._is_configured(host)
 
-    def _is_allowed(self, host: str) -> bool:
+    def _is_configured(self, host: str) -> bool:
         return any(
             host == allowed or (allowed.startswith("*") and host.endswith(allowed[1:])) for allowed in self._allowed
         )

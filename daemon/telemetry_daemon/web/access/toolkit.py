@@ -124,13 +124,13 @@ def load_web_config(file: str) -> WebConfig:
     )
 
 
-def read_small_file(file: str, what: str) -> bytes:
-    """Return the bytes of a file. Raise WebConfigError, which describes the file as `what`, if it cannot be read."""
+def read_small_file(file: str, description: str) -> bytes:
+    """Return the bytes of a file. If it cannot be read, raise WebConfigError, which contains `description`."""
     try:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise WebConfigError(f"{file}: cannot read {what}: {reason}; check path and permissions") from error
+        raise WebConfigError(f"{file}: cannot read {description}: {reason}; check path and permissions") from error
 
 
 def _tls(table: Table, folder: Path) -> TlsConfig | None:

@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._channel is None or self._phase in {Phase.CLOSING, Phase.STREAMING}:
             return False
         self._receive_end()
-        self._advance()
+        self._process_next_request()
         return True
 
     def pause_writing(self) -> None:
@@ -142,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
             self._conversation.receive(received.data)
         if received.closed:
             self._receive_end()
-        self._advance()
+        self._process_next_request()
 
     def _receive_from_stream_client(self, data: bytes) -> None:
         """Disconnect a stream's client if it sends data, because its requests would accumulate."""
@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         channel = access.channel(first_byte)
         self._channel = channel or Channel()
         if channel is None:
-            self._send_response(NOT_TLS, final=True)
+            self._send_response(NOT_TLS, is_final=True)
         return channel
 
     def _receive_end(self) -> None:
@@ -173,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # Requests.
 
-    def _advance(self) -> None:
+    def _process_next_request(self) -> None:
         if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
             return
         try:
@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
         if request is None:
             self._await_head()
         elif isinstance(request, Refusal):
-            self._send_response(request.response, final=request.final)
+            self._send_response(request.response, is_final=request.is_final)
         else:
             self._serve(request)
 
@@ -196,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_head_timeout(self) -> None:
         if self._channel is not None and self._conversation.has_input:
-            self._send_response(status_page(408), final=True)
+            self._send_response(status_page(408), is_final=True)
         else:
             self.abort()
 
@@ -214,25 +214,25 @@ class Connection(asyncio.BufferedProtocol):
         if self._phase is not Phase.RESPONDING:  # the client has disconnected
             return
         if refusal is None and not request.query:
-            self._respond_to(request)
+            self._handle_request(request)
         elif refusal is None:  # responses to queries are not cached, so they take longer
-            self._shared.turn_queue.schedule(self.caller.client, self, functools.partial(self._respond_to, request))
+            self._shared.turn_queue.schedule(self.caller.client, self, functools.partial(self._handle_request, request))
         else:
-            self._respond(refusal, final=False)
+            self._queue_response(refusal, is_final=False)
 
-    def _respond_to(self, request: Request) -> None:
+    def _handle_request(self, request: Request) -> None:
         try:
             response = self._shared.handler(replace(request, client=self.caller.client))
         except Exception:  # an error in a page affects only this request
             logger.exception("the response to %s %r failed", request.method, request.path)
             response = status_page(500)
-        self._respond(response, final=False)
+        self._queue_response(response, is_final=False)
 
     # Responses.
 
-    def _send_response(self, response: Response, *, final: bool) -> None:
+    def _send_response(self, response: Response, *, is_final: bool) -> None:
         self._enter_phase(Phase.RESPONDING)
-        self._respond(response, final=final)
+        self._queue_response(response, is_final=is_final)
         self._stop_reading_until_sent()
 
     def _stop_reading_until_sent(self) -> None:
@@ -240,13 +240,13 @@ class Connection(asyncio.BufferedProtocol):
             self._stop_reading()
             self._set_deadline(self._shared.deadlines.answer, self.abort)
 
-    def _respond(self, response: Response, *, final: bool) -> None:
+    def _queue_response(self, response: Response, *, is_final: bool) -> None:
         headers = self._shared.access.headers
         try:
-            parts = self._conversation.answer(response, headers, final=final)
+            parts = self._conversation.encode(response, headers, is_final=is_final)
         except ValueError:
             logger.exception("the site returned an invalid HTTP response")
-            parts = self._conversation.answer(status_page(500), headers, final=final)
+            parts = self._conversation.encode(status_page(500), headers, is_final=is_final)
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
@@ -295,7 +295,7 @@ class Connection(asyncio.BufferedProtocol):
             self._end_body_pieces()
         elif piece:
             self._enter_phase(Phase.RESPONDING)
-            self._to_send.append(memoryview(self._conversation.piece(piece)))
+            self._to_send.append(memoryview(self._conversation.encode_piece(piece)))
             self._set_deadline(self._shared.deadlines.answer, self.abort)
             self._continue_sending()
         elif self._is_last_response or self._has_client_finished:
@@ -332,7 +332,7 @@ class Connection(asyncio.BufferedProtocol):
     def _end_body_pieces(self) -> None:
         self._close_body_pieces()
         self._enter_phase(Phase.RESPONDING)
-        self._to_send.append(memoryview(self._conversation.end()))
+        self._to_send.append(memoryview(self._conversation.encode_end()))
         self._stop_reading_until_sent()
         self._continue_sending()
 
@@ -352,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.has_input or self._has_client_finished:
             # Each round of the loop handles one pipelined request, so that other clients get their turn.
             self._stop_reading()
-            self._shared.turn_queue.schedule(self.caller.client, self, self._advance)
+            self._shared.turn_queue.schedule(self.caller.client, self, self._process_next_request)
         else:
             self._resume_reading()
 

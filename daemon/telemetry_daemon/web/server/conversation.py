@@ -23,10 +23,10 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The response to an invalid request. If `final` is true, the connection is closed after it."""
+    """The response to an invalid request. If `is_final` is true, the connection is closed after it."""
 
     response: Response
-    final: bool
+    is_final: bool
 
 
 class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of a connection
@@ -34,7 +34,7 @@ class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of
 
 
 class HttpConversation:
-    """The requests on one connection, in order. For each request, call `next_request`, `answer` and `prepare_next`."""
+    """The requests on one connection, in order. For each, call `next_request`, `encode` and `prepare_next`."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
@@ -59,19 +59,19 @@ class HttpConversation:
                 return None
             self._is_head_request = event.method == b"HEAD"
             request = _check_request(event)
-            if isinstance(request, Request) or not request.final:
+            if isinstance(request, Request) or not request.is_final:
                 self._http.next_event()  # consumes the end of the request, which has no body
         except h11.RemoteProtocolError as error:
-            return Refusal(status_page(error.error_status_hint), final=True)
+            return Refusal(status_page(error.error_status_hint), is_final=True)
         return request
 
-    def answer(self, response: Response, extra_headers: Headers = (), *, final: bool = False) -> list[bytes]:
+    def encode(self, response: Response, extra_headers: Headers = (), *, is_final: bool = False) -> list[bytes]:
         """Return the bytes of a response, without its pieces. Raises ValueError for invalid headers."""
         try:
             head = h11.Response(
                 status_code=response.status,
                 reason=response.phrase.encode(),
-                headers=_headers(response, extra_headers, final=final),
+                headers=_headers(response, extra_headers, is_final=is_final),
             )
         except h11.LocalProtocolError as error:
             raise ValueError(str(error)) from error
@@ -80,14 +80,14 @@ class HttpConversation:
             for part in response.body:
                 parts.extend(self._http.send_with_data_passthrough(h11.Data(data=part)) or ())
         if response.pieces is None or self._is_head_request:
-            parts.append(self.end())
+            parts.append(self.encode_end())
         return [part for part in parts if part]
 
-    def piece(self, piece: bytes) -> bytes:
+    def encode_piece(self, piece: bytes) -> bytes:
         """Encode a piece of the body for sending."""
         return self._http.send(h11.Data(data=piece)) or b""
 
-    def end(self) -> bytes:
+    def encode_end(self) -> bytes:
         """Return the bytes that end the body."""
         return self._http.send(h11.EndOfMessage()) or b""
 
@@ -107,19 +107,19 @@ class HttpConversation:
 
 def _check_request(event: h11.Request) -> Request | Refusal:
     if not event.http_version.startswith(b"1."):
-        return Refusal(status_page(505), final=True)
+        return Refusal(status_page(505), is_final=True)
     headers = _join_headers(event)
     if len(event.target) + sum(len(name) + len(value) for name, value in headers.items()) > HEAD_LIMIT_BYTES:
-        return Refusal(status_page(431), final=True)
+        return Refusal(status_page(431), is_final=True)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
     method = event.method.decode("ascii")
     if method not in SERVED_METHODS:
-        return Refusal(status_page(405, (("Allow", "GET, HEAD"),)), final=has_body)
+        return Refusal(status_page(405, (("Allow", "GET, HEAD"),)), is_final=has_body)
     if has_body:
-        return Refusal(status_page(413), final=True)
+        return Refusal(status_page(413), is_final=True)
     target = _split_target(event.target.decode("ascii"))
     if target is None:
-        return Refusal(status_page(400), final=True)
+        return Refusal(status_page(400), is_final=True)
     authority, path, query = target
     return Request(method, path, query, headers, authority or headers.get("host", ""))
 
@@ -152,7 +152,7 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
     return authority, unquote(path), query
 
 
-def _headers(response: Response, extra_headers: Headers, *, final: bool) -> list[tuple[str, str]]:
+def _headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
     """Return all headers of a response. Headers in `extra_headers` replace headers of the same name."""
     replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _date(int(time.time())))]
@@ -162,7 +162,7 @@ def _headers(response: Response, extra_headers: Headers, *, final: bool) -> list
             headers.append(("Content-Length", str(sum(map(len, response.body)))))
     headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced_names)
     headers.extend(extra_headers)
-    if final:
+    if is_final:
         headers.append(("Connection", "close"))
     return headers
 

@@ -197,10 +197,7 @@ def _listen_beside(
 def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
     """Yield address, user ID and inode of each socket that listens on this port. Raises OSError."""
     for name in ("tcp", "tcp6"):
-        with (
-            contextlib.suppress(FileNotFoundError),
-            (PROC / "net" / name).open() as table,
-        ):  # tcp6 is missing without IPv6
+        with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no tcp6 without IPv6
             for line in table:
                 _, local, _, state, _, _, _, user, _, inode, *_ = line.split()
                 if state == _LISTENING and local.endswith(f":{port:04X}"):
