@@ -199,8 +199,8 @@ def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition
         position = earlier_chips.find(device, added_chips)
         if position is None or not _identities_agree(devices[position], device):
             candidates = range(earlier_count)
-            same = (item for item in candidates if _is_same_device(devices[item], device, by_partition=by_partition))
-            position = next(same, None)
+            matches = (item for item in candidates if _is_same_device(devices[item], device, by_partition=by_partition))
+            position = next(matches, None)
         if position is None:
             position = len(devices)
             devices.append(unlinked)

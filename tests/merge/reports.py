@@ -60,7 +60,7 @@ class Node:
     def see(
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
     ) -> MergedNode:
-        self.merged = merge(map(check_report, reports), self.state, now=now, wall=wall, pending_vendors=pending)
+        self.merged = merge(map(check_report, reports), self.state, now=now, wall_time=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged
 

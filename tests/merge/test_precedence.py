@@ -85,7 +85,7 @@ def test_polls_that_take_turns_keep_their_arrangement():
         more = {"poll": "slow", "taken": 10.5 * (number // 10), "interval": 10.0, "lists_devices": False}
         slow = one("nvml", {"energy_joules_total": 1.0}, **more)
         shown = tuple(check_report(report, before=old) for report, old in zip((fast, slow), shown, strict=True))
-        before = merge(shown, state, now=0.0, wall=0.0, before=before)
+        before = merge(shown, state, now=0.0, wall_time=0.0, before=before)
         state = before.state
         arrangements.append(before.arrangement)
     # The number of lists in which a card was seen counts in powers of two.

@@ -74,7 +74,7 @@ def test_answer_for_a_card_applies_to_each_of_its_chips() -> None:
         SourceReport("npu-smi", name, "ascend", (), POLLS[name].lists_devices, 60.0, 1.0, 100.0, report)
         for name, report in answers.items()
     ]
-    merged = merge([check_report(report) for report in reports], MergeState(), now=2.0, wall=100.0)
+    merged = merge([check_report(report) for report in reports], MergeState(), now=2.0, wall_time=100.0)
     powers = [[r.value for r in device.readings if r.metric == "power_card_watts"] for device in merged.devices]
     assert [device.device for device in merged.devices] == ["2944:0", "2944:1"]
     assert powers == [[45.2], [45.2]]

@@ -287,7 +287,7 @@ class Store:
             self._state.current_reports(now),
             state.merge,
             now=now,
-            wall=self._clock.wall(),
+            wall_time=self._clock.wall(),
             pending_vendors=frozenset(state.awaited.values()) if now < state.awaited_until else (),
             before=self._merged,
         )

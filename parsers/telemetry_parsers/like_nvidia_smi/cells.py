@@ -129,9 +129,9 @@ class CellReader:
         return []
 
 
-def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
+def cell_reader(headings: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """Return a reader for cells below these headings."""
-    return _create_reader(tuple(columns.get(name, _UNKNOWN) for name in names))
+    return _create_reader(tuple(columns.get(heading, _UNKNOWN) for heading in headings))
 
 
 def _create_reader(columns: tuple[Column, ...]) -> CellReader:

@@ -227,23 +227,23 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     tags = list(islice((tag for line in lines for tag in _tags_in(line)), _MAX_TAGS + 1))
     if len(tags) > _MAX_TAGS:
         return [], []
-    result: list[Line] = []
+    list_lines: list[Line] = []
     open_elements: list[str] = []
     is_value_read = False
     for tag, next_tag in zip(tags, [*tags[1:], None], strict=False):
         if is_value_read:
             is_value_read = False  # this tag closes the element whose value was just read
         elif tag.is_closing:
-            result.extend(_close_element(tag, open_elements))
+            list_lines.extend(_close_element(tag, open_elements))
         elif next_tag is not None and next_tag.is_closing and next_tag.name == tag.name:
-            result.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY_ELEMENT_TEXT}"))
+            list_lines.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY_ELEMENT_TEXT}"))
             is_value_read = True
         elif tag.text:
-            result.append(replace(tag.line, ended=False))
+            list_lines.append(replace(tag.line, ended=False))
         else:
             open_elements.append(tag.name)
-            result.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
-    return result, open_elements
+            list_lines.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.address}".strip(), tag.name))
+    return list_lines, open_elements
 
 
 def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:

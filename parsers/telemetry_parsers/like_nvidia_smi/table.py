@@ -172,9 +172,9 @@ def _add_headings(state: _ScanState, line: Line) -> None:
     all_headings = frozenset(state.shape.columns)
     readers: list[CellReader | None] = []
     for cell in _split_cells(line.text, has_border=state.has_border):
-        names = headings_in(cell, all_headings)
-        state.draft.add_unknown(*(name for name in names if name not in all_headings))
-        readers.append(cell_reader(names, state.shape.columns) if names else None)
+        cell_headings = headings_in(cell, all_headings)
+        state.draft.add_unknown(*(name for name in cell_headings if name not in all_headings))
+        readers.append(cell_reader(cell_headings, state.shape.columns) if cell_headings else None)
     state.headings.append(readers)
 
 

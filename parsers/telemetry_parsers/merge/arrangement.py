@@ -62,20 +62,20 @@ class Arrangement:
         """Return whether the arrangement was made from this state and did not change it, so that it can be reused."""
         return state.is_same_as(self.state_before) and self.state_after.is_same_as(self.state_before)
 
-    def is_valid_for(self, fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
+    def is_valid_for(self, fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str]) -> bool:
         """Return whether the arrangement can be reused: the state is the same, and the reports differ only in their values."""
         return (
             self.is_reusable(state)
-            and wall < self.valid_until
+            and wall_time < self.valid_until
             and pending == self.pending
             and fresh.shape() == self.shape
         )
 
 
 def arrange(
-    fresh: FreshReports, state: MergeState, wall: float, pending: frozenset[str], reusable_shapes: Iterable[Shape] = ()
+    fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the node's devices with a reading chosen for each metric. Shapes in `reusable_shapes` are reused."""
+    """Return the node's devices with a reading chosen for each metric. Shapes in `reusable` are reused."""
     numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
@@ -85,10 +85,10 @@ def arrange(
         report.source for report in fresh.source_reports if _is_complete_list(report) and report.vendor not in pending
     }
     numbering_sources = numbering.sources_without_addresses(numbered.sightings)
-    present = presence.update(state, devices, listing.difference(numbered.unmatched), numbering_sources, wall)
+    present = presence.update(state, devices, listing.difference(numbered.unmatched), numbering_sources, wall_time)
     counters = dict(state.counters)
     chosen = _choose_readings(devices, fresh, counters, pending)
-    shapes = _ShapeCache(reusable_shapes)
+    shapes = _ShapeCache(reusable)
     arranged_devices = _arranged_devices(devices, chosen, fresh, shapes)
     unconfirmed = new_devices.unconfirmed
     confirmed_groups = [unconfirmed[id(group)].group if id(group) in unconfirmed else group for group in joined.groups]

@@ -75,17 +75,17 @@ def merge(
     state: MergeState,
     *,
     now: float,
-    wall: float,
+    wall_time: float,
     pending_vendors: Collection[str] = (),
     before: MergedNode | None = None,
 ) -> MergedNode:
     """Merge all reports that have not expired at the monotonic time `now` into one view of the node."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
     arrangements = (before.arrangement, *before.previous_arrangements) if before is not None else ()
-    reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall, pending)), None)
+    reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall_time, pending)), None)
     previous = tuple(item for item in arrangements if item is not reused and item.is_reusable(state))[:_MAX_PREVIOUS]
     if reused is None:
-        new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
+        new = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
         return replace(_with_values(new, fresh, new.state_after), events=new.events, previous_arrangements=previous)
     if before is None or reused is not before.arrangement:
         return replace(_with_values(reused, fresh, state), previous_arrangements=previous)

@@ -26,8 +26,8 @@ Pins = MutableMapping[tuple[str, str, str], str]
 
 def _is_other_power_kind(report: SourceReport, position: int, device: NamedDevice) -> bool:
     own_kind = device.identity.power_kind
-    kind = dict(report.report.devices[position].facts).get("power_kind")
-    return own_kind is not None and kind is not None and kind != own_kind
+    reported_kind = dict(report.report.devices[position].facts).get("power_kind")
+    return own_kind is not None and reported_kind is not None and reported_kind != own_kind
 
 
 def choose_readings(

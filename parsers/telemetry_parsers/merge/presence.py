@@ -62,7 +62,7 @@ class _DeviceLists:
     numbering_sources: Collection[str]
     seen: Collection[str]
     returned: _ReturnedDevices
-    wall: float
+    wall_time: float
 
     def would_be_listed(self, identity: Identity) -> bool:
         """Return whether some list would contain the device if it were present."""
@@ -120,8 +120,8 @@ def _update_missing(
     if lists.returned.were_reported_as(identity):
         return None
     if identity.lost_since is not None:
-        return identity if lists.wall - identity.lost_since < FORGET_AFTER_SECONDS else None
-    return replace(identity, lost_since=lists.wall) if is_missing else identity
+        return identity if lists.wall_time - identity.lost_since < FORGET_AFTER_SECONDS else None
+    return replace(identity, lost_since=lists.wall_time) if is_missing else identity
 
 
 def update(
@@ -129,7 +129,7 @@ def update(
     devices: Sequence[NamedDevice],
     listing_sources: Collection[str],
     numbering_sources: Collection[str],
-    wall: float,
+    wall_time: float,
 ) -> Presence:
     """Compare the remembered devices with the current lists, and return the new presence of all devices."""
     # `listing_sources` have a fresh list of devices. `numbering_sources` list only indices, which cannot show that a
@@ -139,7 +139,7 @@ def update(
     returned = [
         seen[identity.id] for identity in state.identities if identity.lost_since is not None and identity.id in seen
     ]
-    lists = _DeviceLists(listing_sources, numbering_sources, seen, _ReturnedDevices(returned), wall)
+    lists = _DeviceLists(listing_sources, numbering_sources, seen, _ReturnedDevices(returned), wall_time)
     with_address = {
         (identity.vendor, identity.index) for identity in {**previous, **seen}.values() if has_address_or_uuid(identity)
     }

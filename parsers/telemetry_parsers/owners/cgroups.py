@@ -97,9 +97,9 @@ def owner_in_cgroup(text: str) -> CgroupOwner:
 
 def _hierarchy_paths(text: str) -> Iterator[tuple[str, str]]:
     for line in text[:MAX_CHARACTERS].splitlines():
-        number, colon, rest = line.partition(":")
+        hierarchy_id, colon, rest = line.partition(":")
         controllers, second_colon, path = rest.partition(":")
-        if colon and second_colon and number.isdecimal() and path.startswith("/"):
+        if colon and second_colon and hierarchy_id.isdecimal() and path.startswith("/"):
             yield controllers, path.removesuffix(_DELETED)
 
 

@@ -140,8 +140,8 @@ class Draft:
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
         """Parse a printed text for a metric target. Return None if the text gives no reading."""
-        word = self.words.get(text.strip().lower()) if self.words else None
-        return value_of(target, text, unit) if word is None else word
+        value = self.words.get(text.strip().lower()) if self.words else None
+        return value_of(target, text, unit) if value is None else value
 
     def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
         """Add a reading of the target's metric. If `where` is not empty, report a bad value as a problem."""
@@ -225,11 +225,11 @@ class Draft:
         return replace(device, driver=self.driver)
 
     def _store_health(self, position: int, target: Target, text: str, where: str) -> None:
-        word = target.states.get(" ".join(text.lower().split()))
-        absence = None if word else units.placeholder(text) or Absent.NOT_UNDERSTOOD
-        for name in HEALTH_STATES:
-            value = absence or (1.0 if name == word else 0.0)
-            self.set_value(position, metric("health", name), value, text, where if name == HEALTH_STATES[0] else "")
+        state = target.states.get(" ".join(text.lower().split()))
+        absence = None if state else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+        for word in HEALTH_STATES:
+            value = absence or (1.0 if word == state else 0.0)
+            self.set_value(position, metric("health", word), value, text, where if word == HEALTH_STATES[0] else "")
 
     def _store_fact(self, position: int, key: str, text: str) -> None:
         device = self._devices[position]

@@ -122,9 +122,9 @@ def fact(key: str) -> Target:
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
     """Return the value of the text, or None if it gives no reading. `unit` is that of the key or heading, in any case."""
     clean_text = " ".join(text.split())
-    word = target.words.get(clean_text.lower())
-    if word is not None:
-        return word
+    word_value = target.words.get(clean_text.lower())
+    if word_value is not None:
+        return word_value
     if target.other_words != "number":
         return None if target.other_words == "ignored" else _absence(clean_text)
     value = target.read(clean_text, unit) if target.read is not None else _parse_number(target, clean_text, unit)

@@ -67,8 +67,8 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     """Return a successful report if the output lists no devices, as a process list may, or a report on a printed error."""
-    result = _must_list_devices(report, text, tool)
-    return Report(facts=report.facts) if result.outcome == "no_devices" else result
+    checked_report = _must_list_devices(report, text, tool)
+    return Report(facts=report.facts) if checked_report.outcome == "no_devices" else checked_report
 
 
 def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:

@@ -213,56 +213,56 @@ def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[
 def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: TableShape) -> Record:
     values: dict[str, Value] = {}
     misfits: list[Line] = []
-    for row, names in zip(rows, headings, strict=False):
-        fits = len(row.cells) <= len(names)  # a row may omit cells at its end
-        for cell, cell_names in zip(row.cells, names, strict=False) if fits else ():
-            parts = _split_cell(cell, cell_names, shape)
+    for row, row_headings in zip(rows, headings, strict=False):
+        fits = len(row.cells) <= len(row_headings)  # a row may omit cells at its end
+        for cell, cell_headings in zip(row.cells, row_headings, strict=False) if fits else ():
+            parts = _split_cell(cell, cell_headings, shape)
             fits = fits and parts is not None
             values.update({name: Value(name, text, row.line) for name, text in (parts or {}).items()})
-        if not fits or (row.line.ended and _is_short(row, names)):
+        if not fits or (row.line.ended and _is_short(row, row_headings)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
         misfits.append(rows[-1].line)  # the record's other lines are missing
     return Record(rows[0].line, values, tuple(misfits))
 
 
-def _is_short(row: _Row, names: Sequence[tuple[str, ...]]) -> bool:
-    return len(row.cells) < len(names) or not all(cell.whole for cell in row.cells)
+def _is_short(row: _Row, row_headings: Sequence[tuple[str, ...]]) -> bool:
+    return len(row.cells) < len(row_headings) or not all(cell.whole for cell in row.cells)
 
 
-def _split_cell(cell: Cell, names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
+def _split_cell(cell: Cell, headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
     if not cell.text:
         return {}
     pieces = _split_at_gaps(cell.text)
     parts: dict[str, str] | None
-    if len(names) == 1:
-        parts = {names[0]: cell.text}
-    elif len(pieces) == len(names):
-        parts = dict(zip(names, pieces, strict=True))
+    if len(headings) == 1:
+        parts = {headings[0]: cell.text}
+    elif len(pieces) == len(headings):
+        parts = dict(zip(headings, pieces, strict=True))
     else:
-        parts = _assign_words(cell.text.split(), names, shape)
-    if parts is None or not _is_complete(parts, names, shape):
+        parts = _assign_words(cell.text.split(), headings, shape)
+    if parts is None or not _is_complete(parts, headings, shape):
         return None
     if cell.whole:
         return parts
     return {name: text for name, text in parts.items() if name in shape.words}
 
 
-def _is_complete(parts: Mapping[str, str], names: Sequence[str], shape: TableShape) -> bool:
+def _is_complete(parts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
     """Return whether each heading has a value, which must match the heading's pattern if there is one."""
-    return len(parts) == len(names) and all(
-        name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
+    return len(parts) == len(headings) and all(
+        heading not in shape.words or shape.words[heading].match(text) for heading, text in parts.items()
     )
 
 
-def _assign_words(words: Sequence[str], names: Sequence[str], shape: TableShape) -> dict[str, str] | None:
+def _assign_words(words: Sequence[str], headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
     """Map each heading to its words. One heading may have free text, which takes all words that remain."""
-    free_text = [position for position, name in enumerate(names) if name not in shape.words]
-    has_enough_words = len(words) >= len(names) if free_text else len(words) == len(names)
-    if len(free_text) > 1 or not has_enough_words or not shape.headings.issuperset(names):
+    free_positions = [position for position, name in enumerate(headings) if name not in shape.words]
+    has_enough_words = len(words) >= len(headings) if free_positions else len(words) == len(headings)
+    if len(free_positions) > 1 or not has_enough_words or not shape.headings.issuperset(headings):
         return None
-    if not free_text:
-        return dict(zip(names, words, strict=True))
-    end = len(words) - (len(names) - free_text[0] - 1)
-    texts = (*words[: free_text[0]], " ".join(words[free_text[0] : end]), *words[end:])
-    return dict(zip(names, texts, strict=True))
+    if not free_positions:
+        return dict(zip(headings, words, strict=True))
+    end = len(words) - (len(headings) - free_positions[0] - 1)
+    texts = (*words[: free_positions[0]], " ".join(words[free_positions[0] : end]), *words[end:])
+    return dict(zip(headings, texts, strict=True))
