@@ -85,7 +85,7 @@ def _command_list() -> str:
 
 
 def build_parser(command: str | None) -> _Parser:
-    """Return the argument parser of a command. If None, return the parser whose help lists all commands."""
+    """Return the argument parser of a command. If `command` is None, its help lists all commands."""
     if command is None:
         parser = _Parser(
             prog="telemetry",

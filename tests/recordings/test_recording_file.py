@@ -41,7 +41,9 @@ def test_what_was_recorded_is_read_whatever_it_is_called(tmp_path: Path, name: s
     with Recorder.to_file(tmp_path / name) as recorder:
         for capture in CAPTURES:
             recorder.add(capture)
-            assert list(RecordingFile(tmp_path / name)) == CAPTURES[: recorder.captures], "each is in the file at once"
+            assert list(RecordingFile(tmp_path / name)) == CAPTURES[: recorder.capture_count], (
+                "each is in the file at once"
+            )
     assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
     renamed = (tmp_path / name).rename(tmp_path / "renamed")
     tape = RecordingFile(renamed)

@@ -226,7 +226,9 @@ class _Progress:
         if (now := time.monotonic()) >= self._next_time:
             self._next_time = now + _PROGRESS_SECONDS
             elapsed = human.seconds(round(max(0.0, now - self._first_round_end)))
-            streams.show_progress(f"recording: {elapsed} of {self._duration_text}, {self._recorder.captures} captures")
+            streams.show_progress(
+                f"recording: {elapsed} of {self._duration_text}, {self._recorder.capture_count} captures"
+            )
 
 
 @contextlib.contextmanager
@@ -256,4 +258,4 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
         if mask is None
         else f"{mask.value_count} identities were replaced; check the recording before you send it"
     )
-    return f"recorded {recorder.captures} captures of {recorder.sources} sources {origin_and_time}{target}: {masked}"
+    return f"recorded {recorder.capture_count} captures of {recorder.source_count} sources {origin_and_time}{target}: {masked}"

@@ -86,14 +86,14 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Convert tuples to lists, and bytes, which some pynvml functions return, to strings. Return other values unchanged."""
+    """Convert a tuple to a list and bytes to a string, so that JSON can represent the value. Return other values unchanged."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that converts these members of a structure to a dictionary of integers."""
+    """Return a function that copies the members `names` of a structure to a dictionary of integers."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 

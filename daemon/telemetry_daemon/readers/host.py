@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Map the name of each call to its function. They read /proc, because psutil would need 1.2 MiB more memory."""
+    """Return the function of each call by name. The functions read /proc, because psutil would need 1.2 MiB more memory."""
     return {
         "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),

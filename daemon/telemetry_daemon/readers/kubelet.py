@@ -44,7 +44,7 @@ def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
 
 
 class KubeletReader(Reader):
-    """Reads from `kubelet_socket`, or from the usual paths if empty. Each call connects: a new kubelet has a new socket."""
+    """Reads from `kubelet_socket`, or else the usual paths. Reconnects for each call: a restarted kubelet has a new socket."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root
@@ -63,7 +63,7 @@ class KubeletReader(Reader):
         failure: Failure | None = None
         try:
             call = _requested_call(poll)
-            outputs = (Output(call, status=0, data=self._collect(call, start.monotonic_time + poll.deadline)),)
+            outputs = (Output(call, status=0, data=self._collect_data(call, start.monotonic_time + poll.deadline)),)
         except ReaderRefusal as refusal:
             failure = Failure(refusal.state, refusal.reason, refusal.text)
         return start.capture(_SOURCE, poll, outputs, failure, time.thread_time() - cpu_start)
@@ -76,7 +76,7 @@ class KubeletReader(Reader):
                 with suppress(OSError):  # the kubelet has closed the connection
                     connection.shutdown(socket.SHUT_RDWR)
 
-    def _collect(self, call: str, deadline: float) -> Plain:
+    def _collect_data(self, call: str, deadline: float) -> Plain:
         method, key, decode = _CALLS[call]
         items = self._decode_response(call, decode, self._fetch(_SERVICE + method, deadline))
         data: dict[str, Plain] = {

@@ -172,7 +172,7 @@ class CommandReader:
         lock = self._acquire_lock(choice, results)
         try:
             for target, line in lines:
-                self._run(self._plan_run(request, choice, target, line, lock), request, results)
+                self._run_once(self._plan_run(request, choice, target, line, lock), request, results)
         finally:
             if self._leftover is None:
                 lock.release()
@@ -240,7 +240,7 @@ class CommandReader:
         launch_request = LaunchRequest(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
-    def _run(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
+    def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
         """Run the tool once and store its output. Raises _PollFailedError if the following runs would fail as well."""
         self._raise_if_late(planned, results)
         process = self._start(planned)

@@ -127,7 +127,7 @@ class CommandLineChooser:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the line used last. If no other line is left, return False and allow the first line again."""
+        """Reject the line used last. If no other line can be tried, allow the first line again and return False."""
         rejected = self._rejected.get(request)
         if rejected is None:
             return False

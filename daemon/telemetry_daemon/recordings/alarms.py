@@ -87,7 +87,7 @@ class AlarmDetector:
         self._states: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
-        """Raise an alarm for a device's event, unless it is harmless, or the loss of a device that was not up."""
+        """Raise an alarm for a device's event. Ignore harmless events, and the loss of a device that was not up."""
         alarm = Alarm(event.code, event.id, _severity(event.code), self._source_by_device.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
@@ -138,14 +138,14 @@ class AlarmDetector:
 
 
 def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    for cause, keys in _fault_positions(readings.shape):
-        values = ((key, readings.values[index]) for key, index in keys)
+    for cause, indices in _fault_indices(readings.shape):
+        values = ((key, readings.values[index]) for key, index in indices)
         yield cause, {key: value for key, value in values if not isinstance(value, Absent)}
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
     """Yield whether the device is too hot. Yield nothing if it reports throttling itself or has no temperature."""
-    positions = _temperature_positions(readings.shape)
+    positions = _temperature_indices(readings.shape)
     if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return
     view = DeviceView(device, readings, positions, 0.0)
@@ -154,7 +154,7 @@ def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _temperature_positions(shape: Shape) -> Positions:
+def _temperature_indices(shape: Shape) -> Positions:
     return {
         metric: tuple((label, index) for (name, label), index in shape.indices.items() if name == metric)
         for metric in (*TEMPERATURES, "throttled")
@@ -162,7 +162,7 @@ def _temperature_positions(shape: Shape) -> Positions:
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
+def _fault_indices(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int], ...]], ...]:
     causes = (
         (cause, tuple((key, at) for key, at in shape.indices.items() if key[0] == metric and labels.fullmatch(key[1])))
         for cause, metric, labels in _CAUSES
@@ -173,7 +173,7 @@ def _fault_positions(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, i
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
     """Return a function that takes the values of a device with this shape, and returns those that can raise alarms."""
-    indices = [index for _, keys in _fault_positions(shape) for _, index in keys]
+    indices = [index for _, keys in _fault_indices(shape) for _, index in keys]
     return itemgetter(*indices) if indices else lambda _: ()
 
 
@@ -207,7 +207,7 @@ class FlightFilePolicy:
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm starts a burst, else None. The new file counts instead of `replaced`."""
+        """Return a new file if this alarm starts a burst, else None. The new file counts towards the limits instead of `replaced`."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):

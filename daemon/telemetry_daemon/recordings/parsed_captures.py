@@ -94,7 +94,7 @@ class StoreFeed:
         age = late_seconds + capture.seconds
         start, wall = self._clock.monotonic() - age, self._clock.wall() - age
         capture = replace(capture, monotonic_time=start, wall_time=wall)
-        report = self._report(capture)
+        report = self._parse(capture)
         # The report of a missing tool does not expire, because a replay does not look for the tool again.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
@@ -103,7 +103,7 @@ class StoreFeed:
     def _lists_devices(self, key: PollKey) -> bool:
         return key in self._polls and self._polls[key].lists_devices
 
-    def _report(self, capture: Capture) -> Report | None:
+    def _parse(self, capture: Capture) -> Report | None:
         if capture.failure is not None:
             return None
         try:

@@ -50,10 +50,10 @@ class Recorder:
         self._name = name
         self._lock = threading.Lock()
         self._sources: set[str] = set()
-        self.captures = 0
+        self.capture_count = 0
 
     @property
-    def sources(self) -> int:
+    def source_count(self) -> int:
         """Return the number of recorded sources."""
         return len(self._sources)
 
@@ -65,11 +65,11 @@ class Recorder:
     @property
     def has_captures(self) -> bool:
         """Return whether any capture was recorded and the file still exists."""
-        return self.captures > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
+        return self.capture_count > 0 and not (isinstance(self._stream, _LineFile) and self._stream.is_lost)
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Return a recorder for a file. An existing recording is replaced; for any other file, raise RecordError."""
+        """Return a recorder for a file. An existing recording is replaced. Raise RecordError for any other existing file."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -84,7 +84,7 @@ class Recorder:
             raise RecordError(f"a capture of {capture.source}/{capture.poll} cannot be recorded: {error}") from error
         with self._lock:
             self._write(line + "\n")
-            self.captures += 1
+            self.capture_count += 1
             self._sources.add(capture.source)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class _LineFile:
 
     def __init__(self, path: Path) -> None:
         stream = named.open_stream(path)
-        self._claim = _claim_file(path) if stream is None else None
+        self._name_lock = _lock_file_name(path) if stream is None else None
         self._descriptor = -1 if stream is None else stream
         self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
         self._is_closed = self.is_lost = False
@@ -164,10 +164,10 @@ class _LineFile:
         self.size_bytes += len(data)
 
     def _write_data(self, data: bytes) -> None:
-        if self._claim is not None and self._descriptor < 0:
-            self._descriptor = self._claim.write_file(data)
+        if self._name_lock is not None and self._descriptor < 0:
+            self._descriptor = self._name_lock.write_file(data)
             return
-        if self._claim is not None and os.fstat(self._descriptor).st_nlink == 0:
+        if self._name_lock is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
             raise OSError(errno.ENOENT, "the recording file was removed while it was written")
         folders.write(self._descriptor, data)
@@ -184,18 +184,18 @@ class _LineFile:
         self._is_closed = True
         if self._descriptor >= 0:
             os.close(self._descriptor)
-        if self._claim is not None:
-            self._claim.close()
+        if self._name_lock is not None:
+            self._name_lock.close()
 
 
-def _claim_file(path: Path) -> named.FileNameLock:
+def _lock_file_name(path: Path) -> named.FileNameLock:
     try:
-        claim = named.FileNameLock(path)
+        name_lock = named.FileNameLock(path)
     except BlockingIOError:
         raise OSError(errno.EBUSY, "another process is recording to this file", str(path)) from None
-    if _is_recording(claim.first_bytes(_HEAD_BYTES)):
-        return claim
-    claim.close()
+    if _is_recording(name_lock.first_bytes(_HEAD_BYTES)):
+        return name_lock
+    name_lock.close()
     raise OSError(errno.EINVAL, "the existing file is not a recording", str(path))
 
 

@@ -44,7 +44,7 @@ class Damage:
     early_end: str = ""
 
     def lines(self) -> Iterator[str]:
-        """Yield the messages about the damage."""
+        """Yield a message for each problem of the recording."""
         for line_number, reason in self.invalid:
             yield f"line {line_number} was skipped: it is not a recorded capture ({reason})"
         if self.count > len(self.invalid):

@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence for each part of the recording that is not played. It states the reason."""
+        """Return a sentence for each part of the recording that is not played, with the reason."""
         unparsed = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed}: install its plugin"
         return (*self.damage, text) if unparsed else self.damage
@@ -110,9 +110,9 @@ class ReplayNode(Node):
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
-        return {"replay": Handler(control_requests.ReplayRequest, self._handle)}
+        return {"replay": Handler(control_requests.ReplayRequest, self._handle_request)}
 
-    def _handle(self, request: control_requests.ReplayRequest) -> Mapping[str, Plain]:
+    def _handle_request(self, request: control_requests.ReplayRequest) -> Mapping[str, Plain]:
         controls = self.controls
         try:
             if request.action == "seek":

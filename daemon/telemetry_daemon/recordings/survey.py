@@ -52,7 +52,7 @@ class WallTimes:
     _length: float = 0.0
 
     def add(self, position: float, wall_time: float) -> None:
-        """Add the wall clock at a position."""
+        """Add the wall-clock time at a position. Positions must not decrease."""
         current = ClockSegment(position, wall_time)
         self._length = position
         if not self._segments:
@@ -66,7 +66,7 @@ class WallTimes:
             self._segments, self._candidate = [*earlier, self._candidate], None
 
     def at(self, position: float) -> float:
-        """Return the wall clock at a position."""
+        """Return the wall-clock time at a position."""
         segments = [segment for segment in self._segments if segment.position <= position] or self._segments[:1]
         return position + (segments[-1].wall_offset if segments else 0.0)
 
@@ -101,23 +101,23 @@ def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
     """Yield each capture with its position. Position 0 is where the first poll repeats. Positions never decrease."""
     polls: set[PollKey] = set()
     start: float | None = None
-    shift, last, earlier = 0.0, -float("inf"), list[PlacedCapture]()
+    shift, last_end, first_captures = 0.0, -float("inf"), list[PlacedCapture]()
     for capture in captures:
-        ended = capture.monotonic_time + capture.seconds + shift
-        if not last - _MAX_BACK_SECONDS <= ended <= last + _MAX_FORTH_SECONDS and math.isfinite(last):
-            shift, ended = shift + last - ended, last
-        last = max(last, ended)
+        end = capture.monotonic_time + capture.seconds + shift
+        if not last_end - _MAX_BACK_SECONDS <= end <= last_end + _MAX_FORTH_SECONDS and math.isfinite(last_end):
+            shift, end = shift + last_end - end, last_end
+        last_end = max(last_end, end)
         key = (capture.source, capture.poll)
         if start is None and key not in polls:
             polls.add(key)
-            earlier.append(PlacedCapture(ended, 0.0, capture))
+            first_captures.append(PlacedCapture(end, 0.0, capture))
             continue
         if start is None:
-            start = last
-            yield from _placed_at_start(earlier, start)
-        yield PlacedCapture(last - start, last - ended, capture)
+            start = last_end
+            yield from _placed_at_start(first_captures, start)
+        yield PlacedCapture(last_end - start, last_end - end, capture)
     if start is None:
-        yield from _placed_at_start(earlier, last)
+        yield from _placed_at_start(first_captures, last_end)
 
 
 def _placed_at_start(captures: Iterable[PlacedCapture], start: float) -> Iterator[PlacedCapture]:
@@ -137,7 +137,7 @@ class Survey:
 
     @classmethod
     def from_captures(cls, captures: Iterable[Capture]) -> Survey:
-        """Survey the captures. The memory that this uses does not depend on the length of the recording."""
+        """Survey the captures. The memory use does not depend on the length of the recording."""
         survey = cls()
         for placed in placed_captures(captures):
             if not survey.examples:

@@ -19,76 +19,76 @@ T = TypeVar("T")
 _Read = Callable[[Plain], Any]
 
 
-def read(document_type: type[T], plain: Plain) -> T:
+def read(document_type: type[T], json_value: Plain) -> T:
     """Return the object as an instance of the dataclass. Missing values become None, empty or false. Raises CodecError."""
-    value: T = _object_reader(document_type)(plain)  # type: ignore[arg-type]  # classes are hashable
+    value: T = _object_reader(document_type)(json_value)  # type: ignore[arg-type]  # classes are hashable
     return value
 
 
 @cache
-def _object_reader(kind: Any) -> _Read:
-    hints = get_type_hints(kind, include_extras=True)
-    readers = tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
+def _object_reader(value_type: Any) -> _Read:
+    hints = get_type_hints(value_type, include_extras=True)
+    readers = tuple((item.name, _reader(hints[item.name])) for item in fields(value_type))
 
-    def read_object(plain: Plain) -> Any:
-        if not isinstance(plain, dict):
-            raise unexpected("an object", plain)
+    def read_object(json_value: Plain) -> Any:
+        if not isinstance(json_value, dict):
+            raise unexpected("an object", json_value)
         values, name = [], ""
         try:
             for name, reader in readers:
-                values.append(reader(plain.get(name)))
+                values.append(reader(json_value.get(name)))
         except CodecError as error:
             raise error.inside(name) from None
-        return kind(*values)
+        return value_type(*values)
 
     return read_object
 
 
-def _reader(kind: Any, limit: int | None = None) -> _Read:
-    origin, arguments = get_origin(kind), get_args(kind)
+def _reader(value_type: Any, limit: int | None = None) -> _Read:
+    origin, arguments = get_origin(value_type), get_args(value_type)
     if origin is Annotated:
         return _reader(arguments[0], next((size.most for size in arguments[1:] if isinstance(size, MaxSize)), limit))
     if origin in (Union, UnionType):
-        (inner,) = (argument for argument in arguments if argument is not NoneType)
-        return _nullable(_reader(inner, limit))
-    if kind is str or origin is Literal:  # a newer version may send additional words
+        (inner_type,) = (argument for argument in arguments if argument is not NoneType)
+        return _nullable(_reader(inner_type, limit))
+    if value_type is str or origin is Literal:  # a newer version may send additional words
         return _text_reader(bounds.MAX_NAME_LENGTH if limit is None else limit)
     if origin is tuple:
         (item, *_) = arguments
         return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), limit)
-    if _is_object(kind):
-        return _object_or_empty(_object_reader(kind))
-    return _SCALAR_READERS[kind] if kind in _SCALAR_READERS else _mapping_reader(arguments[1])
+    if _is_object(value_type):
+        return _object_or_empty(_object_reader(value_type))
+    return _SCALAR_READERS[value_type] if value_type in _SCALAR_READERS else _mapping_reader(arguments[1])
 
 
-def _is_object(kind: Any) -> bool:
-    return is_dataclass(kind)
+def _is_object(value_type: Any) -> bool:
+    return is_dataclass(value_type)
 
 
 def _nullable(reader: _Read) -> _Read:
-    def read_known(plain: Plain) -> Any:
-        value = None if plain is None else reader(plain)
+    def read_known(json_value: Plain) -> Any:
+        value = None if json_value is None else reader(json_value)
         return None if value == "" else value
 
     return read_known
 
 
 def _object_or_empty(reader: _Read) -> _Read:
-    return lambda plain: reader({} if plain is None else plain)
+    return lambda json_value: reader({} if json_value is None else json_value)
 
 
 def _text_reader(max_length: int) -> _Read:
-    return lambda plain: "" if plain is None else clean(codec.read_str(plain)[:max_length])
+    return lambda json_value: "" if json_value is None else clean(codec.read_str(json_value)[:max_length])
 
 
 def _list_reader(reader: _Read, limit: int | None) -> _Read:
-    def read_items(plain: Plain) -> tuple[Any, ...]:
-        if plain is not None and not isinstance(plain, list):
-            raise unexpected("a list", plain)
+    def read_items(json_value: Plain) -> tuple[Any, ...]:
+        if json_value is not None and not isinstance(json_value, list):
+            raise unexpected("a list", json_value)
         items: list[Any] = []
         try:
-            for inner in (plain or ())[:limit]:
-                items.append(reader(inner))  # noqa: PERF401  # len(items) is the index of an invalid item
+            for element in (json_value or ())[:limit]:
+                items.append(reader(element))  # noqa: PERF401  # len(items) is the index of an invalid item
         except CodecError as error:
             raise error.inside(f"[{len(items)}]") from None
         return tuple(items)
@@ -96,16 +96,16 @@ def _list_reader(reader: _Read, limit: int | None) -> _Read:
     return read_items
 
 
-def _mapping_reader(kind: Any) -> _Read:
-    if kind is Any:
+def _mapping_reader(value_type: Any) -> _Read:
+    if value_type is Any:
         return _as_mapping
-    reader = _reader(kind)
+    reader = _reader(value_type)
 
-    def read_values(plain: Plain) -> Mapping[str, Any]:
+    def read_values(json_value: Plain) -> Mapping[str, Any]:
         values, name = {}, ""
         try:
-            for name, inner in _as_mapping(plain).items():
-                values[clean(name)] = reader(inner)
+            for name, element in _as_mapping(json_value).items():
+                values[clean(name)] = reader(element)
         except CodecError as error:
             raise error.inside(clean(name)) from None
         return values
@@ -113,14 +113,14 @@ def _mapping_reader(kind: Any) -> _Read:
     return read_values
 
 
-def _as_mapping(plain: Plain) -> Mapping[str, Any]:
-    if plain is not None and not isinstance(plain, dict):
-        raise unexpected("an object", plain)
-    return plain or {}
+def _as_mapping(json_value: Plain) -> Mapping[str, Any]:
+    if json_value is not None and not isinstance(json_value, dict):
+        raise unexpected("an object", json_value)
+    return json_value or {}
 
 
 _SCALAR_READERS: Mapping[Any, _Read] = {
-    bool: lambda plain: plain is not None and codec.read_bool(plain),
+    bool: lambda json_value: json_value is not None and codec.read_bool(json_value),
     int: codec.read_int,
     float: codec.read_float,
 }

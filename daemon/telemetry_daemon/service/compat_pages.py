@@ -70,7 +70,7 @@ class CompatPages:
 
             self._servers = CompatServers(site, limits)
         if self._servers is not None:
-            await self._serve(self._servers, settings)
+            await self._update_servers(self._servers, settings)
         if any(self._errors.values()) and self._retry_task is None:
             self._retry_task = asyncio.get_running_loop().create_task(self._retry_serving())
 
@@ -81,7 +81,7 @@ class CompatPages:
         if self._servers is not None:
             await self._servers.close()
 
-    async def _serve(self, servers: CompatServers, settings: Settings) -> None:
+    async def _update_servers(self, servers: CompatServers, settings: Settings) -> None:
         async with self._serve_lock:
             errors = await servers.serve(settings)
             self._settings = settings
@@ -100,7 +100,7 @@ class CompatPages:
         while self._servers is not None and any(self._errors.values()):
             await asyncio.sleep(_RETRY_SECONDS)  # there is no event for a port that becomes free
             try:
-                await self._serve(self._servers, self._settings)
+                await self._update_servers(self._servers, self._settings)
             except WebError as error:  # the web configuration file is currently invalid; a later attempt may succeed
                 logger.warning("pages in other exporters' formats are not served", extra={"error": error})
         self._retry_task = None

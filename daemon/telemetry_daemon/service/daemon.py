@@ -227,13 +227,13 @@ class Service:
         return self._status
 
     async def _serve_until_stopped(self) -> None:
-        stop = asyncio.create_task(self._stop_event.wait())
-        serving = [asyncio.create_task(self._web.serve_forever())]
+        stop_task = asyncio.create_task(self._stop_event.wait())
+        serving_tasks = [asyncio.create_task(self._web.serve_forever())]
         watchdog = systemd.watchdog_interval()
         if watchdog is not None:
-            serving.append(asyncio.create_task(self._feed_watchdog(watchdog)))
-        await asyncio.wait([stop, *serving], return_when=asyncio.FIRST_COMPLETED)
-        for task in (stop, *serving):
+            serving_tasks.append(asyncio.create_task(self._feed_watchdog(watchdog)))
+        await asyncio.wait([stop_task, *serving_tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in (stop_task, *serving_tasks):
             if task.done():
                 task.result()
             task.cancel()

@@ -26,7 +26,7 @@ class DaemonMetrics:
         self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
     def set_reload(self, *, succeeded: float) -> None:
-        """Set 1 if the last load of the configuration succeeded, else 0."""
+        """Set whether the last load of the configuration succeeded: 1 or 0."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ SOME_FAULTS = FaultRates(
 
 
 class Simulation:
-    """The cards of one vendor with their faults. `events` are those since the last poll: (second, position, code)."""
+    """The cards of one vendor with their faults. `events` are the events since the last poll: (second, position, code)."""
 
     def __init__(
         self,

@@ -48,15 +48,15 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
     return "".join(
         (
             "<!doctype html>\n",
-            _head(cleaned),
-            _header(cleaned),
+            _head_html(cleaned),
+            _header_html(cleaned),
             '<main id="main" class="plain" tabindex="-1">\n',
-            _tiles(overview.node_tiles((overview.node_figures(rows),))),
-            _troubles(overview.troubles(cleaned)),
-            _devices(sorted(rows, key=lambda row: row.condition.urgency)),
-            _sources(cleaned),
+            _tiles_html(overview.node_tiles((overview.node_figures(rows),))),
+            _troubles_html(overview.troubles(cleaned)),
+            _devices_html(sorted(rows, key=lambda row: row.condition.urgency)),
+            _sources_html(cleaned),
             "</main>\n",
-            _footer(links),
+            _footer_html(links),
             f"<script>{script()}</script>\n</body>\n</html>\n",
         )
     )
@@ -78,13 +78,13 @@ def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping
     return "".join(
         (
             "<!doctype html>\n",
-            _head(cleaned),
-            _header(cleaned),
+            _head_html(cleaned),
+            _header_html(cleaned),
             '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
             f"<h2>{_device_name(row.device)}</h2>\n",
             "".join(map(_finding_html, row.findings)),
             f'<dl class="list">\n{"".join(_reading_item(line, counters.get(line[0])) for line in lines)}</dl>\n</main>\n',
-            _footer(links),
+            _footer_html(links),
             "</body>\n</html>\n",
         )
     )
@@ -95,7 +95,7 @@ def escaped(text: str) -> str:
     return text.translate(_ESCAPES)
 
 
-def _head(snapshot: Snapshot) -> str:
+def _head_html(snapshot: Snapshot) -> str:
     # The script needs these attributes before its first request.
     attributes = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
     return (
@@ -106,7 +106,7 @@ def _head(snapshot: Snapshot) -> str:
     )
 
 
-def _header(snapshot: Snapshot) -> str:
+def _header_html(snapshot: Snapshot) -> str:
     visible_notes = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in overview.notes(snapshot))
     return (
         '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
@@ -123,7 +123,7 @@ def _clipped(tag: str, text: str, classes: str = "") -> str:
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
-def _tiles(tiles: Iterable[overview.Tile]) -> str:
+def _tiles_html(tiles: Iterable[overview.Tile]) -> str:
     parts = [
         f"<div><dt>{escaped(tile.label)}</dt><dd>{escaped(tile.value)} <small>{escaped(tile.note)}</small></dd></div>\n"
         for tile in tiles
@@ -131,7 +131,7 @@ def _tiles(tiles: Iterable[overview.Tile]) -> str:
     return f'<dl class="figures">\n{"".join(parts)}</dl>\n' if parts else ""
 
 
-def _troubles(troubles: Iterable[overview.Trouble]) -> str:
+def _troubles_html(troubles: Iterable[overview.Trouble]) -> str:
     parts = [
         f'<li class="{trouble.severity.value}"><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.reason)}<br>'
         f'<span class="dim">{_with_code(trouble.remedy)}</span></li>\n'
@@ -145,7 +145,7 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def _devices(rows: Sequence[overview.DeviceRow]) -> str:
+def _devices_html(rows: Sequence[overview.DeviceRow]) -> str:
     if not rows:
         return '<h2>Devices</h2>\n<p class="empty">No devices reported.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
@@ -165,11 +165,14 @@ def _device_row(row: overview.DeviceRow, owner: str = "") -> str:
             f"<small>{escaped(device.id)}</small></th>",
             _state_cell(row.condition),
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent_mark("unknown")}</td>',
-            _number_cell("temperature_celsius", "Temperature", _value(row.temperature, human.celsius)),
+            _number_cell("temperature_celsius", "Temperature", _markup(row.temperature, human.celsius)),
             _number_cell("power_watts", "Power", *_with_limit(row.power, row.power_cap, human.watts)),
-            _number_cell("memory_used_bytes", "Memory", *_memory(row)),
+            _number_cell("memory_used_bytes", "Memory", *_memory_html(row)),
             _number_cell(
-                "utilization_ratio", "Utilization", _value(row.utilization, human.percent), _ratio(row.utilization, 1.0)
+                "utilization_ratio",
+                "Utilization",
+                _markup(row.utilization, human.percent),
+                _ratio(row.utilization, 1.0),
             ),
             owner,
             "</tr>\n",
@@ -189,12 +192,12 @@ def _finding_html(finding: Finding) -> str:
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
     """Return a reading as HTML. A counter gets the attributes from which the script computes its rate."""
-    name, words, note = map(escaped, line)
+    name, content, note = map(escaped, line)
     data = ""
     if counter is not None and not isinstance(counter.value, Absent):
         unit = next((unit for unit in ("bytes", "joules", "seconds") if f"_{unit}_" in counter.metric), "")
         data = f' data-total="{counter.value}" data-taken="{counter.taken}" data-unit="{unit}"'
-    return f"<div{data}><dt>{name}</dt><dd>{words} <small>{note}</small></dd></div>\n"
+    return f"<div{data}><dt>{name}</dt><dd>{content} <small>{note}</small></dd></div>\n"
 
 
 def _table(headings: Iterable[str], lines: Iterable[str]) -> str:
@@ -209,9 +212,9 @@ def _state_cell(condition: Finding) -> str:
     )
 
 
-def _number_cell(metric: str, heading: str, words: str, share: float | None = None) -> str:
+def _number_cell(metric: str, heading: str, content: str, share: float | None = None) -> str:
     bar = "" if share is None else _bar(share)
-    return f'<td class="number" data-metric="{metric}" data-heading="{heading}">{words}{bar}</td>'
+    return f'<td class="number" data-metric="{metric}" data-heading="{heading}">{content}{bar}</td>'
 
 
 def _bar(share: float) -> str:
@@ -230,7 +233,7 @@ def _absent_mark(reason: str) -> str:
     return f'<span class="absent" title="{escaped(reason)}">{ABSENT}</span>'
 
 
-def _value(value: Value | None, to_text: Callable[[float], str]) -> str:
+def _markup(value: Value | None, to_text: Callable[[float], str]) -> str:
     if value is None:
         return _absent_mark("no source gives it")
     if isinstance(value, Absent):
@@ -240,17 +243,17 @@ def _value(value: Value | None, to_text: Callable[[float], str]) -> str:
 
 def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[float], str]) -> tuple[str, float | None]:
     if overview.as_number(whole) is None:
-        return _value(part, to_text), None
-    return f'{_value(part, to_text)} <span class="dim">of {_value(whole, to_text)}</span>', _ratio(part, whole)
+        return _markup(part, to_text), None
+    return f'{_markup(part, to_text)} <span class="dim">of {_markup(whole, to_text)}</span>', _ratio(part, whole)
 
 
-def _memory(row: overview.DeviceRow) -> tuple[str, float | None]:
+def _memory_html(row: overview.DeviceRow) -> tuple[str, float | None]:
     if overview.shares_host_memory(row.device):
         return escaped(human.SHARED), None
     return _with_limit(row.memory_used, row.memory_total, human.byte_size)
 
 
-def _sources(snapshot: Snapshot) -> str:
+def _sources_html(snapshot: Snapshot) -> str:
     if not snapshot.sources:
         return '<h2>Sources</h2>\n<p class="empty">No source has been polled yet.</p>\n'
     lines = (_source_row(source, snapshot.monotonic_time) for source in snapshot.sources)
@@ -277,7 +280,7 @@ def _problem_lines(source: SourceStatus) -> Iterator[str]:
         yield f'<span class="problem">{escaped(problem.where)}: {escaped(problem.text)}</span>'
 
 
-def _footer(links: Links) -> str:
+def _footer_html(links: Links) -> str:
     links_by_name = (
         ("metrics", links.metrics),
         ("JSON", links.snapshot),
@@ -287,17 +290,17 @@ def _footer(links: Links) -> str:
     )
     # Relative links also work behind a proxy that serves the page below another path.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in links_by_name)
-    return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers(links.peers)}{_flights(links.flights)}</footer>\n"
+    return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n{_peers_html(links.peers)}{_flights_html(links.flights)}</footer>\n"
 
 
-def _peers(paths: tuple[str, ...]) -> str:
+def _peers_html(paths: tuple[str, ...]) -> str:
     if not paths:
         return ""
     anchors = " ".join(f'<a href=".{escaped(path)}">{escaped(path.rpartition("/")[2])}</a>' for path in paths)
     return f"<details><summary>metrics under other exporters' names</summary>\n{anchors}</details>\n"
 
 
-def _flights(flights: tuple[FlightFile, ...]) -> str:
+def _flights_html(flights: tuple[FlightFile, ...]) -> str:
     if not flights:
         return ""
     lines = (

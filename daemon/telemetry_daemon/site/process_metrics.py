@@ -72,7 +72,7 @@ class ProcessMetrics:
     def render(self, syntax: Syntax) -> bytes:
         """Return the metrics in this syntax, without `# EOF`. Unavailable values are omitted."""
         state = _ProcessState(self._stat_fields(), self._descriptors, self._boot_time)
-        values = [time.time(), *(_value(reader, state) for reader in _READERS.values())]
+        values = [time.time(), *(_value_or_none(reader, state) for reader in _READERS.values())]
         lines = zip(self._line_prefixes[syntax], values, strict=True)
         return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()
 
@@ -84,7 +84,7 @@ class ProcessMetrics:
             return []
 
 
-def _value(reader: Callable[[_ProcessState], float], state: _ProcessState) -> float | None:
+def _value_or_none(reader: Callable[[_ProcessState], float], state: _ProcessState) -> float | None:
     try:
         value = float(reader(state))
     except (OSError, LookupError, ValueError):  # the content of /proc is not as expected

@@ -40,7 +40,7 @@ class RenderedPages:
         self._snapshot = None
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the page, rendered by `render` at the first request for a snapshot."""
+        """Return the page. It is rendered with `render` at the first request after a new snapshot."""
         snapshot = self._get_snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -51,7 +51,7 @@ class RenderedPages:
         return self._bodies[name]
 
     def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> GzippedBody:
-        """Return the compressed page, rendered by `render` at the first request for a snapshot."""
+        """Return the compressed page. It is rendered with `render` at the first request after a new snapshot."""
         body = self.body(name, render)
         if name not in self._gzipped:
             self._gzipped[name] = GzippedBody(body)
@@ -59,7 +59,7 @@ class RenderedPages:
 
 
 class GzippedBody:
-    """A compressed body to which each response adds an uncompressed tail. Browsers read only one gzip member."""
+    """A compressed body to which each response adds a tail, in the same gzip member: browsers read only the first member."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32

@@ -85,7 +85,7 @@ class Site:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
-            PAGE_PATH: self._page,
+            PAGE_PATH: self._html_page,
             SNAPSHOT_PATH: self._snapshot_document,
             HISTORY_PATH: self._history_document,
             EVENTS_PATH: self._event_stream,
@@ -206,7 +206,7 @@ class Site:
             return error.response()
         return Response(200, (body,), _JSON, (_NO_STORE, _NO_SNIFFING))
 
-    def _page(self, request: Request) -> Response:
+    def _html_page(self, request: Request) -> Response:
         # These modules take 0.3 MiB. They are needed only if the page is open in a browser.
         from telemetry_daemon.site.page_files import PAGE_POLICY
         from telemetry_daemon.site.pages import Links, device_page, page

@@ -79,7 +79,7 @@ class Card:
         code = self._disabled.get(call.key)
         if code is not None:
             return {"error": code}
-        handle = self._handle(call.part)
+        handle = self._part_handle(call.part)
         result = handle
         if not isinstance(handle, FailedCall):
             result = self._mtml.call(call.function, handle, *call.arguments, convert=call.convert)
@@ -91,7 +91,7 @@ class Card:
             self._disabled[call.key] = result.code
         return {"error": result.code}
 
-    def _handle(self, part: str) -> Any:
+    def _part_handle(self, part: str) -> Any:
         """Return the handle of a part, creating it on first use, or FailedCall if the card does not have this part."""
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])

@@ -77,7 +77,7 @@ PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors in device memory (2) and SRAM (7). `span` is 0 for since driver load, 1 for lifetime."""
+    """Return the calls for ECC errors in device memory (2) and SRAM (7): since driver load (`span` 0) or for life (`span` 1)."""
     return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
@@ -147,5 +147,5 @@ def link_state(link: int) -> Call:
 
 
 def link_errors(link: int, counter: int) -> Call:
-    """Return the call for a link's error counter: 0 replays, 1 recoveries, 2 invalid flits."""
+    """Return the call for an error counter of a link: 0 for replays, 1 for recoveries, 2 for invalid flits."""
     return _optional_call("NvLinkErrorCounter", link, counter)

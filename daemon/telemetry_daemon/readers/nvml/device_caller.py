@@ -58,7 +58,7 @@ class DeviceCaller:
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
         """Make the call, or its fallback if the call is not supported. Return the key of the call that was made, and its result."""
-        result = self._call(call)
+        result = self._make_call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
             return self.keyed_result(call.fallback)
         return call.key, result
@@ -123,7 +123,7 @@ class DeviceCaller:
         """Return whether to make the older call instead. If the newer call has ever worked, an unknown error is no reason to."""
         return code in codes.DISABLING_ERRORS or (code in codes.FALLBACK_ERRORS and key not in self._working_keys)
 
-    def _call(self, call: Call) -> Plain:
+    def _make_call(self, call: Call) -> Plain:
         code = self.error_if_disabled(call.key)
         if code is not None:
             return error_result(code)

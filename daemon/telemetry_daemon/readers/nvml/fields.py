@@ -176,7 +176,7 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
 
 
 def plain_value(raw: FieldValue, field: Field) -> Plain:
-    """Return the value of a field, or {"error": …}, or None if the driver did not set the value."""
+    """Return the value of a field, or None if the driver did not set it. On failure, return {"error": …}."""
     _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)

@@ -39,7 +39,7 @@ class Links:
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return `each`, the values by link, and `together`, the total traffic if the driver does not report it by link."""
+        """Return the values of each link (`each`) and, if the driver reports no traffic by link, the total traffic (`together`)."""
         count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count

@@ -42,7 +42,7 @@ class GpuSlot:
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return the results of a tier, the identity of a lost GPU with its error, or None if the GPU was never found."""
+        """Return a tier's results. For a lost GPU, return its identity with the error, or None if the GPU was never found."""
         if self.gpu is None and self._context.clock() >= self._not_before:
             self._find_gpu()
         if self.gpu is not None:
