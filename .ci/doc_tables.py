@@ -65,10 +65,10 @@ def _source_link(source: str) -> str:
 
 def settings_tables() -> str:
     """Return the tables of docs/configuration.md: the settings of each section of the configuration file."""
-    return "\n".join(_section(section) for section in sections())
+    return "\n".join(_settings_section(section) for section in sections())
 
 
-def _section(section: SectionRow) -> str:
+def _settings_section(section: SectionRow) -> str:
     title, description = f"`[{toml_key(section.path)}]`", section.description
     if not section.path:
         title, description = "Above all sections", "In TOML, these must stand before the first heading."

@@ -228,18 +228,16 @@ def instrumented(mutants: list[dict[str, Any]]) -> dict[Path, str]:
 def _with_recorder_calls(text: str, offsets: list[tuple[int, int]]) -> str:
     tree = ast.parse(text)
     for number, start in offsets:
-        body, index = _statement(tree, text, start)
+        body, index = _enclosing_statement(tree, text, start)
         call = ast.parse(f"__import__('_reached').reach({number})").body[0]
-        future = [
-            i
-            for i, statement in enumerate(body)
-            if isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
-        ]
-        body.insert(max([index, *(i + 1 for i in future)]), call)
+        for next_index, statement in enumerate(body, start=1):
+            if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+                index = max(index, next_index)
+        body.insert(index, call)
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def _statement(tree: ast.Module, text: str, start: int) -> tuple[list[ast.stmt], int]:
+def _enclosing_statement(tree: ast.Module, text: str, start: int) -> tuple[list[ast.stmt], int]:
     """Return the innermost list of statements around an offset, and the index of the statement in it."""
     innermost: tuple[list[ast.stmt], int] = (tree.body, 0)
     for node in ast.walk(tree):

@@ -188,7 +188,7 @@ class SimulatedNode:
         self._begin_incidents()
         for source in self._sources:
             for poll in source.parser.polls:
-                self._poll(source, poll)
+                self._poll_source(source, poll)
         return self._renderer.text(self._store.snapshot()).decode()
 
     def process_series(self) -> list[str]:
@@ -260,14 +260,14 @@ class SimulatedNode:
     def _is_due(self, second: float) -> bool:
         return second <= self._time.seconds < second + STEP_SECONDS
 
-    def _poll(self, source: _Source, poll: Poll) -> None:
-        capture = self._capture(source, poll)
+    def _poll_source(self, source: _Source, poll: Poll) -> None:
+        capture = self._read_capture(source, poll)
         report = source.parser.parse(capture) if capture.failure is None else None
         # The interval is at least that of scrapes, so nothing expires between two scrapes, and every poll is integrated.
         interval = float(max(STEP_SECONDS, poll.interval))
         self._store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
-    def _capture(self, source: _Source, poll: Poll) -> Capture:
+    def _read_capture(self, source: _Source, poll: Poll) -> Capture:
         capture = source.reader.read(poll, Targets())
         begin, end = self.plan.incidents.silent.get(source.parser.name, (math.inf, math.inf))
         if begin <= self._time.seconds < end:

@@ -91,9 +91,9 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
     """Yield the files whose content differs from all RECORD entries of that name in this or another package."""
     digests: dict[str, set[str]] = {}
     for other in metadata.distributions():
-        for file, _, digest in _recorded(other):
+        for file, _, digest in _record_entries(other):
             digests.setdefault(file, set()).add(digest)
-    for file, algorithm, digest in _recorded(distribution):
+    for file, algorithm, digest in _record_entries(distribution):
         path = Path(str(distribution.locate_file(file)))
         actual = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
         # The packages for NVIDIA's and Moore Threads' cards both install an example.py; the last installation wins.
@@ -101,10 +101,10 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
             yield file
 
 
-def _recorded(distribution: metadata.Distribution) -> Iterator[tuple[str, str, str]]:
+def _record_entries(distribution: metadata.Distribution) -> Iterator[tuple[str, str, str]]:
     """Yield file, algorithm and digest of each RECORD line with a digest. Since Python 3.12, `files` omits missing files."""
-    for file, recorded, _ in csv.reader((distribution.read_text("RECORD") or "").splitlines()):
-        algorithm, _, digest = recorded.partition("=")
+    for file, hash_text, _ in csv.reader((distribution.read_text("RECORD") or "").splitlines()):
+        algorithm, _, digest = hash_text.partition("=")
         if digest:
             yield file, algorithm, digest
 

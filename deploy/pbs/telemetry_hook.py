@@ -14,7 +14,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
 
 
-def _environment(event: "pbs.event") -> "dict[str, str]":
+def _command_environment(event: "pbs.event") -> "dict[str, str]":
     job = event.job
     environment = {
         "PATH": _PATH,
@@ -49,6 +49,6 @@ def _run(action: str, environment: "dict[str, str]") -> None:
 try:
     _event = pbs.event()
     _ends = _event.type in (pbs.EXECJOB_END, pbs.EXECJOB_ABORT)
-    _run("end" if _ends else "start", _environment(_event))
+    _run("end" if _ends else "start", _command_environment(_event))
 except Exception as error:  # noqa: BLE001  # no error may affect the job or the node
     pbs.logmsg(pbs.LOG_WARNING, f"telemetry: {error}")

@@ -216,32 +216,32 @@ def without_ages(state: Entry) -> Entry:
     return {**state, "time": None, "sources": sources}
 
 
-def device(device: MergedDevice, findings: Iterable[Finding]) -> Entry:
+def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """Return a device without its numbers as plain data."""
-    total = overview.as_number(overview.reading_value(device, "memory_total_bytes"))
+    total = overview.as_number(overview.reading_value(merged, "memory_total_bytes"))
     findings_json = [
         FindingJson(finding.word, finding.severity.value, finding.remedy, finding.headline, finding.meaning)
         for finding in findings
     ]
     device_json = DeviceJson(
-        id=clean(device.id),
-        name=clean(f"{device.vendor} {device.device}"),
-        vendor=clean(device.vendor),
-        device=clean(device.device),
-        model=clean(device.current_model or device.model) or None,
-        parent=clean(device.parent or "") or None,
-        partition=clean(device.partition or "") or None,
-        up=device.up,
-        last_read=utc_time_or_none(device.last_read),
-        simulated=device.simulated,
-        replayed=device.replayed,
+        id=clean(merged.id),
+        name=clean(f"{merged.vendor} {merged.device}"),
+        vendor=clean(merged.vendor),
+        device=clean(merged.device),
+        model=clean(merged.current_model or merged.model) or None,
+        parent=clean(merged.parent or "") or None,
+        partition=clean(merged.partition or "") or None,
+        up=merged.up,
+        last_read=utc_time_or_none(merged.last_read),
+        simulated=merged.simulated,
+        replayed=merged.replayed,
         memory_total_bytes=None if total is None else int(total),
-        shares_host_memory=overview.shares_host_memory(device),
-        limit_celsius=overview.slowdown_celsius(device),
-        throttled_by=_active_labels(device, "throttled"),
-        open_events=_active_labels(device, "event_open"),
+        shares_host_memory=overview.shares_host_memory(merged),
+        limit_celsius=overview.slowdown_celsius(merged),
+        throttled_by=_active_labels(merged, "throttled"),
+        open_events=_active_labels(merged, "event_open"),
         # Shares are omitted, because they change at each poll.
-        owners=clean(human.owners_text(device.allocations)) if device.allocations else "",
+        owners=clean(human.owners_text(merged.allocations)) if merged.allocations else "",
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
         findings=tuple(findings_json),
     )
@@ -271,8 +271,8 @@ def _number(value: float | Absent | None, scale: float) -> str:
     """Return the scaled number as JSON with four significant digits. From 1,000 on, it is rounded to an integer."""
     if value is None or isinstance(value, Absent):
         return "null"
-    number = value / scale
-    return str(round(number)) if abs(number) >= _ROUNDED_FROM else f"{number:.4g}"
+    scaled = value / scale
+    return str(round(scaled)) if abs(scaled) >= _ROUNDED_FROM else f"{scaled:.4g}"
 
 
 def _active_labels(device: MergedDevice, state_metric: str) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[Devic
     device_readings = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     # Devices of the same model usually share a shape: the same metrics and labels in the same order.
     shapes = {id(readings.shape): readings.shape for _, readings in device_readings}
-    by_shape = {key: _positions(shape, metrics) for key, shape in shapes.items()}
+    by_shape = {key: _label_positions(shape, metrics) for key, shape in shapes.items()}
     now = snapshot.wall_time
     views = [DeviceView(device, readings, by_shape[id(readings.shape)], now) for device, readings in device_readings]
     summaries = _model_summaries(views)
@@ -73,7 +73,7 @@ def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[Devic
         yield DeviceView(view.device, view.readings, view.positions, now, summaries[_model_key(view.device)])
 
 
-def _positions(shape: Shape, metrics: Collection[str]) -> Positions:
+def _label_positions(shape: Shape, metrics: Collection[str]) -> Positions:
     positions: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for (metric, label), position in shape.indices.items():
         if metric in metrics:
@@ -202,22 +202,22 @@ def _seconds_since(view: DeviceView, code: str) -> float:
 
 def links_down(view: DeviceView) -> list[str]:
     """Return how many links are down, if they were up before or are up on most devices of the model."""
-    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    link_count, up_count = len(view.numbers("link_up")), len(view.active("link_up"))
     has_event = _LINK_DOWN in view.active("event_open")
-    if links > up and (has_event or up < view.model.usual_links_up):
-        return [_down_words(links - up)]
+    if link_count > up_count and (has_event or up_count < view.model.usual_links_up):
+        return [_down_words(link_count - up_count)]
     return ["links down"] if has_event else []
 
 
 def links_without_peer(view: DeviceView) -> list[str]:
     """Return how many links are down, if they may never have been connected."""
-    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    down_count = len(view.numbers("link_up")) - len(view.active("link_up"))
     is_any_up = any(view.model.links_up)
-    return [_down_words(links - up)] if links > up and is_any_up and not links_down(view) else []
+    return [_down_words(down_count)] if down_count > 0 and is_any_up and not links_down(view) else []
 
 
-def _down_words(links: int) -> str:
-    return f"{links} link{'s' * (links > 1)} down"
+def _down_words(count: int) -> str:
+    return f"{count} link{'s' * (count > 1)} down"
 
 
 def throttled_by(reasons: str, word: str) -> Evidence:

@@ -317,11 +317,12 @@ def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
 
 def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
     """Return the tiles of all nodes together: devices up, highest temperature, total power and memory, mean utilization."""
-    whole, up = sum(node.whole_count for node in nodes), sum(node.up_count for node in nodes)
-    tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
+    whole_count, up_count = sum(node.whole_count for node in nodes), sum(node.up_count for node in nodes)
+    note = "" if up_count == whole_count else f"of {whole_count}"
+    tiles = [Tile("Devices up", str(up_count), note)] if whole_count else []
     for index, (label, _, combine) in enumerate(_FIGURES):
         values = [value for node in nodes for value in node.values[index]]
         if values:
-            note = "" if len(values) == up else f"from {len(values)} of {up} devices"
+            note = "" if len(values) == up_count else f"from {len(values)} of {up_count} devices"
             tiles.append(Tile(label, combine(values), note))
     return tuple(tiles)

@@ -46,11 +46,11 @@ class DaemonSamples:
     def columns(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
         """Return the samples of each source, then all other samples of the daemon."""
         now = snapshot.monotonic_time
-        sources = [self._source(source, now) for source in snapshot.sources if _has_state(source)]
+        sources = [self._cached_source(source, now) for source in snapshot.sources if _has_state(source)]
         self._cached = {source.status.source: source for source in sources}
         return (*(source.columns for source in sources), SampleColumns.from_samples(_other_samples(snapshot)))
 
-    def _source(self, source: SourceStatus, now: float) -> _CachedSource:
+    def _cached_source(self, source: SourceStatus, now: float) -> _CachedSource:
         polls_up = tuple([is_up(poll, now) for poll in source.polls])
         previous = self._cached.get(source.source)
         if previous is not None and previous.status is source and previous.polls_up == polls_up:

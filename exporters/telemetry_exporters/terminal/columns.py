@@ -284,8 +284,8 @@ def fit_columns(
 
 def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
     """Return the width to which the column may be cut. Names are cut only if `free_width` is too small."""
-    min_width = min(full_width, column.min_width or full_width)
-    return max(min_width, min(full_width, column.name_width, free_width))
+    cut_width = min(full_width, column.min_width or full_width)
+    return max(cut_width, min(full_width, column.name_width, free_width))
 
 
 def _grow_texts(columns: Sequence[Column[_T]], full_widths: _Widths, widths: _Widths, limit: int) -> None:

@@ -205,7 +205,7 @@ class Bill:
         ]
         texts = aligned(lines, range(len(self._columns), len(lines[0])))
         texts[0] = paint(texts[0], Style.BOLD, colour)
-        return "\n".join([*texts, *_notes(self._total)]) + "\n"
+        return "\n".join([*texts, *_note_lines(self._total)]) + "\n"
 
     def _names_by_column(self, row: GroupSums) -> dict[str, str | None]:
         return {column: name or None for column, name in zip(self._columns, row.names, strict=True)}
@@ -231,7 +231,7 @@ def _number_or_dash(value: float | None) -> str:
     return ABSENT if value is None else human.number_text(value)
 
 
-def _notes(total: GroupSums) -> list[str]:
+def _note_lines(total: GroupSums) -> list[str]:
     notes = []
     if total.running:
         notes.append(f"Still running: {total.running}, included up to the last entry in the ledger.")

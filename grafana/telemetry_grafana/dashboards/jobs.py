@@ -66,19 +66,19 @@ _CURRENT_OWNERS = card_table(
 
 def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
     """Return a table with a row for each combination of these labels: use and cost in the time range."""
-    by = ", ".join(labels)
+    by_labels = ", ".join(labels)
     return card_table(
         f"By {subject}",
         f"The use by each {subject} in the time range, including ended jobs: card hours, the share of them in which the cards "
         "computed, energy, and the highest memory of a card.",
         labels,
         (
-            Column("card hours", f"{_increase(_SECONDS, by)} / 3600", "suffix: h", decimals=1),
-            Column("busy", f"{_increase(_BUSY_SECONDS, by)} / {_increase(_SECONDS, by)}", "percentunit"),
-            Column("energy", f"{_increase(_ENERGY, by)} / 3600", "watth"),
+            Column("card hours", f"{_increase(_SECONDS, by_labels)} / 3600", "suffix: h", decimals=1),
+            Column("busy", f"{_increase(_BUSY_SECONDS, by_labels)} / {_increase(_SECONDS, by_labels)}", "percentunit"),
+            Column("energy", f"{_increase(_ENERGY, by_labels)} / 3600", "watth"),
             Column(
                 "peak mem",
-                _if_complete(f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", by, "[$__range]"),
+                _if_complete(f"max by ({by_labels}) (max_over_time({_MEMORY}[$__range]))", by_labels, "[$__range]"),
                 "bytes",
             ),
         ),

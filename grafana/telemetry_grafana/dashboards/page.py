@@ -38,7 +38,7 @@ _SOURCE = DatasourceVariable("datasource").label("Data source").type("prometheus
 _LABELS_BY_VARIABLE = {"node": "instance"}
 
 
-def _variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
+def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
     """Return a variable that allows several values. If `has_all`, it also offers the choice "All"."""
     variable = (
         QueryVariable(name)
@@ -136,9 +136,9 @@ class Page:
 
     def to_json(self) -> str:
         """Return the file that Grafana imports or provisions."""
-        return JSONEncoder(sort_keys=True, indent=2).encode(self._dashboard()) + "\n"
+        return JSONEncoder(sort_keys=True, indent=2).encode(self._build_dashboard()) + "\n"
 
-    def _dashboard(self) -> Any:
+    def _build_dashboard(self) -> Any:
         builder = (
             Dashboard(self.title)
             .uid(self.uid)
@@ -153,7 +153,7 @@ class Page:
             .with_variable(_SOURCE)
         )
         for name, label, series in _VARIABLES:
-            builder = builder.with_variable(_variable(name, label, series, has_all=name not in self.preselected))
+            builder = builder.with_variable(_build_variable(name, label, series, has_all=name not in self.preselected))
         dashboard = builder.build()
         dashboard.annotations.list_val = _annotations(has_all_alerts=bool(self.preselected))
         dashboard.panels = list(self._rows())

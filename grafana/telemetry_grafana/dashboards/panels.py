@@ -244,12 +244,12 @@ def _with_settings(
 ) -> _Builder:
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(_NOT_COLLECTED)
     for index, panel_query in enumerate(queries):
-        target = _target(panel_query, _query_name(index))
+        target = _build_target(panel_query, _query_name(index))
         panel = panel.with_target(target.interval(min_step) if min_step else target)
     return panel
 
 
-def _target(panel_query: Query, reference: str) -> Dataquery:
+def _build_target(panel_query: Query, reference: str) -> Dataquery:
     target = (
         Dataquery()
         .expr(panel_query.expression)

@@ -134,9 +134,9 @@ class _LayoutBuilder:
             if is_included and (device.parent is None or self._exporter.has_partitions):
                 card = by_id.get(device.parent or "", device)
                 context = DeviceContext(device, card, self._node, dict(owner), device.id in with_partitions)
-                yield self._reported_device(context, first, keys), self._share_labels(self._labels(context))
+                yield self._reported_device(context, first, keys), self._share_labels(self._labels_of(context))
 
-    def _labels(self, context: DeviceContext) -> Labels:
+    def _labels_of(self, context: DeviceContext) -> Labels:
         labels = list(_label_values(self._exporter.labels, context))
         if self._all_vendors and all(name != _VENDOR for name, _ in labels):
             labels.append((_VENDOR, context.device.vendor))
@@ -228,10 +228,10 @@ class _Layout:
         if any(values[position] is not value for position, value in self._absent):
             return None
         try:
-            numbers = self._page_numbers(values)
+            page_numbers = self._page_numbers(values)
         except TypeError:  # a number has become absent
             return None
-        return numbers if self.template.is_valid_for(Columns(SeriesNames(), numbers)) else None
+        return page_numbers if self.template.is_valid_for(Columns(SeriesNames(), page_numbers)) else None
 
     def _page_numbers(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         sums = [_sum(values, positions) - _sum(values, minus) for positions, minus in self._sums]

@@ -69,16 +69,16 @@ def current_groups(card: Card, counters: Counters) -> Groups:
         link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
     ]
     if len(links) > 1:
-        up = sum(1 for link in links if link.value)
-        groups["links"].append(Entry("links up", "", f"{up} / {len(links)}", links[0].source))
+        up_count = sum(1 for link in links if link.value)
+        groups["links"].append(Entry("links up", "", f"{up_count} / {len(links)}", links[0].source))
     for reading in card.row.device.readings:
         is_merged = len(links) > 1 and bool(reading.value) and reading in links
         if not is_merged and not _is_inactive_state(reading):
-            groups[_subject(reading.metric)].append(_entry(reading, card.row.device.id, counters))
+            groups[_subject_of(reading.metric)].append(_entry(reading, card.row.device.id, counters))
     return groups
 
 
-def _subject(metric: str) -> str:
+def _subject_of(metric: str) -> str:
     return next((subject for subject, words in _SUBJECT_WORDS if any(word in metric for word in words)), "work")
 
 

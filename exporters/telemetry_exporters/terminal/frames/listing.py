@@ -41,8 +41,8 @@ class Listing(Generic[_T]):
         shown = self._ordered(self._filtered(items, options.filter), options)
         keys = [self.key(item) for item in shown]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        painter = _ListRenderer(self, shown, width, glyphs, index, self._marked_headings(options))
-        return Body(len(shown), painter.lines, 1, keys, index, self.headings())
+        renderer = _ListRenderer(self, shown, width, glyphs, index, self._marked_headings(options))
+        return Body(len(shown), renderer.render, 1, keys, index, self.headings())
 
     def _filtered(self, items: Iterable[_T], filter_text: str) -> list[_T]:
         words = filter_text.lower().split()
@@ -89,7 +89,7 @@ class _ListRenderer(Generic[_T]):
     chosen_index: int | None
     marked_headings: Mapping[str, str]
 
-    def lines(self, first: int, last: int) -> list[Line]:
+    def render(self, first: int, last: int) -> list[Line]:
         """Return a line with the headings, and a line for each item with an index from `first` to before `last`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP

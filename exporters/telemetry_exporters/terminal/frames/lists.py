@@ -99,10 +99,10 @@ def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Call
 
 
 def _card_count_cell(row: NodeRow) -> Cell:
-    total, up = row.figures.whole_count, row.figures.up_count
-    if row.scene.slot is not None or not total:
-        return text_cell(str(total) if total else "")
-    return Cell(str(up) if up == total else f"{up} / {total}")
+    count, up_count = row.figures.whole_count, row.figures.up_count
+    if row.scene.slot is not None or not count:
+        return text_cell(str(count) if count else "")
+    return Cell(str(count) if up_count == count else f"{up_count} / {count}")
 
 
 def _model_counts(row: NodeRow) -> str:
@@ -242,12 +242,12 @@ def process_pane(state: State, size: Size) -> list[Line]:
 
 def _process_rows(scene: Scene) -> list[ProcessRow]:
     now = scene.content.snapshot.wall_time if scene.content else 0.0
-    process_rows = [
+    rows = [
         ProcessRow(device_row.device, process, scene.node.running.get(process.pid), now)
         for device_row in scene.rows
         for process in device_row.device.processes
     ]
-    return sorted(process_rows, key=lambda row: -(row.process.memory_used_bytes or 0.0))
+    return sorted(rows, key=lambda row: -(row.process.memory_used_bytes or 0.0))
 
 
 _INDENT = "  "
