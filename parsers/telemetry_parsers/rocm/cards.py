@@ -250,8 +250,8 @@ def _store_main_power(device: int, draft: Draft) -> str:
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
-    for _, value in numbers[:1] or values[:1]:
-        draft.set_value(device, metric("power_watts"), value)
+    if candidates := numbers or values:
+        draft.set_value(device, metric("power_watts"), candidates[0][1])
     return numbers[0][0] if numbers else ""
 
 

@@ -74,14 +74,14 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     """Return a key and its text as a pair. A text that lists error counts or memory stacks gives a pair per item."""
-    counts = _BLOCK_COUNTS.match(f"{key}: {text}")
-    if counts is not None:
-        name = f"{counts[1]} RAS"
-        return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
-    block = _BLOCK.match(key)
-    if block is not None and "(" in text:
+    match = _BLOCK_COUNTS.match(f"{key}: {text}")
+    if match is not None:
+        name = f"{match[1]} RAS"
+        return (name, match[2]), (f"{name} uncorrectable", match[3]), (f"{name} correctable", match[4])
+    block_match = _BLOCK.match(key)
+    if block_match is not None and "(" in text:
         # Incomplete counts are not numbers and become problems.
-        return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
+        return (f"{block_match[1]} RAS uncorrectable", text), (f"{block_match[1]} RAS correctable", text)
     stacks = values.list_items(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:
         return ((key, text),)

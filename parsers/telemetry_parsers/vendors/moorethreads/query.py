@@ -83,7 +83,8 @@ def read_list(lines: Sequence[Line], draft: Draft) -> None:
             _read_line(output, section, line)
         elif text and output.cards:
             section = _normalize(text)
-            draft.add_unknown(*([] if section in SECTIONS else [text]))
+            if section not in SECTIONS:
+                draft.add_unknown(text)
     cards = _read_cards(output)
     for card in cards:
         _check_end(card, draft)

@@ -115,7 +115,7 @@ def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
     if not values:
         return None
     gpu_id, used = files.get("gpu_id"), files.get(f"{_BANKS}0/used_memory")
-    banks = [_numbers_in(output) for name, output in files.items() if name.startswith(_BANKS) and name.endswith("ies")]
+    banks = [_numbers_in(output) for name, output in files.items() if name.startswith(_BANKS) and "properties" in name]
     return _RawNode(
         number,
         values,

@@ -175,18 +175,18 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
-        candidates = [answer for answer in answers if answer[0].metric == metric]
-        numbers = [answer for answer in candidates if not isinstance(_number_of(answer[1]), Absent)]
-        location_answers = [answer for answer in numbers if answer[0].label != _TOTAL_LABEL]
-        for row, answer, name in location_answers or numbers:
+        candidates = [(row, answer, name) for row, answer, name in answers if row.metric == metric]
+        numbers = [(row, answer, name) for row, answer, name in candidates if _has_number(answer)]
+        location_numbers = [(row, answer, name) for row, answer, name in numbers if row.label != _TOTAL_LABEL]
+        for row, answer, name in location_numbers or numbers:
             readings.add_row(row, answer, name)
         if not numbers:
             row, answer, name = candidates[-1]
             readings.add_row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
-def _number_of(answer: Plain) -> Value:
-    return Absent.NOT_SUPPORTED if error_in(answer) is not None else number(answer)
+def _has_number(answer: Plain) -> bool:
+    return error_in(answer) is None and not isinstance(number(answer), Absent)
 
 
 def _read_fans(calls: Mapping[str, Plain], readings: DeviceDraft) -> None:
