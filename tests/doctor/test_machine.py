@@ -19,7 +19,7 @@ def test_cards_have_their_drivers(tmp_path: Path) -> None:
         ("nvidia", "vfio-pci", True),
         ("amd", "", False),
     ]
-    assert found.on_bus == {"amd": 1, "nvidia": 2}
+    assert found.bus_counts == {"amd": 1, "nvidia": 2}
     assert [own_card.bus_id for own_card in found.host_cards] == ["0000:3b:00.0", "0000:86:00.0"]
 
 

@@ -19,7 +19,7 @@ DESCRIBED = built_in.descriptions()
 
 
 def test_parsers_match_their_descriptions() -> None:
-    found = {item.plugin: item.target for item in find_parsers().parsers if item.built_in}
+    found = {item.plugin: item.target for item in find_parsers().parsers if item.is_built_in}
     assert found.keys() == DESCRIBED.keys()
     for name, target in found.items():
         assert built_in.description(load_target(target)) == DESCRIBED[name]

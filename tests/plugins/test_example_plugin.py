@@ -60,7 +60,7 @@ def read(loaded: ParserSet) -> Capture:
 def test_installed_plugin_runs_in_workers(loaded: ParserSet) -> None:
     smi, library = one(loaded, "acme-smi"), one(loaded, "acme-library")
     assert [item.origin for item in (smi, library)] == ["telemetry-example 1.0.0"] * 2
-    assert (smi.isolated, library.isolated) == (True, True)
+    assert (smi.is_isolated, library.is_isolated) == (True, True)
     assert [metric.name for metric in loaded.metrics] == ["accelerator_acme_coolant_flow_ratio"]
     output = Output(text=(EXAMPLE / "captures/busy.txt").read_text(), status=0)
     report = smi.parser.parse(Capture("acme-smi", "cards", smi.parser.polls[0].request, (output,)))

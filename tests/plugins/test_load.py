@@ -24,7 +24,7 @@ def test_built_in_parsers_load_in_this_process() -> None:
     with plugins.load_parsers(find_parsers()) as loaded:
         assert loaded.failures == ()
         assert {"host", "mthreads-gmi"} <= set(distributions.names(loaded))
-        assert not [item.origin for item in loaded.parsers if item.isolated]
+        assert not [item.origin for item in loaded.parsers if item.is_isolated]
         assert loaded.seconds > 0
 
 
@@ -40,7 +40,7 @@ def test_third_party_parser_runs_in_its_worker(site: distributions.Site) -> None
     with site.load() as loaded:
         assert loaded.failures == ()
         item = loaded.parsers[-1]
-        assert (item.parser.name, item.origin, item.isolated) == ("acme-smi", "telemetry-acme 2.1", True)
+        assert (item.parser.name, item.origin, item.is_isolated) == ("acme-smi", "telemetry-acme 2.1", True)
         assert (item.parser.vendor, item.parser.gives, item.parser.contract_version) == ("acme", ("power_watts",), 1)
         assert item.parser.polls == (Poll("all", distributions.COMMAND),)
         assert isinstance(item.parser, Parser)
@@ -128,7 +128,7 @@ def test_first_of_two_equal_names_wins(site: distributions.Site, tmp_path: Path)
     site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
     taken = "the name acme-smi is already used by telemetry-a 1.0"
     with site.load(folder) as loaded:
-        assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-a 1.0"]
+        assert [item.origin for item in loaded.parsers if item.is_isolated] == ["telemetry-a 1.0"]
         usurper, *others = loaded.failures
     assert usurper.plugin == "a-telemetry:mine"
     assert usurper.text.startswith("the name mthreads-gmi is already used by device-telemetry ")
@@ -185,7 +185,7 @@ def test_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp
         return (*site.distributions(), *hidden.distributions())
 
     with plugins.load_parsers(find_parsers((), both), site.new_worker) as loaded:
-        assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-acme 1.0"]
+        assert [item.origin for item in loaded.parsers if item.is_isolated] == ["telemetry-acme 1.0"]
         assert loaded.failures == ()
 
 
@@ -232,7 +232,7 @@ def test_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Path
     with site.load(folder) as loaded:
         assert loaded.failures == ()
         item = loaded.parsers[-1]
-        assert (item.parser.name, item.origin, item.isolated) == ("acme-smi", f"{folder}/acme.py", True)
+        assert (item.parser.name, item.origin, item.is_isolated) == ("acme-smi", f"{folder}/acme.py", True)
         assert item.parser.parse(distributions.capture()).outcome == "ok"
         assert read(item) == ["file"]
     assert sorted(path.name for path in folder.iterdir()) == [".hidden.py", "README", "_helper.py", "acme.py"]

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 def only_failure(site: distributions.Site, folder: Path) -> str:
     with site.load(folder) as loaded:
-        assert not [item for item in loaded.parsers if item.isolated]
+        assert not [item for item in loaded.parsers if item.is_isolated]
         (failure,) = loaded.failures
     return failure.text
 
@@ -29,7 +29,7 @@ def only_failure(site: distributions.Site, folder: Path) -> str:
 def isolated(site: distributions.Site, folder: Path) -> list[str]:
     with site.load(folder) as loaded:
         assert loaded.failures == ()
-        return [item.parser.name for item in loaded.parsers if item.isolated]
+        return [item.parser.name for item in loaded.parsers if item.is_isolated]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_link_is_judged_by_its_target(site: distributions.Site, folder: Path, tm
     assert isolated(site, folder) == ["acme-smi", "other-smi"]
     elsewhere.chmod(0o777)
     with site.load(folder) as loaded:
-        assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]
+        assert [item.parser.name for item in loaded.parsers if item.is_isolated] == ["acme-smi"]
         (failure,) = loaded.failures
     assert failure.plugin == f"{folder}/other.py"
     assert failure.text.endswith(f"chmod go-w {elsewhere}")
@@ -80,6 +80,6 @@ def test_missing_file_is_reported(site: distributions.Site, folder: Path, tmp_pa
     assert only_failure(site, tmp_path / "missing") == f"{expected}create the folder, or remove it from parsers.paths"
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     with site.load(folder) as loaded:
-        assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]
+        assert [item.parser.name for item in loaded.parsers if item.is_isolated] == ["acme-smi"]
         (failure,) = loaded.failures
     assert failure.text == f"{expected}fix or remove {folder}/gone.py"

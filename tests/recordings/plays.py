@@ -40,7 +40,7 @@ def parse(capture: Capture) -> Report:
 
 
 PARSER = SourceParser("smi", "acme", ("temperature_celsius",), POLLS, parse)
-LOADED = ParserSet((LoadedParser(PARSER, "tests", isolated=False),))
+LOADED = ParserSet((LoadedParser(PARSER, "tests", is_isolated=False),))
 
 
 def capture(at: float, text: str, poll: str = "fast", failure: Failure | None = None, source: str = "smi") -> Capture:

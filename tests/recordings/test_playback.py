@@ -134,7 +134,7 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
         return parse(given)
 
     monkeypatch.setattr(
-        plays, "LOADED", ParserSet((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", isolated=False),))
+        plays, "LOADED", ParserSet((LoadedParser(replace(PARSER, parse=parse_held_up), "tests", is_isolated=False),))
     )
     hours = [capture(at, f"{at // 60} 50") for at in range(0, 7201, 10)]
     with played(tmp_path, hours, PlaybackOptions(keeps_times=keeps_times), at="10m") as it:
@@ -284,7 +284,7 @@ def test_who_cannot_keep_up_shows_all_and_nothing_grows_old(tmp_path: Path, monk
         time.sleep(0.1)  # ten seconds of the recording
         return parse(given)
 
-    slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", isolated=False)
+    slow_parser = LoadedParser(replace(PARSER, parse=parse_slowly), "tests", is_isolated=False)
     monkeypatch.setattr(plays, "LOADED", ParserSet((slow_parser,)))
     it = made(tmp_path, slow, PlaybackOptions(speed=100.0, loops=False))
     it.node.start_data(it.store, it.history)

@@ -74,17 +74,17 @@ def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
     """Return an address where the local daemon answers, or None if none runs. Raise DaemonRefusedError on refusal."""
-    path = local_socket_in(settings.state.runtime_directory)
+    socket_path = local_socket_in(settings.state.runtime_directory)
     is_running, reasons = False, []
     for address in local_addresses(settings):
-        error = _connection_error(address, credentials, None if address.unix else _socket_owner(path))
+        error = _connection_error(address, credentials, None if address.unix else _socket_owner(socket_path))
         if error is None:
             return address
         is_running = is_running or (bool(address.unix) and not error.is_absent)
         reasons.append(f"{address.name}: {error}")
     if not is_running:
         return None
-    remedy = f"join the group of {path} (`usermod --append --groups`), or use a user and password with --password-file"
+    remedy = f"join the group of {socket_path} (`usermod --append --groups`), or use a user and password with --password-file"
     raise DaemonRefusedError(f"the daemon of this node does not answer this user: {'; '.join(reasons)}; {remedy}")
 
 

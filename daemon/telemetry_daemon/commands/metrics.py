@@ -86,12 +86,12 @@ def _print_comparison(arguments: argparse.Namespace, table: ExporterTable) -> in
     from telemetry_exporters.prometheus.compat import doc
     from telemetry_exporters.prometheus.compat.doc import names_in_queries
 
-    names = names_in_queries(_read_dashboard(arguments.dashboard))
-    if not names:
+    dashboard_names = names_in_queries(_read_dashboard(arguments.dashboard))
+    if not dashboard_names:
         raise CommandError(f"{arguments.dashboard}: no query has a metric; use a dashboard that Grafana exported")
     reported = _reported_names(arguments)
-    print(doc.dashboard_list(table, names, reported), end="")
-    return exits.OK if reported.issuperset(names) else exits.PROBLEMS
+    print(doc.dashboard_list(table, dashboard_names, reported), end="")
+    return exits.OK if reported.issuperset(dashboard_names) else exits.PROBLEMS
 
 
 def _read_dashboard(path: str) -> object:

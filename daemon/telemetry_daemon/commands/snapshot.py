@@ -128,14 +128,14 @@ def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _Rea
         from telemetry_daemon.commands import own_readings
 
         return exit_stack.enter_context(own_readings.open_recording(arguments))
-    tools: list[_ReadSnapshot] = []
+    opened_tools: list[_ReadSnapshot] = []
 
     def read_tools() -> Result:
-        if not tools:
+        if not opened_tools:
             from telemetry_daemon.commands import own_readings
 
-            tools.append(exit_stack.enter_context(own_readings.open_tools(arguments)))
-        return tools[0]()
+            opened_tools.append(exit_stack.enter_context(own_readings.open_tools(arguments)))
+        return opened_tools[0]()
 
     return _prefer_daemon(arguments, read_tools) if _is_daemon_sufficient(arguments) else read_tools
 

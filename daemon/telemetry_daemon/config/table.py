@@ -100,8 +100,8 @@ def _section_rows(settings_class: Any, path: KeyPath) -> Iterator[SectionRow]:
     )
     if settings:
         yield SectionRow(path, settings_class.__doc__, settings)
-    for section in filter(None, nested.values()):
-        yield from _section_rows(section[0], (*path, *section[1]))
+    for nested_class, subpath in filter(None, nested.values()):
+        yield from _section_rows(nested_class, (*path, *subpath))
 
 
 def _nested_section(hint: Any, name: str) -> tuple[Any, KeyPath] | None:

@@ -252,11 +252,11 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 
 
 def contradictions(
-    on_bus: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
+    bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield differences between the PCI bus, the sources and the merged devices. `on_bus` maps vendors to addresses."""
+    """Yield differences between the PCI bus, the sources and the merged devices. `bus_addresses` maps vendors to cards."""
     for listing in listed:
-        addresses = frozenset(map(_pci_slot, on_bus.get(listing.vendor, ())))
+        addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
         if addresses and (unknown := _slots_only_in(listing.slots, addresses)):
             what = f"lists {counted(len(unknown), 'card')} missing from the PCI bus: {first_names(unknown)}"
@@ -267,7 +267,7 @@ def contradictions(
     max_listed: dict[str, int] = {}
     for listing in listed:
         max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
-    bus_counts = {vendor: len(addresses) for vendor, addresses in on_bus.items() if vendor in max_listed}
+    bus_counts = {vendor: len(addresses) for vendor, addresses in bus_addresses.items() if vendor in max_listed}
     merged_counts = _card_counts(devices)
     for vendor, cards in sorted(bus_counts.items()):
         if merged_counts[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
@@ -276,15 +276,15 @@ def contradictions(
     yield from _duplicates(bus_counts, merged_counts, max_listed)
 
 
-def remote_contradictions(on_bus: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
+def remote_contradictions(bus_counts: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
     """Yield a finding for each vendor whose cards another node's daemon seems to report twice."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:
             devices_by_source.setdefault(source, []).append(device)
     counts_by_source = [_card_counts(source_devices) for source_devices in devices_by_source.values()]
-    max_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in on_bus}
-    yield from _duplicates(on_bus, _card_counts(devices), max_listed)
+    max_listed = {vendor: max((cards[vendor] for cards in counts_by_source), default=0) for vendor in bus_counts}
+    yield from _duplicates(bus_counts, _card_counts(devices), max_listed)
 
 
 def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Mapping[str, int]) -> Iterator[Finding]:

@@ -135,12 +135,12 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report. `on_bus` and `expected` are card counts by vendor. `settings_hash` covers settings that affect readings."""
+    """A daemon's report. `bus_counts` and `expected` count cards by vendor. `settings_hash` covers settings that affect readings."""
 
     name: str
     snapshot: Snapshot
     version: str = ""
-    on_bus: Mapping[str, int] = field(default_factory=dict)
+    bus_counts: Mapping[str, int] = field(default_factory=dict)
     settings_hash: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
     page: str = ""
@@ -172,7 +172,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
         address.name,
         snapshot,
         version="".join(_VERSION.findall(page)[:1]),
-        on_bus=card_counts("telemetry_pci_devices"),
+        bus_counts=card_counts("telemetry_pci_devices"),
         settings_hash=response.headers.get(SETTINGS_HASH_HEADER.lower(), ""),
         document=document,
         page=page,

@@ -210,7 +210,7 @@ def document(examined: Examination) -> dict[str, Any]:
         hostname=examined.snapshot.hostname or None,
         node=None if other is None else other.name,
         versions=_versions_json(other),
-        pci=machine.on_bus if other is None else other.on_bus,
+        pci=machine.bus_counts if other is None else other.bus_counts,
         # The user and the limits of another node are unknown.
         user=machine.user if is_this_node else None,
         groups=tuple(machine.groups),

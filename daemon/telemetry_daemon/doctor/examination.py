@@ -66,7 +66,7 @@ def examine_remote(view: DaemonView) -> Examination:
     if view.is_real:
         findings += cards.device_faults([snapshot], {})
         findings += cards.missing_card_findings([snapshot], view.expected)
-        findings += cards.remote_contradictions(view.on_bus, snapshot.devices)
+        findings += cards.remote_contradictions(view.bus_counts, snapshot.devices)
     notes = () if view.is_real else ("the cards are simulated or recorded: their faults are not findings",)
     return Examination(snapshot, examined_sources, other=view, findings=tuple(findings), notes=notes)
 
@@ -81,12 +81,12 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
     yield from cards.device_faults(snapshots, {flight.cause: flight.path for flight in reversed(facts.flights)})
     yield from cards.missing_card_findings(snapshots, facts.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
-    vendors = sorted({*machine.on_bus, *node_vendors})
+    vendors = sorted({*machine.bus_counts, *node_vendors})
     by_vendor = [cards.vendor_sources(facts.snapshot, vendor, complete_sources) for vendor in vendors]
     yield from cards.unread_cards(machine, by_vendor)
     yield from sources.findings(facts.examined_sources, daemon.working_sources(local_daemon), complete_sources)
     addresses = {
-        vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.on_bus
+        vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.bus_counts
     }
     yield from cards.contradictions(addresses, facts.listings, facts.snapshot.devices)
     yield from daemon.findings(facts.snapshot, local_daemon)
@@ -133,8 +133,8 @@ def _report_rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
 
 def _summary_lines(facts: Examination) -> Iterator[str]:
     machine, other = facts.machine, facts.other
-    on_bus = machine.on_bus if other is None else other.on_bus
-    counts = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items()) or "none"
+    bus_counts = machine.bus_counts if other is None else other.bus_counts
+    counts = ", ".join(f"{count} × {vendor}" for vendor, count in bus_counts.items()) or "none"
     if other is not None:
         version = f"version {other.version}" if other.version else "an unknown version"
         yield f"the daemon of {facts.snapshot.hostname or other.name}, at {other.name}: {version}"

@@ -52,7 +52,7 @@ class Machine:
         return tuple(card for card in self.cards if not card.is_passed_through)
 
     @property
-    def on_bus(self) -> dict[str, int]:
+    def bus_counts(self) -> dict[str, int]:
         """Return the card count of each vendor, including cards that are assigned to virtual machines."""
         return pci.count_by_vendor(sorted(self.cards, key=lambda card: card.vendor))
 

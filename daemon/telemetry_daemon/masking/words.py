@@ -170,8 +170,8 @@ def looks_like_identity(word: str) -> bool:
     parts = _PARTS.findall(word)
     if len(parts) == 1 or _WORD_OF_32_BITS.match(word) or _QUANTITY.match(word):
         return False
-    longest = max((len(part) for part in parts if part.isdigit()), default=0)
-    if len(word) >= _MIN_SERIAL_LENGTH and longest > _MAX_DIGITS_OF_A_MODEL:
+    longest_run = max((len(part) for part in parts if part.isdigit()), default=0)
+    if len(word) >= _MIN_SERIAL_LENGTH and longest_run > _MAX_DIGITS_OF_A_MODEL:
         return True
     if len(parts) > _MAX_PARTS:
         return len(word) >= _MIN_SERIAL_LENGTH or (len(parts) > _MAX_PARTS + 1 and len(word) >= _MIN_SERIAL_LENGTH - 1)

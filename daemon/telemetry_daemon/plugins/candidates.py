@@ -28,7 +28,7 @@ class Candidate:
     origin: str
     target: str
     remedy: str
-    built_in: bool = False
+    is_built_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class LoadedParser:
 
     parser: Parser
     origin: str
-    isolated: bool
+    is_isolated: bool
     worker: Worker | None = None
 
 
@@ -95,9 +95,9 @@ def load_parsers(
     results = [
         _load_built_in(item, descriptions.get(item.plugin), candidates.readers, worker_factory)
         for item in candidates.parsers
-        if item.built_in
+        if item.is_built_in
     ]
-    plugins = [item for item in candidates.parsers if not item.built_in]
+    plugins = [item for item in candidates.parsers if not item.is_built_in]
     if plugins:
         with ThreadPoolExecutor(min(_PARALLEL_IMPORTS, len(plugins)), thread_name_prefix="plugins") as pool:
             results += pool.map(lambda item: _load_isolated(item, candidates.readers, worker_factory, limits), plugins)
@@ -113,7 +113,7 @@ def _load_built_in(
     parser = built_in.lazy_parser(description, candidate.target)
     requested = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
     worker = worker_factory(parser.name, readers) if requested.intersection(readers) else None
-    return _Result(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
+    return _Result(candidate, LoadedParser(parser, candidate.origin, is_isolated=False, worker=worker))
 
 
 def _load_isolated(
@@ -140,12 +140,12 @@ def _load_isolated(
     reader = reader_target_of(candidate)
     worker = worker_factory(parser.name, {**readers, parser.name: reader} if reader else readers)
     proxy = isolated_parser(parser, worker, candidate.target, limits.parse_seconds)
-    return _Result(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
+    return _Result(candidate, LoadedParser(proxy, candidate.origin, is_isolated=True, worker=worker))
 
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
     """Return the parsers whose names are not used twice, and the failures. Names of built-in parsers are always reserved."""
-    by_name = {result.candidate.plugin: result for result in results if result.candidate.built_in}
+    by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
     failures: list[PluginFailure] = []

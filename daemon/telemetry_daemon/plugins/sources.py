@@ -65,19 +65,19 @@ def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFa
             failures.append(PluginFailure(Path(path).name, path, text))
             continue
         if entries and name not in by_distribution:
-            points = (_convert(name, version, entry, failures) for entry in entries)
-            by_distribution[name] = [point for point in points if point is not None]
+            converted = (_convert(name, version, entry, failures) for entry in entries)
+            by_distribution[name] = [point for point in converted if point is not None]
     names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
     return [point for name in names for point in sorted(by_distribution[name], key=lambda point: point.name)]
 
 
 def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _EntryPoint | None:
     module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
-    built_in = distribution == OWN_DISTRIBUTION
-    plugin = entry.name if built_in else f"{distribution}:{entry.name}"
+    is_built_in = distribution == OWN_DISTRIBUTION
+    plugin = entry.name if is_built_in else f"{distribution}:{entry.name}"
     origin, remedy = f"{distribution} {version}", f"update or uninstall {distribution}"
     if module and attribute:
-        candidate = Candidate(plugin, origin, f"{module}:{attribute}", remedy, built_in)
+        candidate = Candidate(plugin, origin, f"{module}:{attribute}", remedy, is_built_in)
         return _EntryPoint(entry.group, entry.name, candidate)
     text = f"its entry point {entry.name} = {entry.value!r} is not module:object: {remedy}"
     failures.append(PluginFailure(f"{distribution}:{entry.name}", origin, text))

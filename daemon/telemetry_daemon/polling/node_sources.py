@@ -161,7 +161,7 @@ class RealNode(Node):
             return reader
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        decode_result = checked_result if item.isolated else builtin_result
+        decode_result = checked_result if item.is_isolated else builtin_result
         return WorkerReader(name, self._workers[name], path or "/", decode_result=decode_result)
 
 

@@ -30,7 +30,7 @@ _WITHOUT_DEVICES: frozenset[State] = frozenset({"missing", "not_mine", "no_devic
 class FastPollNeed:
     """Whether the fast polls of an expensive tool are needed, and since when."""
 
-    needed: bool = True
+    is_needed: bool = True
     since: float = float("-inf")
 
 
@@ -59,7 +59,7 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
-    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.needed)):
+    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.is_needed)):
         interval = max(interval, INVENTORY_SECONDS)
     return interval
 
@@ -90,7 +90,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
     """Return the need after this check. It begins when core readings are missing, and lasts at least five minutes."""
-    if mode != "auto" or need.needed != covered:
+    if mode != "auto" or need.is_needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need

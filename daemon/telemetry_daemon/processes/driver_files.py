@@ -93,18 +93,18 @@ class _SkipRules:
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
-        self._is_skipped: dict[str, bool] = {root: False}
+        self._skip_by_folder: dict[str, bool] = {root: False}
 
     def covers(self, path: str) -> bool:
         """Return whether a folder that contains the path must not be read."""
         return bool(self._skip_when) and self._is_skipped_folder(path.rpartition("/")[0])
 
     def _is_skipped_folder(self, folder: str) -> bool:
-        if folder not in self._is_skipped:
-            self._is_skipped[folder] = self._is_skipped_folder(folder.rpartition("/")[0]) or any(
+        if folder not in self._skip_by_folder:
+            self._skip_by_folder[folder] = self._is_skipped_folder(folder.rpartition("/")[0]) or any(
                 _has_content(f"{folder}/{name}", text) for name, text in self._skip_when
             )
-        return self._is_skipped[folder]
+        return self._skip_by_folder[folder]
 
 
 def _has_content(path: str, text: str) -> bool:

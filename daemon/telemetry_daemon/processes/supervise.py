@@ -94,13 +94,13 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `exited` is None if the tool still runs. If `is_cut`, the last line may be incomplete."""
+    """The result of a run. `exit_info` is None if the tool still runs. If `is_cut`, the last line may be incomplete."""
 
     cause: Cause
     stdout: bytes
     stderr: bytes
     is_cut: bool
-    exited: ExitInfo | None
+    exit_info: ExitInfo | None
     is_group_gone: bool
 
 
@@ -123,8 +123,8 @@ def supervise(
     else:
         kill_seconds = 0.0
     is_group_gone = reap_group(process, kill_seconds)
-    exited = process.reap() if process.has_exited() else None
-    return RunResult(cause, pipes.stdout, pipes.stderr, not pipes.is_at_end, exited, is_group_gone)
+    exit_info = process.reap() if process.has_exited() else None
+    return RunResult(cause, pipes.stdout, pipes.stderr, not pipes.is_at_end, exit_info, is_group_gone)
 
 
 def terminate(process: Process, limits: RunLimits) -> None:

@@ -225,8 +225,8 @@ class Worker:
         self._crashes = min(self._crashes + 1, 10)
 
     def _count_cpu_at_exit(self, process: WorkerProcess) -> None:
-        if process.exited is not None:
-            self._count_cpu(process, process.exited.cpu_seconds)
+        if process.exit_info is not None:
+            self._count_cpu(process, process.exit_info.cpu_seconds)
 
     def _count_cpu(self, process: WorkerProcess, cpu_seconds: float) -> None:
         increase = max(0.0, cpu_seconds - process.counted_cpu_seconds)

@@ -83,14 +83,14 @@ class RequestHandler:
             sys.stderr.write(f"closing {target}: {in_one_line(error)}\n")
 
 
-def serve(requests: int, answers: int) -> None:
+def serve(request_descriptor: int, answer_descriptor: int) -> None:
     """Answer requests until the input pipe ends, then close all readers."""
     handler = RequestHandler()
-    with open(requests, "rb") as lines:
+    with open(request_descriptor, "rb") as lines:
         for line in lines:
             request = decode_line(line)
             signal.alarm(math.ceil(request["seconds"]) + _ALARM_MARGIN_SECONDS)
-            _write_all(answers, _answer_to(handler, request))
+            _write_all(answer_descriptor, _answer_to(handler, request))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
     handler.close()
@@ -98,14 +98,14 @@ def serve(requests: int, answers: int) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Answer requests from the descriptor that the last argument names. The other arguments are for the output of `ps`."""
-    requests = int(arguments[-1])
-    os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
+    request_descriptor = int(arguments[-1])
+    os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()
     # Output that a library prints must not be mistaken for answers, so descriptor 1 now refers to standard error.
-    answers = os.dup(1)
+    answer_descriptor = os.dup(1)
     os.dup2(2, 1)
     try:
-        serve(requests, answers)
+        serve(request_descriptor, answer_descriptor)
     except BrokenPipeError:
         os._exit(1)  # the daemon has exited
     sys.stderr.flush()

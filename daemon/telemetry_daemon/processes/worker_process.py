@@ -65,7 +65,7 @@ class WorkerProcess:
         return self._process.pid
 
     @property
-    def exited(self) -> ExitInfo | None:
+    def exit_info(self) -> ExitInfo | None:
         """Return how the process exited, or None if it is still running."""
         return self._process.reap() if self._process.has_exited() else None
 
@@ -73,7 +73,7 @@ class WorkerProcess:
         """Return how the worker exited, and the last line of its standard error."""
         lines = self._stderr_tail.decode("utf-8", "replace").split("\n")
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
-        return f"the worker {_exit_text(self.exited) if self._exited_by_itself else 'closed its pipe'}{last_line}"
+        return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, until: float) -> bytes:
         """Send a line, and return the answer. Raise LateError at `until`, or GoneError or AnswerTooLargeError."""
@@ -175,9 +175,9 @@ def _path_flags() -> tuple[str, ...]:
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 
-def _exit_text(exited: ExitInfo | None) -> str:
-    if exited is None or exited.status is None:
+def _exit_text(exit_info: ExitInfo | None) -> str:
+    if exit_info is None or exit_info.status is None:
         return "exited"
-    if exited.status >= 0:
-        return f"exited with status {exited.status}"
-    return f"was killed by {signal_name(-exited.status)}"
+    if exit_info.status >= 0:
+        return f"exited with status {exit_info.status}"
+    return f"was killed by {signal_name(-exit_info.status)}"

@@ -247,8 +247,8 @@ class CommandReader:
         planned.lock.write_holder(process.pid)
         started_at = time.monotonic()
         run = supervise(process, results.until, self._closing, self._limits, request.on_deadline)
-        results.cpu_seconds += run.exited.cpu_seconds if run.exited else 0.0
-        leftover = None if run.is_group_gone else _Leftover(planned, process, started_at, run.exited is not None)
+        results.cpu_seconds += run.exit_info.cpu_seconds if run.exit_info else 0.0
+        leftover = None if run.is_group_gone else _Leftover(planned, process, started_at, run.exit_info is not None)
         self._leftover = leftover
         if leftover is None:
             process.close()

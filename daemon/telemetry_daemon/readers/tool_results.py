@@ -26,7 +26,7 @@ def failed(reason: Reason, text: str) -> Failure:
 def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
     """Return why a run has no output to parse, or None if the tool exited by itself, with any exit status."""
     if run.cause == "exited":
-        status = run.exited.status if run.exited else None
+        status = run.exit_info.status if run.exit_info else None
         if status is None or status >= 0:
             return None
         return failed("killed", f"{line} was killed by {signal_name(-status)}")
@@ -63,7 +63,7 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
 def output_of(run: RunResult, line: str, target: str) -> Output:
     """Return the output of a run. If the output was cut, its incomplete last line is removed."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
-    return Output(line, target, _text(stdout), _text(run.stderr), run.exited.status if run.exited else None)
+    return Output(line, target, _text(stdout), _text(run.stderr), run.exit_info.status if run.exit_info else None)
 
 
 def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
@@ -73,13 +73,13 @@ def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
         target,
         _text(run.stdout[:_DIAGNOSTIC_BYTES]),
         _text(run.stderr[:_DIAGNOSTIC_BYTES]),
-        run.exited.status if run.exited else None,
+        run.exit_info.status if run.exit_info else None,
     )
 
 
 def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
     """Return an output for a target whose run failed: its stderr is the failure's text, and its stdout is empty."""
-    return Output(line, target, "", failure.text, run.exited.status if run.exited else None)
+    return Output(line, target, "", failure.text, run.exit_info.status if run.exit_info else None)
 
 
 def _text(raw: bytes) -> str:
