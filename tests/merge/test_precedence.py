@@ -79,12 +79,19 @@ def test_choice(reports, expected):
 def test_polls_that_take_turns_keep_their_arrangement():
     """What merge reuses must not change with the age of reports: rearranging eight cards takes 4 ms."""
 
-    state, before, shown, arrangements = MergeState(), None, (None, None), []
+    state, before, shown, arrangements = MergeState(), None, (None,) * 3, []
     for number in range(32):
         fast = one("nvml", {"power_watts": float(number)}, poll="fast", taken=float(number))
-        more = {"poll": "slow", "taken": 10.5 * (number // 10), "interval": 10.0, "lists_devices": False}
-        slow = one("nvml", {"energy_joules_total": 1.0}, **more)
-        shown = tuple(check_report(report, before=old) for report, old in zip((fast, slow), shown, strict=True))
+        counters, gpm = (
+            one("nvml", {metric: 1.0}, poll=poll, taken=taken, interval=10.0, lists_devices=False)
+            for metric, poll, taken in (
+                ("energy_joules_total", "counters", 10.5 * (number // 10)),
+                ("sm_active_ratio", "gpm", 10.5 * ((number + 5) // 10) - 5.0),
+            )
+        )
+        shown = tuple(
+            check_report(report, before=old) for report, old in zip((fast, counters, gpm), shown, strict=True)
+        )
         before = merge(shown, state, now=0.0, wall_time=0.0, before=before)
         state = before.state
         arrangements.append(before.arrangement)

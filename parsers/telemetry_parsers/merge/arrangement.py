@@ -58,14 +58,11 @@ class Arrangement:
     events: tuple[DeviceEvent, ...]
     device_ids: Mapping[tuple[str, str], tuple[str | None, ...]]
 
-    def is_reusable(self, state: MergeState) -> bool:
-        """Return whether the arrangement was made from this state and did not change it, so that it can be reused."""
-        return state.is_same_as(self.state_before) and self.state_after.is_same_as(self.state_before)
-
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str]) -> bool:
         """Return whether the arrangement can be reused: the state is the same, and the reports differ only in their values."""
         return (
-            self.is_reusable(state)
+            state.is_same_as(self.state_before)
+            and self.state_after.is_same_as(self.state_before)
             and wall_time < self.valid_until
             and pending == self.pending
             and fresh.shape() == self.shape

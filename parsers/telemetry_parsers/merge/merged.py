@@ -34,10 +34,6 @@ def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], read
     return MergedDevice(*values)
 
 
-# Arrangements are kept for reuse. They recur if the reports of some polls keep expiring and returning.
-_MAX_PREVIOUS = 7
-
-
 @dataclass(frozen=True, slots=True)
 class MergedNode:
     """The devices and readings of the node, and the arrangement and reports from which they were merged."""
@@ -50,8 +46,6 @@ class MergedNode:
     arrangement: Arrangement
     fresh: FreshReports
     events: tuple[DeviceEvent, ...] = ()
-    # Sorted from the newest to the oldest.
-    previous_arrangements: tuple[Arrangement, ...] = ()
 
     @property
     def device_ids(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
@@ -81,17 +75,12 @@ def merge(
 ) -> MergedNode:
     """Merge all reports that have not expired at the monotonic time `now` into one view of the node."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
-    arrangements = (before.arrangement, *before.previous_arrangements) if before is not None else ()
-    reused = next((item for item in arrangements if item.is_valid_for(fresh, state, wall_time, pending)), None)
-    previous = tuple(item for item in arrangements if item is not reused and item.is_reusable(state))[:_MAX_PREVIOUS]
-    if reused is None:
+    if before is None or not before.arrangement.is_valid_for(fresh, state, wall_time, pending):
         new = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
-        return replace(_with_values(new, fresh, new.state_after), events=new.events, previous_arrangements=previous)
-    if before is None or reused is not before.arrangement:
-        return replace(_with_values(reused, fresh, state), previous_arrangements=previous)
+        return replace(_with_values(new, fresh, new.state_after), events=new.events)
     if fresh.reports == before.fresh.reports:
         return replace(before, state=state, events=())
-    return replace(_with_values(reused, fresh, state, before), previous_arrangements=previous)
+    return _with_values(before.arrangement, fresh, state, before)
 
 
 def _with_values(

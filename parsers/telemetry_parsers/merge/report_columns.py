@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
 from operator import attrgetter
 
 from telemetry_parsers.dataclass import dataclass
@@ -38,6 +38,7 @@ class ReportColumns:
 
     names: Names
     plugin_metrics: Mapping[str, Metric]
+    metrics: frozenset[str]
     positions: tuple[int, ...]  # positions of the valid readings in the report, without unknown metrics
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
@@ -76,6 +77,7 @@ def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> Report
     return ReportColumns(
         names=names,
         plugin_metrics=plugin_metrics,
+        metrics=frozenset(limits_of),
         positions=positions,
         keys=(*(keys[name[1:]] for name in valid_names), *(RATIO for _ in ratios)),
         devices=(*(device for device, _, _ in valid_names), *ratios),
@@ -166,7 +168,6 @@ NodeShape = tuple[
 
 def preference_key(report: SourceReport) -> tuple[float, float]:
     """Return the sort key of a report within its source: the shortest interval first, then the newest."""
-    # If the newest were first, the order would change at every poll, and the merge could not reuse its results.
     return report.interval, -report.taken
 
 
@@ -190,16 +191,15 @@ class FreshReports:
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
         """Collect the reports that have not expired at the monotonic time `now`."""
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
-        preferred = sorted(range(len(reports)), key=lambda index: preference_key(reports[index].report))
-        by_source = sorted(preferred, key=lambda index: reports[index].report.source)
-        preference_of = {index: rank for rank, index in enumerate(by_source)}
-        host = tuple(index for index in reversed(preferred) if None in reports[index].shape.by_device)
+        preference_of = {index: rank for rank, index in enumerate(_by_preference(reports))}
+        host = [index for index in reversed(preference_of) if None in reports[index].shape.by_device]
+        host.sort(key=lambda index: reports[index].report.interval, reverse=True)
         return cls(
             reports,
             {_poll_key(checked): index for index, checked in enumerate(reports)},
             tuple(preference_of[index] for index in range(len(reports))),
             tuple(accumulate((len(checked.values) for checked in reports), initial=0)),
-            host,
+            tuple(host),
         )
 
     @property
@@ -233,6 +233,21 @@ class FreshReports:
         return tuple(
             Origin(checked.report.source, checked.report.taken, checked.report.interval) for checked in self.reports
         )
+
+
+def _by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
+    """Yield the indices of the reports by source and interval. Among reports that share metrics, the newest is first."""
+
+    def source_and_interval(index: int) -> tuple[str, float]:
+        return reports[index].report.source, reports[index].report.interval
+
+    for _, group in groupby(sorted(range(len(reports)), key=source_and_interval), source_and_interval):
+        indices = list(group)
+        metrics = [reports[index].shape.columns.metrics for index in indices]
+        # If the newest were always first, the order would change at every poll, and the merge could not reuse its results.
+        if len(frozenset().union(*metrics)) < sum(map(len, metrics)):
+            indices.sort(key=lambda index: -reports[index].report.taken)
+        yield from indices
 
 
 def _poll_key(checked: CheckedReport) -> tuple[str, str]:
