@@ -268,7 +268,7 @@ def test_signal_fails_no_hook(folder: Path, number: signal.Signals) -> None:
         "import os, sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
         "from telemetry_daemon.readers.jobs import files\n"
-        f"files.begin = lambda *_: (os.kill(os.getppid(), {int(number)}), os.kill(os.getpid(), {int(number)}), time.sleep(0.1))\n"
+        f"files.record_start = lambda *_: (os.kill(os.getppid(), {int(number)}), os.kill(os.getpid(), {int(number)}), time.sleep(0.1))\n"
         "cli.main()"
     )
     ended_well([sys.executable, "-c", code], {**JOB, **directory(folder)})
@@ -279,7 +279,7 @@ def test_hanging_work_is_abandoned(folder: Path) -> None:
         "import sys, time; sys.argv = ['telemetry', 'job', 'start']\n"
         "from telemetry_daemon import cli\n"
         "from telemetry_daemon.readers.jobs import files\n"
-        "files.begin = lambda *_: time.sleep(600)\n"
+        "files.record_start = lambda *_: time.sleep(600)\n"
         "cli.main()"
     )
     assert "did not end in time" in ended_well([sys.executable, "-c", code], {**JOB, **directory(folder)}).stderr

@@ -12,7 +12,7 @@ import pytest
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.jobs.environment import Job
-from telemetry_daemon.readers.jobs.files import begin, end, file_name
+from telemetry_daemon.readers.jobs.files import file_name, record_end, record_start
 from telemetry_daemon.readers.jobs.reader import JobsReader
 from telemetry_parsers.model import Capture, Report
 from telemetry_parsers.owners import job_files, job_maps
@@ -60,9 +60,11 @@ def plant(path: Path, text: str, at: float = LONG_AGO) -> None:
 
 
 def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
-    begin(folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1"), "llm"), LONG_AGO)
-    begin(folder, Job("pbs", "3[1].head", "3[1].head", devices=("GPU-1",)), LONG_AGO)
-    begin(folder, Job("flux", "ƒ2Ek", "ƒ2Ek", devices=("2",)), LONG_AGO)
+    record_start(
+        folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1"), "llm"), LONG_AGO
+    )
+    record_start(folder, Job("pbs", "3[1].head", "3[1].head", devices=("GPU-1",)), LONG_AGO)
+    record_start(folder, Job("flux", "ƒ2Ek", "ƒ2Ek", devices=("2",)), LONG_AGO)
     of = reader(tmp_path)
     slurm = report_of(of, "slurm")
     assert names(slurm) == {"10_2": ["0", "1"]}
@@ -79,16 +81,16 @@ def test_a_job_that_ended_says_when_and_for_a_minute_until_it_begins_again(
 ) -> None:
     over, runs = (Job("slurm", number, number, devices=("0",)) for number in ("12", "13"))
     of = reader(tmp_path)
-    begin(folder, over, LONG_AGO)
+    record_start(folder, over, LONG_AGO)
     assert report_of(of, "slurm").claims[0].ended is None
-    begin(folder, runs, LONG_AGO)
-    end(folder, over, LONG_AGO + 60)
+    record_start(folder, runs, LONG_AGO)
+    record_end(folder, over, LONG_AGO + 60)
     ended, _ = report_of(of, "slurm").claims
     assert (ended.started, ended.ended, ended.lives) == (LONG_AGO, LONG_AGO + 60, False)
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._TICK_SECONDS", -1.0)  # as if some time had passed
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader._REPORTED_SECONDS", -1.0)
     assert names(report_of(of, "slurm")).keys() == {"13"}
-    begin(folder, replace(over, run="1"), LONG_AGO + 90)
+    record_start(folder, replace(over, run="1"), LONG_AGO + 90)
     assert names(report_of(of, "slurm")).keys() == {"12", "13"}
 
 
@@ -96,8 +98,8 @@ def test_the_user_of_a_number_is_looked_up_and_a_job_of_another_boot_has_ended(
     tmp_path: Path, folder: OwnFolder
 ) -> None:
     plant(tmp_path / "etc/passwd", "anna:x:1000:1000::/:/bin/sh\n")
-    begin(folder, Job("slurm", "12", "12", uid="1000"), LONG_AGO)
-    begin(folder, Job("slurm", "13", "13", uid="1001"), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12", uid="1000"), LONG_AGO)
+    record_start(folder, Job("slurm", "13", "13", uid="1001"), LONG_AGO)
     assert [claim.owner.user for claim in report_of(reader(tmp_path), "slurm").claims] == ["anna", "1001"]
     plant(tmp_path / "proc/sys/kernel/random/boot_id", "another\n")
     assert [claim.lives for claim in report_of(reader(tmp_path), "slurm").claims] == [False, False]
@@ -115,7 +117,7 @@ def test_without_a_folder_the_source_is_missing(tmp_path: Path, source: str) -> 
 
 def test_a_scheduler_that_reported_a_job_is_there_without_jobs(tmp_path: Path, folder: OwnFolder) -> None:
     of = reader(tmp_path)
-    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12"), LONG_AGO)
     assert captured(of, "slurm").failure is None
     folder.remove(file_name("slurm", "12"))
     assert report_of(of, "slurm").outcome == "ok"
@@ -151,7 +153,7 @@ def hostile(root: Path) -> dict[str, str]:
 
 @pytest.mark.needs("root")
 def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -> None:
-    begin(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
     output = hostile(tmp_path)
     of = reader(tmp_path)
     report = report_of(of, "slurm")
@@ -168,7 +170,7 @@ def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -
 def test_a_folder_in_which_others_can_write_is_refused(
     tmp_path: Path, folder: OwnFolder, mode: int, owner: int, remedy: str
 ) -> None:
-    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12"), LONG_AGO)
     (tmp_path / "jobs").chmod(mode)
     os.chown(tmp_path / "jobs", owner, 0)
     failure = captured(reader(tmp_path), "slurm").failure
@@ -181,7 +183,7 @@ def test_no_more_files_are_read_than_there_may_be(
 ) -> None:
     monkeypatch.setattr("telemetry_daemon.readers.jobs.reader.MAX_FILES", 5)
     for number in range(9):
-        begin(folder, Job("slurm", str(number), str(number)), LONG_AGO)
+        record_start(folder, Job("slurm", str(number), str(number)), LONG_AGO)
     assert len(report_of(reader(tmp_path), "slurm").claims) == 5
 
 
@@ -228,7 +230,7 @@ def test_the_lists_of_old_cgroups(tmp_path: Path) -> None:
 def test_a_job_whose_epilog_never_comes_ends_with_its_cgroup(
     tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    begin(folder, Job("slurm", "12", "12", sluid="sX"), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12", sluid="sX"), LONG_AGO)
     cgroup = tmp_path / "sys/fs/cgroup/system.slice/node1_slurmstepd.scope" / name
     of = reader(tmp_path)
     assert report_of(of, "slurm").claims[0].lives is None  # no step has begun
@@ -249,7 +251,7 @@ def test_a_job_without_steps_keeps_its_cards(
     tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without `Contain` an allocation has a cgroup only while a step runs."""
-    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    record_start(folder, Job("slurm", "12", "12"), LONG_AGO)
     step = tmp_path / "sys/fs/cgroup/system.slice/slurmstepd.scope/job_12/step_0"
     step.mkdir(parents=True)
     of = reader(tmp_path)

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with OwnFolder.create_at(Path(directory), _FOLDER_MODE) as folder:
             _grant_group_access(folder, daemon_directory)
-            (files.begin if arguments.action == "start" else files.end)(folder, job, now)
+            (files.record_start if arguments.action == "start" else files.record_end)(folder, job, now)
     except (OSError, files.TooManyFilesError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CommandError(f"{job.scheduler} job {job.id} was not recorded: {directory}: {reason}") from None

@@ -56,9 +56,9 @@ class HostReader(Reader):
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
     """Return the function of each call by name. The functions read /proc, because psutil would need 1.2 MiB more memory."""
     return {
-        "cpu": CpuMeter(partial(_cpu_times, proc / "stat")),
+        "cpu": CpuMeter(partial(_cpu_seconds, proc / "stat")),
         "memory": partial(_memory, proc / "meminfo"),
-        "load": _load,
+        "load": _load_averages,
         "uptime": _uptime,
     }
 
@@ -91,7 +91,7 @@ class CpuMeter:
         return {"utilization_percent": 100.0 * ((total - idle) / total)}
 
 
-def _cpu_times(stat: Path) -> Mapping[str, float]:
+def _cpu_seconds(stat: Path) -> Mapping[str, float]:
     with stat.open("rb") as lines:
         name, *ticks = lines.readline().split()
     if name != b"cpu":
@@ -108,7 +108,7 @@ def _memory(meminfo: Path) -> Plain:
     return {"total_bytes": total * 1024, "available_bytes": usable}
 
 
-def _load() -> Plain:
+def _load_averages() -> Plain:
     load1, load5, load15 = os.getloadavg()
     return {"load1": load1, "load5": load5, "load15": load15}
 

@@ -67,7 +67,7 @@ class WorkerReader:
         self._clock = clock
         self._decode_result = decode_result
         self._closed = threading.Event()
-        self._missing: Failure | None = None
+        self._missing_failure: Failure | None = None
         self._next_check_at = self._next_retry_at = 0.0
         self._library_states: tuple[FileState, ...] = ()
 
@@ -137,8 +137,8 @@ class WorkerReader:
             # A new worker would fail in the same way. A running worker has already loaded the module.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
-        if isinstance(request, Library) and self._missing is not None and not self._is_retry_due(request):
-            return self._missing
+        if isinstance(request, Library) and self._missing_failure is not None and not self._is_retry_due(request):
+            return self._missing_failure
         if isinstance(request, Files) and not has_folder(request, self._root):
             # Do not start a worker on a node without the cards of this source.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
@@ -161,7 +161,7 @@ class WorkerReader:
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()
-            self._missing = failure
+            self._missing_failure = failure
             self._next_check_at, self._next_retry_at = now + _CHECK_SECONDS, now + _RETRY_SECONDS
         is_driver_lost = failure.reason in ("library_mismatch", "driver_gone")
         if is_missing or (is_driver_lost and self._worker.running_seconds >= _RESTART_SECONDS):

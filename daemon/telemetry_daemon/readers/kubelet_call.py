@@ -169,14 +169,14 @@ class _Response:
         if not re.fullmatch(rb"[0-9]{1,3}", status):
             raise _protocol_error(f"gRPC status {_quoted(status)}")
         if int(status) != _OK_STATUS:
-            raise _refusal(int(status), self.headers.get(b"grpc-message", b""))
+            raise _status_refusal(int(status), self.headers.get(b"grpc-message", b""))
 
 
 def _headers_in_bytes(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
     return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
 
 
-def _refusal(status: int, message: bytes) -> ReaderRefusal:
+def _status_refusal(status: int, message: bytes) -> ReaderRefusal:
     state, reason, meaning = _STATUSES.get(status, ("failed", "exit_status", "the kubelet refuses"))
     text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _MAX_MESSAGE_LENGTH])
     return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_quoted(text)})")

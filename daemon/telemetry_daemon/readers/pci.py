@@ -41,7 +41,7 @@ def find_accelerators(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
         folders = sorted(root.iterdir())
     except OSError:  # some boards have no PCI bus
         return ()
-    devices = (_device(folder) for folder in folders)
+    devices = (_read_device(folder) for folder in folders)
     return tuple(device for device in devices if device is not None)
 
 
@@ -56,30 +56,30 @@ def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
     return None if not status else status == "suspended"
 
 
-def _device(folder: Path) -> PciDevice | None:
-    vendor = _VENDORS_BY_ID.get(_hexadecimal(folder / "vendor"))
+def _read_device(folder: Path) -> PciDevice | None:
+    vendor = _VENDORS_BY_ID.get(_read_hexadecimal(folder / "vendor"))
     if vendor is None:
         return None
     pci = vendor.pci
-    class_code = _hexadecimal(folder / "class")
+    class_code = _read_hexadecimal(folder / "class")
     if class_code >> 16 not in pci.classes and class_code >> 8 not in pci.classes:
         return None
     bus_id = folder.name.lower()
     if (folder / "physfn").exists() or (pci.behind_bridge and ":00:" in bus_id):
         return None
-    if pci.excluded_ids and _hexadecimal(folder / "device") in pci.excluded_ids:
+    if pci.excluded_ids and _read_hexadecimal(folder / "device") in pci.excluded_ids:
         return None
-    return PciDevice(bus_id, vendor.word, class_code, is_suspended(folder.name, folder.parent), _driver(folder))
+    return PciDevice(bus_id, vendor.word, class_code, is_suspended(folder.name, folder.parent), _driver_name(folder))
 
 
-def _driver(folder: Path) -> str:
+def _driver_name(folder: Path) -> str:
     try:
         return (folder / "driver").readlink().name
     except OSError:  # no driver is bound
         return ""
 
 
-def _hexadecimal(path: Path) -> int:
+def _read_hexadecimal(path: Path) -> int:
     try:
         return int(_read_text(path), 16)
     except ValueError:  # the file has disappeared; no vendor, class or device has the ID -1
@@ -107,10 +107,10 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # a container may hide the boot ID
         boot = ""
-    return MachineState(boot, lambda bus_id: _binding(pci_devices, bus_id))
+    return MachineState(boot, lambda bus_id: _driver_binding(pci_devices, bus_id))
 
 
-def _binding(pci_devices: Path, bus_id: str) -> int:
+def _driver_binding(pci_devices: Path, bus_id: str) -> int:
     """Return the inode of the link from a card to its driver. The inode changes if the driver is bound again."""
     address = bus_address(bus_id)
     if address is None:  # not an address: a plugin may return any string

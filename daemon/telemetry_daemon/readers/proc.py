@@ -244,7 +244,7 @@ class ProcReader(Reader):
             return failure
         if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
-        # Process 1 always exists.
+        # Process 1 always exists, so it is hidden if it cannot be read.
         is_hidden = start_ticks(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 

@@ -118,7 +118,7 @@ class ToolLocks:
     def __init__(self, folder: Path, source: str) -> None:
         self._folders = (folder, user_lock_folder())
         self._source = source
-        self._warned = False
+        self._has_warned = False
 
     def acquire(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
         """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if it is still held then."""
@@ -152,12 +152,12 @@ class ToolLocks:
         except OSError as error:
             if error.errno not in _UNUSABLE:
                 raise
-            self._warn(folder, error)
+            self._warn_once(folder, error)
             return None
 
-    def _warn(self, folder: Path, error: OSError) -> None:
-        if not self._warned:
-            self._warned = True
+    def _warn_once(self, folder: Path, error: OSError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
             _log.warning(
                 "cannot create tool locks in %s (%s): other telemetry processes may run the same tool at the same time",
                 folder,

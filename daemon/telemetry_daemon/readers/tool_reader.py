@@ -243,7 +243,7 @@ class CommandReader:
     def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
         """Run the tool once and store its output. Raises _PollFailedError if the following runs would fail as well."""
         self._raise_if_late(planned, results)
-        process = self._start(planned)
+        process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)
         started_at = time.monotonic()
         run = supervise(process, results.until, self._closing, self._limits, request.on_deadline)
@@ -269,7 +269,7 @@ class CommandReader:
             text = f"{planned.line}: the deadline of {results.deadline:g} s passed before it could start"
             raise _PollFailedError(failed("timeout", text))
 
-    def _start(self, planned: _PlannedRun) -> Process:
+    def _start_tool(self, planned: _PlannedRun) -> Process:
         try:
             return self._launch(planned.launch_request)
         except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -97,7 +97,7 @@ class Playback:
         self._store.reset()
         self._feed.add_sources()
         for placed in newest:
-            self._put(placed)
+            self._put_capture(placed)
         remaining = self._put_until(remaining, target)
         if not self._clock.is_interrupted():
             self._advance_to(target, target)
@@ -121,7 +121,7 @@ class Playback:
             if placed.position > target or self._clock.is_interrupted():
                 return _prepend(placed, captures)
             self._advance_to(placed.position, target)
-            self._put(placed)
+            self._put_capture(placed)
         return iter(())
 
     def _play(self, captures: Iterator[PlacedCapture]) -> None:
@@ -129,7 +129,7 @@ class Playback:
             self._clock.set_limit(placed.position)
             if not self._wait_for(placed.position):
                 return
-            self._put(placed)
+            self._put_capture(placed)
         if not self._wait_for(self._length):
             return
         self._clock.set_limit(self._length)
@@ -163,7 +163,7 @@ class Playback:
         self._slot = int(self._clock.position() // SLOT_SECONDS)
         self._history.end_slots(self._store.current)
 
-    def _put(self, placed: PlacedCapture) -> None:
+    def _put_capture(self, placed: PlacedCapture) -> None:
         late_seconds = max(0.0, self._clock.position() - placed.position) + placed.age
         self._feed.put(placed.capture, late_seconds)
 
@@ -183,7 +183,7 @@ class PlaybackControls:
         self._playback_clock = PlaybackClock(options.position, options.speed)
         self._is_started = False
         self._show_change: Callable[[], None] = lambda: None
-        self.clock = Clock(self._playback_clock.monotonic, self._wall, lambda: 0.0)
+        self.clock = Clock(self._playback_clock.monotonic, self._current_wall_time, lambda: 0.0)
 
     def start(self, store: Store, feed: StoreFeed, history: History) -> None:
         """Start playback in a new thread."""
@@ -263,7 +263,7 @@ class PlaybackControls:
             self._file, self.survey.length, self._playback_clock, store, feed, history, loops=self._options.loops
         )
 
-    def _wall(self) -> float:
+    def _current_wall_time(self) -> float:
         if self._options.keeps_times:
             return self.wall_time(self._playback_clock.position())
         return time.time() - self._playback_clock.seconds_to_target

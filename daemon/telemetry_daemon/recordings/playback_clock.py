@@ -16,7 +16,7 @@ class PlaybackClock:
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._requested: float | None = position
         self._target: float | None = None
         self._speed = speed
@@ -41,56 +41,56 @@ class PlaybackClock:
 
     def position(self) -> float:
         """Return the position in seconds from the beginning of the recording."""
-        with self._changed:
+        with self._condition:
             return self._position()
 
     def monotonic(self) -> float:
         """Return a time that never decreases, even after a seek backwards."""
-        with self._changed:
+        with self._condition:
             return self._offset + self._position()
 
     def run(self) -> None:
         """Start the clock, or continue after a pause."""
-        self._change(is_running=True, speed=self._speed)
+        self._set_motion(is_running=True, speed=self._speed)
 
     def stop(self) -> None:
         """Pause the clock."""
-        self._change(is_running=False, speed=self._speed)
+        self._set_motion(is_running=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
         """Set the speed: seconds of the recording per second."""
-        self._change(is_running=self._is_running, speed=speed)
+        self._set_motion(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
         """Stop the clock for the `with` block. Within the block, only `jump_to` moves it."""
-        with self._changed:
+        with self._condition:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
         try:
             yield
         finally:
-            with self._changed:
+            with self._condition:
                 self._anchor_at(self._anchor)
                 self._is_held, self._target = False, None
                 self.seconds_to_target = 0.0
 
     def start_seek(self) -> float:
         """Start to seek to the requested position, and return it."""
-        with self._changed:
+        with self._condition:
             self._target, self._requested, self._halt_reason = self._requested or 0.0, None, ""
             return self._target
 
     def jump_to(self, position: float, target: float) -> None:
         """Move to a position, and set `seconds_to_target` to the time from there to the target."""
-        with self._changed:
+        with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
             self.seconds_to_target = target - position
 
     def set_limit(self, limit: float) -> None:
         """Do not run past this position, so that no reading expires before the next capture is read."""
-        with self._changed:
+        with self._condition:
             current = self._position()
             if current >= min(self._limit, limit):  # after waiting at the limit, the clock does not catch up
                 self._anchor_at(current)
@@ -98,18 +98,18 @@ class PlaybackClock:
 
     def request_seek(self, position: float) -> None:
         """Request a seek to this position, and interrupt all waits."""
-        with self._changed:
+        with self._condition:
             self._requested = position
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def target(self) -> float | None:
         """Return the position of a requested or running seek, or None if there is no seek."""
-        with self._changed:
+        with self._condition:
             return self._target if self._requested is None else self._requested
 
     def requested_position(self) -> float:
         """Return the position of a requested or running seek, or else the current position."""
-        with self._changed:
+        with self._condition:
             target = self.target()
             return self._position() if target is None else target
 
@@ -119,26 +119,26 @@ class PlaybackClock:
 
     def close(self) -> None:
         """End the replay, and interrupt all waits."""
-        with self._changed:
+        with self._condition:
             self.is_over = True
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def wait(self, position: float) -> None:
         """Wait for this position or for a requested seek."""
-        with self._changed:
+        with self._condition:
             while (remaining := position - self._position()) > 0 and not self.is_interrupted():
-                self._changed.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)
+                self._condition.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)
 
     def restart_after(self, seconds: float) -> None:
         """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
-        with self._changed:
+        with self._condition:
             until = self._clock() + seconds
             while not self.is_interrupted():
                 remaining = until - self._clock()
                 if self._is_running and remaining <= 0:
                     self.request_seek(0.0)
                     return
-                self._changed.wait(remaining if self._is_running else None)
+                self._condition.wait(remaining if self._is_running else None)
 
     def halt(self, reason: str) -> None:
         """Stay at this position until a seek is requested."""
@@ -148,11 +148,11 @@ class PlaybackClock:
         """Return the reason for a halt, or "" if the clock is not halted."""
         return "" if self.is_interrupted() else self._halt_reason
 
-    def _change(self, *, is_running: bool, speed: float) -> None:
-        with self._changed:
+    def _set_motion(self, *, is_running: bool, speed: float) -> None:
+        with self._condition:
             self._anchor_at(self._position())
             self._is_running, self._speed = is_running, speed
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def _position(self) -> float:
         is_moving = self._is_running and not self._is_held

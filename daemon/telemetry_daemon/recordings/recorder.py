@@ -94,7 +94,7 @@ class Recorder:
                 try:
                     self._stream.close()
                 except OSError as error:
-                    raise self._error(error) from error
+                    raise self._write_error(error) from error
 
     def __enter__(self) -> Recorder:
         return self
@@ -107,11 +107,11 @@ class Recorder:
             self._stream.write(line)
             self._stream.flush()
         except OSError as error:
-            raise self._error(error) from error
+            raise self._write_error(error) from error
         except ValueError as error:
             raise RecordError(f"cannot record to {self._name}: the recorder is closed") from error
 
-    def _error(self, error: OSError) -> RecordError:
+    def _write_error(self, error: OSError) -> RecordError:
         hint = "; free some space or record to another disk" if error.errno in _DISK_FULL_ERRORS else ""
         return RecordError(f"cannot record to {self._name}: {error.strerror}{hint}")
 

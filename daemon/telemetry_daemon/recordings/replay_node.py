@@ -92,17 +92,17 @@ class ReplayNode(Node):
         """Start playing the recording into the store."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
-        self.controls.start(store, self._feed(store, self._parsers), history)
+        self.controls.start(store, self._create_feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
         """Fill the store with the state of the sources in `only`, or of all, at the replay's start. Raise CommandError on failure."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
-            self.controls.show(store, self._feed(store, parsers), history)
+            self.controls.show(store, self._create_feed(store, parsers), history)
         except RecordingError as error:
             raise CommandError(str(error)) from None
 
-    def _feed(self, store: Store, parsers: Mapping[str, Parser]) -> StoreFeed:
+    def _create_feed(self, store: Store, parsers: Mapping[str, Parser]) -> StoreFeed:
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def verbs(self) -> Mapping[str, Handler]:

@@ -179,7 +179,7 @@ def parse_time(text: str) -> RecordingTime:
     if time_of_day is not None:
         hours, minutes, seconds = (int(part or 0) for part in time_of_day.groups())
         time = timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        return RecordingTime(text, lambda survey: _find_first(survey, partial(_next_wall_time, time)))
+        return RecordingTime(text, lambda survey: _find_position(survey, partial(_next_wall_time, time)))
     before_end = 0.0 if text.lower() == "end" else parse_duration(text[4:]) if text.lower().startswith("end-") else None
     if before_end is not None:
         return RecordingTime(text, lambda survey: survey.length - before_end)
@@ -191,10 +191,10 @@ def parse_time(text: str) -> RecordingTime:
         unix = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is not a time in a recording; write {TIME_FORMS}") from None
-    return RecordingTime(text, lambda survey: _find_first(survey, lambda _: unix))
+    return RecordingTime(text, lambda survey: _find_position(survey, lambda _: unix))
 
 
-def _find_first(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
+def _find_position(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
     """Return the position of a wall time, or None. `wall_time` returns the time to look for in a segment."""
     for segment in survey.wall_times.segments():
         offset = wall_time(segment) - segment.wall_time

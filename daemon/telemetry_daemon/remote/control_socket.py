@@ -90,7 +90,7 @@ class ControlServer:
             if not is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
-            answer = await self._answer(line, reader, writer)
+            answer = await self._answer_request(line, reader, writer)
             if answer is not None:
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
@@ -99,7 +99,7 @@ class ControlServer:
         finally:
             writer.close()
 
-    async def _answer(
+    async def _answer_request(
         self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Mapping[str, Plain] | None:
         name = ""

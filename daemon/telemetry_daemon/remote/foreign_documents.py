@@ -181,7 +181,7 @@ def _source(item: SourceJson) -> SourceStatus:
     return SourceStatus(
         source=item.source,
         vendor="",
-        state=_state(item.state, item.source),
+        state=_checked_state(item.state, item.source),
         reason=item.reason,
         detail=item.detail or "",
         version=item.version,
@@ -190,7 +190,7 @@ def _source(item: SourceJson) -> SourceStatus:
     )
 
 
-def _state(state: State, source: str) -> State:
+def _checked_state(state: State, source: str) -> State:
     if state not in STATES:
         raise DocumentError(f"state of {source}", "state of a source")
     return state
@@ -202,7 +202,7 @@ def _health_from_json(item: PollJson, source: str) -> Health:
         poll=item.poll,
         tier="fast",
         lists_devices=False,
-        state=_state(item.state, source),
+        state=_checked_state(item.state, source),
         reason=item.reason,
         attempted=0.0 if item.age_seconds is None else 1.0,
         attempted_monotonic=-(item.age_seconds or 0.0),

@@ -114,7 +114,7 @@ class Service:
         self._daemon_metrics = DaemonMetrics(self._store)
         self._maintenance = MaintenanceRequestHandler(maintenance_state, self._store)
         self._poller = Poller(self._store, clock)
-        self._ranks = RankTableWatcher(self._settings.ranks, self._store.facts.set_ranks)
+        self._rank_watcher = RankTableWatcher(self._settings.ranks, self._store.facts.set_ranks)
         self._clock_guard = ClockGuard(lambda _: self._poller.realign(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         self._compat_pages = CompatPages(
@@ -129,9 +129,9 @@ class Service:
         runtime = self._settings.state.runtime_directory
         self._local_site = LocalSite(local_socket_in(runtime), self._site.respond, self._configuration_headers)
         self._node_watch = NodeWatch(Path(runtime), clock.monotonic)
-        self._status = exits.OK
+        self._exit_status = exits.OK
         self._stop_event = asyncio.Event()
-        self._reloading = asyncio.Lock()
+        self._reload_lock = asyncio.Lock()
         self._is_reload_waiting = False
 
     def _load_devices(self, now: float) -> tuple[devices_file.DevicesFileWriter | None, StoredDevices]:
@@ -204,7 +204,7 @@ class Service:
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, partial(self._history.end_slots, self._store.snapshot))
         self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
-        self._poller.run_every("rank table", CHECK_SECONDS, self._ranks.check)
+        self._poller.run_every("rank table", CHECK_SECONDS, self._rank_watcher.check)
         self._watch_device_nodes()
         if self._owners is not None:
             self._poller.run_every("ledger", LEDGER_SECONDS, partial(self._owners.write, self._store))
@@ -224,7 +224,7 @@ class Service:
             await self._serve_until_stopped()
         finally:
             await self._shut_down()
-        return self._status
+        return self._exit_status
 
     async def _serve_until_stopped(self) -> None:
         stop_task = asyncio.create_task(self._stop_event.wait())
@@ -258,7 +258,7 @@ class Service:
 
     def _exit_unfinished(self) -> None:
         logger.warning("stopped before all tasks had ended", extra={"seconds": MAX_END_SECONDS})
-        log.exit_at_once(self._status)
+        log.exit_at_once(self._exit_status)
 
     async def _start_or_warn(self, server: ControlServer | LocalSite, warning: str) -> None:
         try:
@@ -293,7 +293,7 @@ class Service:
             denied = self._node_watch.newly_denied()
             if denied:
                 logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied})
-                self._status = exits.RESTART
+                self._exit_status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop_event.set)
 
         self._poller.run_every("device nodes", device_nodes.CHECK_SECONDS, check)
@@ -312,7 +312,7 @@ class Service:
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True
-        async with self._reloading:
+        async with self._reload_lock:
             self._is_reload_waiting = False
             await self._reload()
 
@@ -357,7 +357,7 @@ class Service:
         self._configure_capture_service()
         self._site.rebuild_peer_pages()
         self._daemon_metrics.configure(settings)
-        self._ranks.configure(settings.ranks)
+        self._rank_watcher.configure(settings.ranks)
 
     def _configure_capture_service(self) -> None:
         if self._arguments.stores_state:

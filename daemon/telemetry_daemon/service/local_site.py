@@ -30,13 +30,13 @@ class LocalSite:
 
     async def start(self) -> None:
         """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
-        await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user_or_group)
+        await self._web.start_on(await asyncio.to_thread(self._create_listener), is_own_user_or_group)
 
     async def close(self) -> None:
         """Stop serving, and remove the socket."""
         await self._web.close()
 
-    def _listener(self) -> Listener:
+    def _create_listener(self) -> Listener:
         return listen_on_unix_socket(
             f"{UNIX_PREFIX}{self._path}", bind_own_socket(self._path, _GROUP_MODE), str(self._path)
         )

@@ -75,7 +75,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
     reload_settings, input_hash = partial(load_in_child, inputs), partial(inputs_hash, inputs.path, inputs.environment)
     arguments = ServiceArguments(settings, reload_settings, isinstance(node, RealNode), input_hash, capture_feed)
     try:
-        return asyncio.run(_serve(Service(arguments, node, clock)))
+        return asyncio.run(_serve_and_exit(Service(arguments, node, clock)))
     except ListenError as error:
         # Systemd tries again: at boot, the address may be missing, or the previous daemon may still use the port.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
@@ -83,7 +83,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
         raise CommandError(str(error), status=exits.CONFIGURATION) from None
 
 
-async def _serve(service: Service) -> int:
+async def _serve_and_exit(service: Service) -> int:
     """Serve, and exit the process within the loop, because closing the loop would wait for hung threads."""
     status = await service.run()
     log.exit_at_once(status)

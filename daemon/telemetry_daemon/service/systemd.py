@@ -8,7 +8,7 @@ import time
 
 from telemetry_parsers.units import whole
 
-_PATIENCE_SECONDS = 1.0
+_SEND_TIMEOUT_SECONDS = 1.0
 
 
 def ready(status: str = "ready") -> bool:
@@ -39,7 +39,7 @@ def notify(*assignments: str) -> bool:
     message = "\n".join(" ".join(assignment.splitlines()) for assignment in assignments)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.settimeout(_PATIENCE_SECONDS)
+            sender.settimeout(_SEND_TIMEOUT_SECONDS)
             sender.connect("\0" + address[1:] if address.startswith("@") else address)
             sender.sendall(message.encode(errors="replace"))
     except (OSError, ValueError):  # the daemon continues without systemd

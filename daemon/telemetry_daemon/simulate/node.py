@@ -60,7 +60,7 @@ class DemoNode(Node):
             past_seconds=past_seconds,
         )
         self._simulated = {item.parser.name: item for item in simulated}
-        self._counts = counts_by_vendor(groups)
+        self._count_by_vendor = counts_by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the simulated sources and of the host's source."""
@@ -92,7 +92,7 @@ class DemoNode(Node):
         for source in simulated:
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)
         polls = [(source, poll) for source in simulated for poll in source.parser.polls]
-        step = min(max(_PAST_SLOTS, sum(self._counts.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
+        step = min(max(_PAST_SLOTS, sum(self._count_by_vendor.values()) // _CARDS_PER_SLOT), _MAX_PAST_SLOTS)
         for slots_left in range(int(self._lag / SLOT_SECONDS), 0, -1):
             self._lag = SLOT_SECONDS * slots_left
             for source, poll in polls:
@@ -105,4 +105,4 @@ class DemoNode(Node):
 
     def pci_counts(self) -> dict[str, int]:
         """Return the number of simulated cards by vendor, including lost cards."""
-        return self._counts
+        return self._count_by_vendor

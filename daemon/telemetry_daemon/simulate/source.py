@@ -81,7 +81,7 @@ class SimulatedReader(Reader):
         self._lock = threading.Lock()
         self._metrics_by_poll = _metrics_by_poll(vendor.demo)
         self._devices = [
-            _device(vendor, position, seed, first_slot + position) for position in range(len(simulation.cards))
+            _create_device(vendor, position, seed, first_slot + position) for position in range(len(simulation.cards))
         ]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # simulated sources have no targets
@@ -268,7 +268,7 @@ def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
                 yield Process(index, pid, job.pattern.name, memory)
 
 
-def _device(vendor: Vendor, position: int, seed: int, slot: int) -> Device:
+def _create_device(vendor: Vendor, position: int, seed: int, slot: int) -> Device:
     digits = f"{new_random(seed, vendor.word, position, 'identity').getrandbits(160):040x}"
     domain, bus = divmod(slot, _BUSES_PER_DOMAIN)
     return Device(

@@ -19,7 +19,7 @@ _PARAMETERS = ("device", "metric", "since")
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
     """Return the history document in pieces, one per device, rendered on demand. Raises BadQueryError immediately."""
-    parameters = _parameters(query)
+    parameters = _parse_parameters(query)
     ids = _device_ids(parameters.get("device"), snapshot, history.ids())
     metrics = _history_metrics(parameters.get("metric"))
     window = history.past((), (), _first_slot(parameters.get("since"), history))
@@ -39,7 +39,7 @@ def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric
     ).encode()
 
 
-def _parameters(query: str) -> Mapping[str, list[str]]:
+def _parse_parameters(query: str) -> Mapping[str, list[str]]:
     parameters = parse_qs(query, keep_blank_values=True)
     for name in parameters:
         if name not in _PARAMETERS:

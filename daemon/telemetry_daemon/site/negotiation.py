@@ -91,10 +91,10 @@ def _header_elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]
         pairs = (part.partition("=") for part in options)
         parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
         if name:
-            yield name.lower(), parameters, _quality(parameters.pop("q", "1"))
+            yield name.lower(), parameters, _parse_quality(parameters.pop("q", "1"))
 
 
-def _quality(text: str) -> float:
+def _parse_quality(text: str) -> float:
     try:
         value = float(text)
     except ValueError:  # an invalid quality counts as not accepted

@@ -165,14 +165,11 @@ def _device_row(row: overview.DeviceRow, owner: str = "") -> str:
             f"<small>{escaped(device.id)}</small></th>",
             _state_cell(row.condition),
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent_mark("unknown")}</td>',
-            _number_cell("temperature_celsius", "Temperature", _markup(row.temperature, human.celsius)),
+            _number_cell("temperature_celsius", "Temperature", _html(row.temperature, human.celsius)),
             _number_cell("power_watts", "Power", *_with_limit(row.power, row.power_cap, human.watts)),
             _number_cell("memory_used_bytes", "Memory", *_memory_html(row)),
             _number_cell(
-                "utilization_ratio",
-                "Utilization",
-                _markup(row.utilization, human.percent),
-                _ratio(row.utilization, 1.0),
+                "utilization_ratio", "Utilization", _html(row.utilization, human.percent), _ratio(row.utilization, 1.0)
             ),
             owner,
             "</tr>\n",
@@ -233,7 +230,7 @@ def _absent_mark(reason: str) -> str:
     return f'<span class="absent" title="{escaped(reason)}">{ABSENT}</span>'
 
 
-def _markup(value: Value | None, to_text: Callable[[float], str]) -> str:
+def _html(value: Value | None, to_text: Callable[[float], str]) -> str:
     if value is None:
         return _absent_mark("no source gives it")
     if isinstance(value, Absent):
@@ -243,8 +240,8 @@ def _markup(value: Value | None, to_text: Callable[[float], str]) -> str:
 
 def _with_limit(part: Value | None, whole: Value | None, to_text: Callable[[float], str]) -> tuple[str, float | None]:
     if overview.as_number(whole) is None:
-        return _markup(part, to_text), None
-    return f'{_markup(part, to_text)} <span class="dim">of {_markup(whole, to_text)}</span>', _ratio(part, whole)
+        return _html(part, to_text), None
+    return f'{_html(part, to_text)} <span class="dim">of {_html(whole, to_text)}</span>', _ratio(part, whole)
 
 
 def _memory_html(row: overview.DeviceRow) -> tuple[str, float | None]:

@@ -36,7 +36,7 @@ def file_name(scheduler: str, job_id: str) -> str:
     return f"{scheduler}-{''.join(escaped)}{SUFFIX}"
 
 
-def begin(folder: OwnFolder, job: Job, now: float) -> None:
+def record_start(folder: OwnFolder, job: Job, now: float) -> None:
     """Write the file of a started job. A second call for the same run keeps the start time. Raises OSError, TooManyFilesError."""
     name = file_name(job.scheduler, job.id)
     record = _new_record(job, now)
@@ -48,7 +48,7 @@ def begin(folder: OwnFolder, job: Job, now: float) -> None:
     folder.replace_for_group(name, _encode(record))
 
 
-def end(folder: OwnFolder, job: Job, now: float) -> None:
+def record_end(folder: OwnFolder, job: Job, now: float) -> None:
     """Mark the file of a job as ended, unless it belongs to a later run. Raises OSError."""
     name = file_name(job.scheduler, job.id)
     previous = _read_record(folder, name)

@@ -96,13 +96,13 @@ class ProcessLists:
     def _fill_entries(self, caller: DeviceCaller, kind: str) -> tuple[int, int]:
         code, count = codes.FUNCTION_NOT_FOUND, 0
         for suffix in (self._suffixes[kind],) if kind in self._suffixes else _SUFFIXES:
-            code, count = self._call_directly(caller.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
+            code, count = self._read_entries(caller.handle, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
             if code != codes.FUNCTION_NOT_FOUND:
                 self._suffixes[kind] = suffix
                 break
         return code, count
 
-    def _call_directly(self, handle: Any, function: str) -> tuple[int, int]:
+    def _read_entries(self, handle: Any, function: str) -> tuple[int, int]:
         while True:
             count = ctypes.c_uint(len(self._entries))
             code = self._nvml.call_directly(function, handle, ctypes.byref(count), self._entries)

@@ -95,7 +95,7 @@ class NvmlReader:
         self._is_initialised = True
         self._session_start = self._clock()
         self._session = Session(self._nvml, self._clock, self._inbox)
-        self._session.begin()
+        self._session.find_gpus()
 
     def _open_session(self) -> Session:
         if self._session is None:

@@ -104,7 +104,7 @@ class GpuSlot:
 
 
 class Session:
-    """The GPUs of an initialised library. `begin` must be called first."""
+    """The GPUs of an initialised library. `find_gpus` must be called first."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float], inbox: EventInbox) -> None:
         self._nvml = nvml
@@ -119,7 +119,7 @@ class Session:
         self._library: Plain = None
         self._slots: list[GpuSlot] = []
 
-    def begin(self) -> None:
+    def find_gpus(self) -> None:
         """Find all GPUs. Raises SessionEndedError if the library is unusable."""
         self._device_count = self._gpu_count()
         self._driver = self._node_value("nvmlSystemGetDriverVersion")
@@ -146,7 +146,7 @@ class Session:
     def read(self, tier: str) -> dict[str, Plain]:
         """Return the results of all GPUs for a tier, and the events since the last poll."""
         if tier == "slow":
-            self._is_stale = self._is_stale or self._has_changed()
+            self._is_stale = self._is_stale or self._has_node_changed()
         if tier == "gpm":  # take the first samples of all GPUs before waiting for the second ones
             for slot in self._slots:
                 slot.begin_gpm()
@@ -199,7 +199,7 @@ class Session:
             return None
         return result
 
-    def _has_changed(self) -> bool:
+    def _has_node_changed(self) -> bool:
         count, driver = self._node_value("nvmlDeviceGetCount"), self._node_value("nvmlSystemGetDriverVersion")
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
