@@ -65,7 +65,7 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
         notes = [line for text in _file_notes(summary.profile) for line in _wrap(text, width, 2)]
         return "\n".join([*lines_of_runs, _paint(notes, frozenset(), width, colour)])
     head = _head_lines(summary, width)
-    evidence = [*_parts_line(summary.ranks, width), *_rank_table(summary.ranks, width)]
+    evidence = [*_parts_lines(summary.ranks, width), *_rank_table(summary.ranks, width)]
     foot = [line for text in _note_lines(summary) for line in _wrap(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
     kernels = _kernel_table(summary.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
@@ -81,7 +81,7 @@ def _common_folder(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     kernels = _kernel_table(run.profile.members, _MIN_KERNELS + 1, width)
-    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_parts_line(run.ranks, width)]
+    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_parts_lines(run.ranks, width)]
     return _paint([*lines, *kernels], frozenset({0}), width, colour)
 
 
@@ -151,7 +151,7 @@ def _time_text(summary: ProfileSummary) -> str:
     return human.utc(min(begins) / _NS_PER_SECOND)
 
 
-def _parts_line(ranks: Sequence[UsualStep], width: int) -> list[str]:
+def _parts_lines(ranks: Sequence[UsualStep], width: int) -> list[str]:
     """Return one or two lines with the parts of the judged ranks' mean step in one unit, or [] if no part is known."""
     judged, names = judged_ranks(ranks)
     split = mean_split([rank.split for rank in judged]) if judged else Split()

@@ -50,9 +50,9 @@ class LedgerCard(Generic[_Holder]):
         self._tallied_numbers: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}
         self._readings: object = None
-        # Value, time and source of the energy counter's newest reading.
-        self._counter: tuple[float, float, str] | None = None
-        self._has_counter = False
+        # (value, time, source) of the energy counter's newest reading.
+        self._counter_reading: tuple[float, float, str] | None = None
+        self._is_counter_working = False
         self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
@@ -88,25 +88,26 @@ class LedgerCard(Generic[_Holder]):
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
-        previous = self._counter
+        previous = self._counter_reading
         if previous is not None and origin.taken <= previous[1]:
             return
-        self._counter = (joules, origin.taken, origin.source)
+        self._counter_reading = (joules, origin.taken, origin.source)
         max_interval = max(MAX_REPORT_DELAY_SECONDS, MAX_GAP_INTERVALS * origin.interval)
         self._uncounted.max_interval = max_interval
         if previous is None or previous[2] != origin.source:
             return
-        seconds = origin.taken - previous[1]
-        watts = (joules - previous[0]) / seconds
+        previous_joules, previous_time, _ = previous
+        seconds = origin.taken - previous_time
+        watts = (joules - previous_joules) / seconds
         power = self._uncounted.segments
         self.longest_segment = max(self.longest_segment, seconds)
         if watts > 0.0:
-            self._uncounted.clear(joules - previous[0])
-        if not self._has_counter:
-            self._has_counter = watts > 0.0
+            self._uncounted.clear(joules - previous_joules)
+        if not self._is_counter_working:
+            self._is_counter_working = watts > 0.0
             return
         if seconds <= max_interval and 0.0 <= watts <= _MAX_WATTS:
-            for segment in distribute_like_power(CurveSegment(previous[1], origin.taken, watts, watts), power):
+            for segment in distribute_like_power(CurveSegment(previous_time, origin.taken, watts, watts), power):
                 self.add_segment(ENERGY_COUNTED, segment)
 
     def add_segment(self, metric: str, segment: CurveSegment) -> None:
@@ -122,12 +123,12 @@ class LedgerCard(Generic[_Holder]):
 
     def _count_power(self, segment: CurveSegment) -> None:
         """Estimate the energy from the power while the energy counter does not work, including the time since it stopped."""
-        if not self._has_counter:
+        if not self._is_counter_working:
             self.add_segment(ENERGY_ESTIMATED, segment)
             return
         self._uncounted.add(segment)
         if self._uncounted.has_counter_stopped:
-            self._has_counter = False
+            self._is_counter_working = False
             for missed in self._uncounted.segments:
                 self.add_segment(ENERGY_ESTIMATED, missed)
 
@@ -147,12 +148,12 @@ class LedgerCard(Generic[_Holder]):
         self._drop_preliminary()
         return time
 
-    def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> float:
+    def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> float:
         """Add a holder for the part of a past period that is not settled. Return the length of this part in seconds."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
-            self._timeline.add_past(holder, begin, end, displaceable)
+            self._timeline.add_past(holder, begin, end, may_displace)
             self._drop_preliminary()
         return end - begin
 
@@ -165,7 +166,7 @@ class LedgerCard(Generic[_Holder]):
         """Settle the use before the card's absence, and return its tallies. Counting resumes at the time `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
-        self._readings = self._counter = None
+        self._readings = self._counter_reading = None
         self._uncounted.clear()
         for integral in self._integrals.values():
             integral.last_reading = None

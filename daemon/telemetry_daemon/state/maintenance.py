@@ -95,7 +95,7 @@ class MaintenanceState:
             self._write_lock.release()
 
     def _expire(self) -> Maintenance:
-        """Return the maintenance. Log it if it has timed out, and drop it a day after its end."""
+        """Return the current maintenance. Log its end once, and drop it a day after its end."""
         with self._lock:
             current = self._current()
             if self._was_on and not current.is_on:

@@ -54,13 +54,13 @@ class Timeline(Generic[_Holder]):
         for index in self._split_at(since):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
-    def add_past(self, holder: _Holder, since: float, until: float, displaceable: Callable[[_Holder], bool]) -> None:
-        """Add a holder for a past period. It gets the unused share and the shares of the `displaceable` holders."""
+    def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
+        """Add a holder for a past period. It gets the unused share and the shares of holders that it `may_displace`."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:
                 break
-            others = {other: share for other, share in self._shares[index].items() if not displaceable(other)}
+            others = {other: share for other, share in self._shares[index].items() if not may_displace(other)}
             unused = max(0.0, 1.0 - sum(others.values()))
             self._shares[index] = {**others, holder: unused} if unused > 0.0 else others
 

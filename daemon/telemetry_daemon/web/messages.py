@@ -74,7 +74,7 @@ class ReceivedData:
 
     data: bytes
     reply: bytes = b""
-    closed: bool = False
+    is_closed: bool = False
 
 
 class HandshakeError(Exception):

@@ -162,22 +162,22 @@ class _TableBody:
 
     def rows(self) -> Iterator[Row]:
         units = {column.role: column.unit for column in self._columns if column.role and column.unit}
-        is_first = True
+        is_first_row = True
         for line in self._lines:
-            if is_first and not line.strip():  # rocprofv2 writes a blank line below its headings
+            if is_first_row and not line.strip():  # rocprofv2 writes a blank line below its headings
                 continue
             cells = self._row_cells(line)
             if cells is None:
                 return
-            if is_first and (units_below := self._units_by_role(cells)):
-                units = {**units, **units_below}
+            if is_first_row and (units_in_row := self._units_by_role(cells)):
+                units = {**units, **units_in_row}
             elif len(cells) == len(self._columns):
                 pairs = zip(self._columns, cells, strict=True)
                 # If two columns have the same role, the first one is used.
                 yield Row({column.role: cell for column, cell in reversed(list(pairs)) if column.role}, units)
             elif "," in line:  # a garbled row without usable cells
                 yield Row({}, units)
-            is_first = False
+            is_first_row = False
         self._has_ended = True
 
     def finish(self) -> None:

@@ -119,9 +119,9 @@ class Timeline:
         grid: str = "",
         block: str = "",
         occupancy_ratio: float | None = None,
-        launch: int = -1,
+        launch_number: int = -1,
     ) -> None:
-        """Add work of a device. `launch` is its launch number, or -1. Work with an invalid time is ignored and counted."""
+        """Add work of a device. `launch_number` is -1 if unknown. Work with an invalid time is ignored and counted."""
         span = self._span(begin_ns, length_ns)
         if span is None:
             return
@@ -129,7 +129,7 @@ class Timeline:
         if device_work is None:
             device_work = self._work_by_key[key] = _DeviceWork(Card(index=key if isinstance(key, int) else None))
         if work != "wait":
-            device_work.executions[work].add(*span, launch)
+            device_work.executions[work].add(*span, launch_number)
         sums = device_work.totals_of(work, name)
         length_ns = span[1] - span[0]
         sums.calls += 1
@@ -235,10 +235,11 @@ class Timeline:
             split = self._with_launches(parts, host_span, is_only_device=is_only_device)
             steps.append(Step(step.name, split, device_span[0], device_span[0] >= device_span[1]))
         begin, end = splitter.span()
+        whole = self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device)
         span_and_collective = first_collective_of(device_work.executions["communication"], splitter)
         gaps, without_gaps = gaps_of(splitter, span_and_collective and span_and_collective[0])
         return Device(
-            device_work.card, device_work.rank, begin, end, self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device), tuple(steps), _kernels_of(device_work),
+            device_work.card, device_work.rank, begin, end, whole, tuple(steps), _kernels_of(device_work),
             first_collective=span_and_collective and span_and_collective[1],
             step_basis="launch" if device_spans else "host" if steps_of_device else "",
             gaps=gaps,

@@ -142,8 +142,8 @@ class _Thread:
             indices = sorted(indices, key=lambda index: (self.begins[index], -self.ends[index]))
         for index in indices:
             begin, end = self.begins[index], self.ends[index]
-            launch = bisect_left(launches, begin)
-            if begin >= last_end and launch < len(launches) and launches[launch] <= end:
+            launch_index = bisect_left(launches, begin)
+            if begin >= last_end and launch_index < len(launches) and launches[launch_index] <= end:
                 yield begin, self.flops[index]
                 last_end = end
 
@@ -180,8 +180,8 @@ class MatrixWork:
         for thread in self._threads.values():
             for begin, flops in thread.launching_operators():
                 total += flops
-                step = bisect_right(begins, begin) - 1
-                if step >= 0 and begin < sorted_steps[step][1]:
+                step_index = bisect_right(begins, begin) - 1
+                if step_index >= 0 and begin < sorted_steps[step_index][1]:
                     flops_in_steps += flops
         return Flops("shapes", total, flops_in_steps / len(steps) if flops_in_steps else None) if total else None
 

@@ -19,13 +19,13 @@ class Executions:
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
-    launches: array[int] = field(default_factory=lambda: array("q"))
+    launch_numbers: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, begin: int, end: int, launch: int = -1) -> None:
-        """Add an execution. `launch` is the number of its launch, or -1 if it is unknown."""
+    def add(self, begin: int, end: int, launch_number: int = -1) -> None:
+        """Add an execution. `launch_number` is the number of its launch, or -1 if it is unknown."""
         self.begins.append(begin)
         self.ends.append(end)
-        self.launches.append(launch)
+        self.launch_numbers.append(launch_number)
 
     def union(self) -> Intervals:
         """Return the union of the executions as intervals."""

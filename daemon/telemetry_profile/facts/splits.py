@@ -125,7 +125,7 @@ class Launches:
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
         for work, executions in by_work.items():
-            for begin, end, number in zip(executions.begins, executions.ends, executions.launches, strict=True):
+            for begin, end, number in zip(executions.begins, executions.ends, executions.launch_numbers, strict=True):
                 launch_time = self._time_of(number)
                 if launch_time is not None or work != "copy":  # DMA requests of MTIA have no launch
                     total, known_launches = total + 1, known_launches + (launch_time is not None)

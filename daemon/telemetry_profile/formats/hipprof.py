@@ -128,14 +128,14 @@ def _recognises_counters(clue: Clue) -> bool:
 
 
 def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
-    cards: dict[int | None, dict[str, Kernel]] = {}
+    by_card: dict[int | None, dict[str, Kernel]] = {}
     for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
         if length is not None and 0 <= length < MAX_NS and "kernel time" in block:
             number = block.get("gpu id", "")
-            kernels = cards.setdefault(int(number) if number.isdecimal() and len(number) < 9 else None, {})
+            kernels = by_card.setdefault(int(number) if number.isdecimal() and len(number) < 9 else None, {})
             _add_kernel(kernels, block, length)
-    devices = tuple(Device(Card(index), kernels=largest_first(by_name.values())) for index, by_name in cards.items())
+    devices = tuple(Device(Card(index), kernels=largest_first(by_name.values())) for index, by_name in by_card.items())
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())
 
 

@@ -157,17 +157,17 @@ class _Reader:
     def _add_kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
         longest = self._longest.get((device, event.name), -1)
-        number = event.correlation()
-        launch = -1 if number is None else number
+        correlation = event.correlation()
+        launch_number = -1 if correlation is None else correlation
         if length is None or length <= longest:
-            self._timeline.add(device, work, begin, length, event.name, launch=launch)
+            self._timeline.add(device, work, begin, length, event.name, launch_number=launch_number)
             return
         if len(self._longest) < _MAX_INDEX:
             self._longest[device, event.name] = length
         arguments = event.args()
         grid, block = _dimensions(arguments.get("grid")), _dimensions(arguments.get("block"))
         occupancy = _occupancy(arguments.get("est. achieved occupancy %"))
-        self._timeline.add(device, work, begin, length, event.name, grid, block, occupancy, launch)
+        self._timeline.add(device, work, begin, length, event.name, grid, block, occupancy, launch_number)
 
 
 @lru_cache(maxsize=1000)

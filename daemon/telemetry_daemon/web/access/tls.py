@@ -177,14 +177,14 @@ class TlsChannel(Channel):
         if not self._is_established and not self._complete_handshake():
             return ReceivedData(b"", self._outgoing.read())
         pieces: list[bytes] = []
-        closed = False
+        is_closed = False
         try:
             while piece := self._tls.read(_READ_BYTES):
                 pieces.append(piece)
-            closed = True  # no bytes: the client has sent its close message
+            is_closed = True  # no bytes: the client has sent its close message
         except ssl.SSLWantReadError:  # the record is incomplete
             pass
-        return ReceivedData(b"".join(pieces), self._outgoing.read(), closed)
+        return ReceivedData(b"".join(pieces), self._outgoing.read(), is_closed)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
         """Return the encrypted bytes."""

@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(received.reply)
         if received.data:
             self._conversation.receive(received.data)
-        if received.closed:
+        if received.is_closed:
             self._receive_end()
         self._process_next_request()
 
@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
             received = self._channel.receive(data) if self._channel else None
         except OSError:  # for example ssl.SSLError for an invalid TLS record
             received = None
-        if received is None or received.data or received.closed:
+        if received is None or received.data or received.is_closed:
             self.abort()
         elif received.reply:
             self._transport.write(received.reply)

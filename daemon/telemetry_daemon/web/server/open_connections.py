@@ -112,7 +112,7 @@ class OpenConnections:
         self._connection_counts[phase][connection.caller.client] += 1
         for limited_phase in _IN_PROGRESS:
             while self.count(limited_phase) > self._max_in_progress:
-                self._evict(self._next_evicted(limited_phase), limited_phase)
+                self._evict(self._connection_to_evict(limited_phase), limited_phase)
         while len(self) > self._limit:
             self.evict_oldest()
 
@@ -123,7 +123,7 @@ class OpenConnections:
         if not connection_counts[client]:
             del connection_counts[client]
 
-    def _next_evicted(self, phase: Phase) -> OpenConnection:
+    def _connection_to_evict(self, phase: Phase) -> OpenConnection:
         connections, connection_counts = self._connections[phase], self._connection_counts[phase]
         busiest = max(connection_counts, key=connection_counts.__getitem__)
         if connection_counts[busiest] <= len(connections) * MAX_SHARE:
