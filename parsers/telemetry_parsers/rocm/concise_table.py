@@ -349,8 +349,10 @@ def _key_text_pairs(heading: _Heading, text: str, table: _Table, line: Line, lis
         return [(f"temperature (sensor {table.sensor})", _fix_degree_sign(text))] if table.sensor else []
     if key.startswith("temperature"):
         return [(key, _fix_degree_sign(text))]
+    if key == "power":
+        return [(table.power_key or key, text)]
     if heading.column.is_one_word:
-        return [(table.power_key or key if key == "power" else key, text)] if key else []
+        return [(key, text)] if key else []
     if not _fits_column(text, heading.column):
         if text:
             listing.add_problem(f"{line.where} {heading.text}", f'"{quote(text)}" is not_understood')

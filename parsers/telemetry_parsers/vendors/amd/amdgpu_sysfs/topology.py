@@ -184,7 +184,7 @@ def _facts(node: _RawNode) -> dict[str, str]:
 _MEGAHERTZ = 1e6
 
 
-def read_nodes(nodes: Iterable[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
+def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
     """Add the nodes' facts, readings and partitions to the cards at their addresses. Sleeping cards get no readings."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}

@@ -195,8 +195,9 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
     for key, entry in counts:
         if not entry.text:
             answer.draft.add_problem(entry.line.where, f"{key} has no value")
-        for slot in answer.all_chips() if units.whole(entry.text) else ():
-            answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
+        if units.whole(entry.text):
+            for slot in answer.all_chips():
+                answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _store_identity(draft: Draft, device: int, block: Block) -> None:

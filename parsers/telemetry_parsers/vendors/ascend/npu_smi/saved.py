@@ -78,22 +78,23 @@ def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
     """Add each device of the matrix and its nearest processors to the draft. Report columns without a row."""
-    columns: set[str] = set()
-    rows: set[str] = set()
+    column_names: set[str] = set()
+    row_names: set[str] = set()
     for line in lines:
         row = topology_row(line)
         words = line.text.split(maxsplit=_MAX_COLUMNS)
         if row is not None:
             slot, processors = row
-            rows.add(words[0])
+            row_names.add(words[0])
             device = chip_at(draft, slot)
             draft.set_index(device, slot.physical_id)
             draft.describe(device, Device(draft.vendor), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_LINK_TYPE.match, words[:2])) and words[1] != "=":
             draft.add_problem(line.where, not_a_row(line.text, "the matrix"))
-        columns.update(filter(_DEVICE_NAME.match, words) if row is None else ())
-    if columns - rows:
-        draft.add_problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - rows)))}")
+        if row is None:
+            column_names.update(filter(_DEVICE_NAME.match, words))
+    if missing_names := sorted(column_names - row_names):
+        draft.add_problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(missing_names))}")
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
