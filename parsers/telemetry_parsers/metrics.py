@@ -316,21 +316,21 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
 class Limits(NamedTuple):
-    """The lowest and the highest valid number of a metric, and the numbers that stand for an unknown value."""
+    """The lowest and the highest valid number of a metric, and its sentinels, which stand for an unknown value."""
 
     low: float
     high: float
-    blanks: frozenset[float]
+    sentinels: frozenset[float]
 
 
 def limits(metric: Metric, vendor: str = "") -> Limits:
     """Return the limits of a metric, including the vendor's own limits from sentinels.py."""
-    vendor_limits = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
+    of_vendor = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.VendorLimits(metric.low))
     return Limits(
-        max(vendor_limits.low, -sys.float_info.max),
+        max(of_vendor.low, -sys.float_info.max),
         min(metric.high, sys.float_info.max),
         frozenset(
-            {*vendor_limits.blanks, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}
+            {*of_vendor.sentinels, *sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())}
         ),
     )
 
@@ -360,9 +360,9 @@ def within(metric_limits: Limits, value: Value) -> Value:
     """Return the value, or `implausible` if it is a number outside the limits or a sentinel."""
     if isinstance(value, Absent):
         return value
-    low, high, blanks = metric_limits
+    low, high, sentinel_values = metric_limits
     # Comparisons with NaN are false. Adding 0.0 converts -0.0 to 0.0, and an int to a float.
-    return value + 0.0 if low <= value <= high and value not in blanks else Absent.IMPLAUSIBLE
+    return value + 0.0 if low <= value <= high and value not in sentinel_values else Absent.IMPLAUSIBLE
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:

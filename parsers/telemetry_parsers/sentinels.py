@@ -46,7 +46,7 @@ class VendorLimits:
     """The lowest plausible value of a vendor's metric, and its sentinels besides those in OF_UNIT and OF_METRIC."""
 
     low: float
-    blanks: frozenset[float] = frozenset()
+    sentinels: frozenset[float] = frozenset()
 
 
 # Maps (vendor, metric) to limits. Ascend chips are also used outdoors, where temperatures can be negative.

@@ -281,14 +281,9 @@ def _has_address(cells: Iterable[TargetTexts]) -> bool:
 
 
 def _with_model_rest(row: _Row, model_rest: Sequence[str]) -> _Row:
-    if not model_rest:
-        return row
+    rest = " ".join(["", *model_rest])
     return [
-        (
-            reader,
-            pairs
-            and [(targets, " ".join([text, *(model_rest if _MODEL in targets else ())])) for targets, text in pairs],
-        )
+        (reader, pairs and [(targets, text + rest if _MODEL in targets else text) for targets, text in pairs])
         for reader, pairs in row
     ]
 

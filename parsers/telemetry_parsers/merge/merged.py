@@ -136,14 +136,14 @@ def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshR
     seen = {identity.id: state.seen[identity.id] for identity in state.identities if identity.id in state.seen}
     for arranged in arrangement.devices:
         if isinstance(arranged, ArrangedDevice):
-            polls, newest = seen.get(arranged.device.id, (arranged.polls, -math.inf))
-            list_time = max((fresh.reports[index].report.taken for index in arranged.listings), default=newest)
-            seen[arranged.device.id] = (polls + 1, list_time) if list_time > newest else (polls, newest)
-    rounded = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
-    if all(identity.polls == rounded.get(identity.id, identity.polls) for identity in state.identities):
+            polls, newest_time = seen.get(arranged.device.id, (arranged.polls, -math.inf))
+            list_time = max((fresh.reports[index].report.taken for index in arranged.listings), default=newest_time)
+            seen[arranged.device.id] = (polls + 1, list_time) if list_time > newest_time else (polls, newest_time)
+    rounded_polls = {device_id: 1 << (polls.bit_length() - 1) for device_id, (polls, _) in seen.items() if polls}
+    if all(identity.polls == rounded_polls.get(identity.id, identity.polls) for identity in state.identities):
         return replace(state, seen=seen)
     identities = tuple(
-        replace(identity, polls=rounded.get(identity.id, identity.polls)) for identity in state.identities
+        replace(identity, polls=rounded_polls.get(identity.id, identity.polls)) for identity in state.identities
     )
     return replace(state, seen=seen, identities=identities)
 
@@ -155,12 +155,14 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
         if not isinstance(readings, Readings) or readings.value(*RATIO) is not Absent.IMPLAUSIBLE:
             continue
         used, total = (readings.find(*key) for key in RATIO_OF)
-        if used is None or total is None or used[1] != total[1]:
+        if used is None or total is None:
             continue
-        if isinstance(used[0], Absent) or isinstance(total[0], Absent) or used[0] <= total[0]:
+        (used_bytes, origin), (total_bytes, total_origin) = used, total
+        if isinstance(used_bytes, Absent) or isinstance(total_bytes, Absent) or origin != total_origin:
             continue
-        text = f"used memory ({used[0]:.0f} B) is greater than total memory ({total[0]:.0f} B)"
-        yield used[1].source, Problem(f"{device.vendor} {device.device}", text)
+        if used_bytes > total_bytes:
+            text = f"used memory ({used_bytes:.0f} B) is greater than total memory ({total_bytes:.0f} B)"
+            yield origin.source, Problem(f"{device.vendor} {device.device}", text)
 
 
 def include_unread(

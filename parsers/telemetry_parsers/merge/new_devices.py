@@ -110,9 +110,9 @@ def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
         for report, position in sighting.parts
         if not _is_different(report.report.devices[position], occupant)
     )
-    occupying = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
+    occupant_device = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
     devices = (replace(report.report.devices[position], parent=None) for report, position in parts)
-    return replace(sighting, device=reduce(combine_devices, (*devices, occupying)), parts=parts)
+    return replace(sighting, device=reduce(combine_devices, (*devices, occupant_device)), parts=parts)
 
 
 def _problem(group: SightingGroup, occupant: Identity) -> tuple[str, Problem]:

@@ -74,12 +74,12 @@ class _ReturnedDevices:
     """Lost devices that returned. A device that was reported in their slot in the meantime never existed."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
-        self._kinds: set[tuple[str, str | None]] = set()
-        self._numbers: set[tuple[str, str | None, int | None]] = set()
+        self._partitions: set[tuple[str, str | None]] = set()
+        self._indices: set[tuple[str, str | None, int | None]] = set()
         self._slots: dict[_Address, list[str]] = {}
         for identity in identities:
-            self._kinds.add((identity.vendor, identity.partition))
-            self._numbers.add((identity.vendor, identity.partition, identity.index))
+            self._partitions.add((identity.vendor, identity.partition))
+            self._indices.add((identity.vendor, identity.partition, identity.index))
             if identity.bus_id:
                 self._slots.setdefault(_address_key(identity, identity.bus_id), []).append(
                     slot_of(identity.bus_id, identity.partition)
@@ -87,12 +87,12 @@ class _ReturnedDevices:
 
     def were_reported_as(self, identity: Identity) -> bool:
         """Return whether the missing device was probably a returned device that was reported with a garbled line."""
-        if not self._kinds:
+        if not self._partitions:
             return False
         if identity.polls < ENOUGH_WITNESSES:
-            if identity.lost_since is None and (identity.vendor, identity.partition) in self._kinds:
+            if identity.lost_since is None and (identity.vendor, identity.partition) in self._partitions:
                 return True
-            if (identity.vendor, identity.partition, identity.index) in self._numbers:
+            if (identity.vendor, identity.partition, identity.index) in self._indices:
                 return True
         if not identity.bus_id or identity.uuid is None:  # chips without a UUID may share an address
             return False
@@ -187,13 +187,13 @@ def _limit_missing(
 
 def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
     """Return the missing devices or, if there are too many, those that were seen most often."""
-    free: dict[tuple[str, bool], int] = {}
+    kept_counts: Counter[tuple[str, bool]] = Counter()
     kept: list[Identity] = []
     for identity in sorted(missing, key=lambda identity: (-identity.polls, identity.lost_since or 0.0)):
-        key = (identity.vendor, identity.lost_since is not None)
-        remaining = free.setdefault(key, bounds.MAX_LOST if identity.lost_since is not None else bounds.MAX_UNKNOWN)
-        if remaining > 0 and len(kept) < bounds.MAX_REMEMBERED:
-            free[key] = remaining - 1
+        is_lost = identity.lost_since is not None
+        limit = bounds.MAX_LOST if is_lost else bounds.MAX_UNKNOWN
+        if kept_counts[identity.vendor, is_lost] < limit and len(kept) < bounds.MAX_REMEMBERED:
+            kept_counts[identity.vendor, is_lost] += 1
             kept.append(identity)
     return kept
 

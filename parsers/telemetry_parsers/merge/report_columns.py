@@ -53,7 +53,7 @@ class ReportColumns:
             values = [values[position] for position in self.positions]
         checked: list[Value | None] = [
             value or 0.0  # -0.0 becomes 0.0
-            if value.__class__ is float and bounds.low <= value <= bounds.high and value not in bounds.blanks
+            if value.__class__ is float and bounds.low <= value <= bounds.high and value not in bounds.sentinels
             else within(bounds, value)
             for value, bounds in zip(values, self.limits, strict=True)
         ]
@@ -67,22 +67,22 @@ def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> Report
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
     positions = tuple(position for position, key in enumerate(names[1]) if key in limits_of)
-    valid_names = [name for name in zip(*names, strict=True) if name[1] in limits_of]
+    valid_names = [(device, (key, label)) for device, key, label in zip(*names, strict=True) if key in limits_of]
     # If a reading occurs twice, the first is used.
     position_of = {name: position for position, name in reversed(list(enumerate(valid_names)))}
     # Most devices of a report have the same readings. Sharing equal keys saves memory.
-    keys = {name[1:]: name[1:] for name in valid_names}
-    used, total = ({name[0]: position for name, position in position_of.items() if name[1:] == key} for key in RATIO_OF)
+    shared_keys = {key: key for _, key in valid_names}
+    used, total = ({name[0]: position for name, position in position_of.items() if name[1] == key} for key in RATIO_OF)
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
     return ReportColumns(
         names=names,
         plugin_metrics=plugin_metrics,
         metrics=frozenset(limits_of),
         positions=positions,
-        keys=(*(keys[name[1:]] for name in valid_names), *(RATIO for _ in ratios)),
-        devices=(*(device for device, _, _ in valid_names), *ratios),
-        limits=tuple(limits_of[key] for _, key, _ in valid_names),
-        counters=frozenset(position for position, (_, key, _) in enumerate(valid_names) if key in counter_keys),
+        keys=(*(shared_keys[key] for _, key in valid_names), *(RATIO for _ in ratios)),
+        devices=(*(device for device, _ in valid_names), *ratios),
+        limits=tuple(limits_of[key] for _, (key, _) in valid_names),
+        counters=frozenset(position for position, (_, (key, _)) in enumerate(valid_names) if key in counter_keys),
         ratios={pair: len(valid_names) + rank for rank, pair in enumerate(ratios.values())},
     )
 
@@ -119,8 +119,8 @@ class ReportShape:
         ranks = [NUMBER] * len(columns.keys)
         for position, absence in absences.items():
             ranks[position] = NUMBER if absence is None else ABSENCE_RANK[absence]
-        positions = {device: tuple(positions) for device, positions in by_device.items()}
-        return cls(columns, absences, devices, traits, positions, tuple(ranks))
+        positions_of = {device: tuple(positions) for device, positions in by_device.items()}
+        return cls(columns, absences, devices, traits, positions_of, tuple(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

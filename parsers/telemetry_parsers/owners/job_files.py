@@ -89,14 +89,14 @@ def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
     ended = _seconds_at(job, "ended")
     claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds_at(job, "started"), ended)
     devices = [device_name(text, _NUMBER_WAYS[scheduler]) for text in _texts_at(job, "devices")]
-    devices += [device for text in _texts_at(job, "nodes") if (device := _device_of_node(text)) is not None]
+    devices += [device for text in _texts_at(job, "nodes") if (device := _name_from_device_number(text)) is not None]
     if not devices:
         yield claim
     for device in dict.fromkeys(devices):
         yield replace(claim, names=(device,))
 
 
-def _device_of_node(text: str) -> DeviceName | None:
+def _name_from_device_number(text: str) -> DeviceName | None:
     major, colon, minor = text.partition(":")
     if not colon or not all(part.isascii() and part.isdigit() and len(part) <= 7 for part in (major, minor)):
         return None

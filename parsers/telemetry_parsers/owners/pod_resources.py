@@ -118,8 +118,8 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
     offset, end = span
     while offset < end:
         key, offset = _decode_varint(data, offset, end)
-        wire_type = key & 7
-        if not key >> 3:
+        field_number, wire_type = key >> 3, key & 7
+        if not field_number:
             raise DecodeError(f"the field before byte {offset} has the invalid number 0")
         start = offset
         if wire_type == _VARINT:
@@ -134,7 +134,7 @@ def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _S
         if offset > end:
             raise DecodeError(f"the field at byte {start} is longer than its message")
         if wire_type == _LENGTH:
-            yield key >> 3, (start, offset)
+            yield field_number, (start, offset)
 
 
 def _decode_varint(data: bytes, offset: int, end: int) -> tuple[int, int]:

@@ -75,12 +75,12 @@ def is_rule(text: str) -> bool:
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
     """Return the headings in a cell. They are separated by several blanks, or by one if blanks were collapsed."""
-    names: list[str] = []
+    headings: list[str] = []
     for piece in _split_at_gaps(text[:_MAX_CELL_LENGTH]):
         words = piece.lower().split()
         known_headings = _split_headings(words, all_headings)
-        names.extend(known_headings if known_headings else (" ".join(words),))
-    return tuple(names)
+        headings.extend(known_headings if known_headings else (" ".join(words),))
+    return tuple(headings)
 
 
 def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
@@ -218,7 +218,7 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
         for cell, cell_headings in zip(row.cells, row_headings, strict=False) if fits else ():
             parts = _split_cell(cell, cell_headings, shape)
             fits = fits and parts is not None
-            values.update({name: Value(name, text, row.line) for name, text in (parts or {}).items()})
+            values.update({heading: Value(heading, text, row.line) for heading, text in (parts or {}).items()})
         if not fits or (row.line.ended and _is_short(row, row_headings)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
