@@ -190,21 +190,17 @@ def _dispatch(arguments: list[str]) -> int:
     names = [name for name, _ in COMMANDS]
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
-    if arguments and arguments[0] in names:
-        command = arguments[0]
-        parser = build_parser(command)
-        namespace, unknown_arguments = parser.parse_known_args(arguments[1:])
-        if unknown_arguments:
-            parser.reject_unknown(unknown_arguments)
-        return command_module(command).run(namespace)
-    if arguments and not arguments[0].startswith("-"):
+    command = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    if command is not None and command not in names:
         from telemetry_daemon.commands import options
 
-        raise options.unknown_name_error("command", arguments[0], names)
-    parser = build_parser(None)
-    namespace, unknown_arguments = parser.parse_known_args(arguments)
+        raise options.unknown_name_error("command", command, names)
+    parser = build_parser(command)
+    namespace, unknown_arguments = parser.parse_known_args(arguments[command is not None :])
     if unknown_arguments:
         parser.reject_unknown(unknown_arguments)
+    if command is not None:
+        return command_module(command).run(namespace)
     if namespace.version:
         return _dispatch(["version"])
     parser.print_help(sys.stderr)

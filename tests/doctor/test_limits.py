@@ -85,15 +85,6 @@ def test_faults_of_a_folder(
         assert remedy in finding.remedy
 
 
-def test_the_folder_of_another_user_is_not_to_be_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(state=StateSettings(directory=str(tmp_path), runtime_directory=str(tmp_path)))
-    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    folders = read_folders(settings)
-    assert [folder.owner for folder in folders] == [user_name(tmp_path.stat().st_uid)] * 2
-    remedies = {finding.remedy for finding in folder_findings(folders, "Docker", NO_DAEMON)}
-    assert remedies == {f"change its owner to the daemon's user, or set {folder.setting}" for folder in folders}
-
-
 def tree(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +169,7 @@ def test_user_limits_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, u
     assert (found.tasks, found.open_files) == (tasks, 700)
 
 
-def test_folders_are_checked(tmp_path: Path) -> None:
+def test_folders_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
     of_state = StateSettings(str(tmp_path / "state"), str(tmp_path / "none"))
@@ -189,4 +180,8 @@ def test_folders_are_checked(tmp_path: Path) -> None:
     (tmp_path / "state").chmod(0o755)
     (found,) = read_folders(Settings(state=of_state))
     assert (found.trouble, found.owner) == ("", "")
-    assert os.geteuid() == (tmp_path / "state").stat().st_uid
+    user = os.geteuid()
+    assert user == (tmp_path / "state").stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    (found,) = [folder for folder in read_folders(Settings(state=of_state)) if folder.setting == "state.directory"]
+    assert (found.trouble, found.owner) == ("", user_name(user))

@@ -179,7 +179,10 @@ def test_simulated_node_is_recorded_and_replay_is_not(tmp_path: Path) -> None:
         status, _, message = run_main("replay", "pause", "--config", str(daemon.config_path))
         plays_nothing = "this daemon does not replay a recording; start one with `telemetry serve --replay FILE`"
         assert (status, plays_nothing in message) == (64, True)
+    assert "scheduler" in [source["source"] for source in replayed(path)["sources"]]
     assert len(replayed(path)["devices"]) == 3
+    status, _, message = run_main("parse", "nvml", str(path))
+    assert (status, "is a recording of simulated cards" in message, "snapshot --replay" in message) == (64, True, True)
     with Daemon(tmp_path, arguments=("--replay", str(path))) as daemon:
         daemon.until(lambda: len(daemon.document()["devices"]) == 3)
         for again in (path, tmp_path / "again.jsonl"):

@@ -159,8 +159,9 @@ def test_pipe_is_parsed_if_it_has_a_writer(tmp_path):
     """`parse SOURCE <(tool)` waits for the tool; a pipe without a writer is refused."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    status, _, error = run_main("parse", "mthreads-gmi", str(pipe))
-    assert (status, "it is a pipe without a writer" in error) == (64, True)
+    for command in (("parse", "mthreads-gmi"), ("jobs",)):
+        status, _, error = run_main(*command, str(pipe))
+        assert (status, "it is a pipe without a writer" in error) == (64, True)
     reading, writing = os.pipe()
 
     def write() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,27 +84,6 @@ def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
     verdict = document([file])["verdict"]
     assert verdict["cause"] == "data"
     assert "data loader takes 68.8 ms" in verdict["text"]
-
-
-def test_a_real_rank_that_is_stretched_is_named(outcomes: list[Outcome]) -> None:
-    slow = "mindspore/cluster-pipeline/ascend_cluster_analyse_pipeline-parallel_2_4_1.csv"
-    files = [outcome for outcome in outcomes if outcome.file.display_name.startswith("mindspore/cluster-pipeline")]
-    answer = document([_stretched(outcome) if outcome.file.display_name == slow else outcome for outcome in files])
-    assert answer["ranks"]["straggler"]["rank"] == 1
-    assert answer["verdict"]["cause"] == "straggler"
-
-
-def _stretched(outcome: Outcome) -> Outcome:
-    """Return the outcome with a fifth more computation in each step, and correspondingly less communication."""
-    assert outcome.facts is not None
-    (device,) = outcome.facts.devices
-    steps = []
-    for step in device.steps:
-        more, exposed = (step.split.compute_ns or 0) // 5, step.split.exposed_communication_ns or 0
-        split = replace(step.split, compute_ns=6 * more, exposed_communication_ns=exposed - more)
-        steps.append(replace(step, split=split))
-    facts = replace(outcome.facts, devices=(replace(device, steps=tuple(steps)),))
-    return replace(outcome, facts=facts)
 
 
 def facts_of(outcomes: list[Outcome], name: str) -> Facts:

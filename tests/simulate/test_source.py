@@ -9,13 +9,11 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from kits.command_line import run_main
 from kits.fed_node import DemoNode
 from simulate.fast_motion import FastMotion
-from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.cards import VALUE_FUNCTIONS, CardState
 from telemetry_daemon.simulate.demo import SIMULATED_VENDORS, DemoError, parse_demo, parse_faults
-from telemetry_daemon.simulate.jobs import owners_parser, owners_reader, simulated_parser
+from telemetry_daemon.simulate.jobs import simulated_parser
 from telemetry_daemon.simulate.simulation import NO_FAULTS, FaultRates
 from telemetry_daemon.simulate.source import SimulatedSource, parse
 from telemetry_exporters.judgement.verdict import judge as judge_devices
@@ -117,23 +115,6 @@ def test_recorded_capture_replays_to_the_same_report(vendor):
 def test_real_capture_is_not_taken_for_a_simulated_one():
     for request in (Command((("hy-smi",),)), Library("nvml"), Library("simulator")):
         assert simulated_parser(Capture("rocm-smi", "readings", request)) is None
-
-
-def test_recorded_demo_is_replayed_with_its_owners_and_not_parsed_as_output_of_a_tool(tmp_path):
-    motion, path = FastMotion("nvidia", 2), tmp_path / "demo.jsonl"
-    owners = owners_reader([motion.source.reader], motion.clock).read(owners_parser().polls[0], Targets())
-    captures = [*map(motion.capture, motion.polls), owners]
-    path.write_text("".join(f"{json.dumps(capture_to_plain(capture))}\n" for capture in captures))
-    status, out, error = run_main("snapshot", "--replay", str(path), "--format", "json")
-    assert (status, error) == (0, "")
-    assert [(source["source"], source["state"]) for source in json.loads(out)["sources"]] == [
-        ("nvml", "ok"),
-        ("scheduler", "ok"),
-    ]
-    status, out, error = run_main("parse", "nvml", str(path))
-    assert (status, out) == (64, "")
-    assert "recording of simulated cards" in error
-    assert "`telemetry snapshot --replay FILE`" in error
 
 
 EVENT = {"device": 2, "code": "xid_31", "text": "", "wall_time": 1.0, "is_ongoing": False}

@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="do not wait longer than TIME for sources (default: 20s)",
     )
-    options.add_origins(parser, "check", "--node", "--demo", demo=options.HEALTHY_DEMO)
+    options.add_origins(parser, "check", options.HEALTHY_DEMO, "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
     # `own_readings.open_tools` reads these arguments, too.

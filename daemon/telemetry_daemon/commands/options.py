@@ -59,9 +59,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
-def add_origins(
-    parser: argparse.ArgumentParser, verb: str, *flags: str, demo: str = ""
-) -> argparse._MutuallyExclusiveGroup:
+def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
     """Add the given flags, of `--node`, `--demo` and `--replay`. A command line can have only one of them. `demo` says what is simulated."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
@@ -83,12 +81,6 @@ def add_faults(parser: argparse.ArgumentParser) -> None:
     """Add `--fault`."""
     text = "with --demo: stage only these faults, such as lost,hot; an unknown name lists all faults"
     parser.add_argument("--fault", metavar="NAMES", help=text)
-
-
-def check_faults(arguments: argparse.Namespace) -> None:
-    """Raise CommandError if `--fault` is given without `--demo`."""
-    if arguments.fault is not None and arguments.demo is None:
-        raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -143,11 +135,11 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 
 def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
-    """Return the content of a file, or of standard input for `-`. Raise CommandError if it cannot be read."""
-    from telemetry_daemon.guarded.reading import read_file, read_stream
+    """Return the content of a file or pipe, or of standard input for `-`. Raise CommandError if it cannot be read."""
+    from telemetry_daemon.guarded.reading import read_named, read_stream
 
     try:
-        return read_stream(sys.stdin.buffer, max_bytes, path) if path == "-" else read_file(path, max_bytes)
+        return read_stream(sys.stdin.buffer, max_bytes, path) if path == "-" else read_named(path, max_bytes)
     except FileNotFoundError:
         raise CommandError(f"no such file: '{path}'; {remedy}") from None
     except OSError as error:
@@ -222,8 +214,10 @@ def _parse_argument(parse: Callable[[str], T], text: str) -> T:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def check_replay(arguments: argparse.Namespace) -> None:
-    """Raise CommandError if a flag for recordings is given without `--replay`."""
+def check_origin_flags(arguments: argparse.Namespace) -> None:
+    """Raise CommandError if a flag for recordings is given without `--replay`, or `--fault` without `--demo`."""
+    if getattr(arguments, "fault", None) is not None and arguments.demo is None:
+        raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
     if flags and arguments.replay is None:
         raise CommandError(f"{flags[0]} is for a recording: add --replay FILE")

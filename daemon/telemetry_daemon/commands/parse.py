@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from telemetry_daemon.commands import options, rendering
 from telemetry_daemon.guarded.gzip_reader import is_gzip
-from telemetry_daemon.guarded.reading import TooLargeError, read_named, read_stream
 from telemetry_daemon.plugins.loading import load_parsers
 from telemetry_daemon.plugins.sources import find_parsers
 from telemetry_daemon.recordings.recording_file import Damage, captures_in
@@ -79,27 +78,15 @@ def _rendered(result: rendering.Result, output_format: str) -> str:
 
 
 def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
-    content = _read_input(path)
+    content = options.read_content(path, _MAX_INPUT_BYTES, "use a readable file with the output of one run of the tool")
     if is_gzip(content) or b'"telemetry.capture/' in content.lstrip()[:_HEAD_BYTES]:
         return _recorded_captures(parser, path, content)
-    text = content.decode("utf-8", errors="replace")
-    poll = parser.polls[0]
-    if isinstance(poll.request, Library):
-        raise CommandError(
-            f"'{path}' is not a recording, and '{parser.name}' reads no text; give a file that `telemetry record` wrote"
-        )
-    return [Capture(source=parser.name, poll=path, request=poll.request, outputs=(Output(name=path, text=text),))]
-
-
-def _read_input(path: str) -> bytes:
-    try:
-        if path == "-":
-            return read_stream(sys.stdin.buffer, _MAX_INPUT_BYTES, path)
-        return read_named(path, _MAX_INPUT_BYTES)
-    except TooLargeError as error:
-        raise CommandError(f"cannot read '{path}': {error.strerror}; give the output of one run of the tool") from None
-    except OSError as error:
-        raise CommandError(f"cannot read '{path}': {error.strerror}; use a readable file") from None
+    request = parser.polls[0].request
+    if isinstance(request, Library):
+        text = f"'{path}' is not a recording, and '{parser.name}' reads no text"
+        raise CommandError(f"{text}; use a file of `telemetry record`")
+    output = Output(name=path, text=content.decode(errors="replace"))
+    return [Capture(source=parser.name, poll=path, request=request, outputs=(output,))]
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:

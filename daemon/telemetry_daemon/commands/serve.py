@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
     options.add_config(parser)
     options.add_flags(parser)
-    options.add_origins(parser, "serve", "--demo", "--replay", demo=f"{options.EVENTFUL_DEMO} and steps of jobs")
+    options.add_origins(parser, "serve", f"{options.EVENTFUL_DEMO} and steps of jobs", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
     options.add_playback(parser)
@@ -31,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal arrives, then exit the process. Return only if serving failed to start."""
-    options.check_replay(arguments)
-    options.check_faults(arguments)
+    options.check_origin_flags(arguments)
     inputs = options.settings_inputs(arguments)
     if arguments.demo is not None:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})

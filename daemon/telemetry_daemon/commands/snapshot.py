@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="do not wait longer than TIME for a source (default: 20s)",
     )
-    options.add_origins(parser, "show", "--node", "--demo", "--replay", demo=options.HEALTHY_DEMO).add_argument(
+    options.add_origins(parser, "show", options.HEALTHY_DEMO, "--node", "--demo", "--replay").add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     _check_format(arguments)
-    options.check_replay(arguments)
+    options.check_origin_flags(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
         if arguments.source:
             raise CommandError("--source selects tools, and a daemon reports all of them; omit it, or use --from tools")

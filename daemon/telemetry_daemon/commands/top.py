@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
     )
-    options.add_origins(parser, "show", "--demo", "--replay", demo=f"{options.EVENTFUL_DEMO} and processes")
+    options.add_origins(parser, "show", f"{options.EVENTFUL_DEMO} and processes", "--demo", "--replay")
     options.add_faults(parser)
     options.add_at_option(parser)
     options.add_playback(parser)
@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the cards until the user quits."""
     from telemetry_daemon.top.screen import run as show
 
-    options.check_replay(arguments)
-    options.check_faults(arguments)
+    options.check_origin_flags(arguments)
     feed = _choose_feed(arguments)
     with log.deferred("error"):  # otherwise log lines would be written across the screen
         show(feed, os.environ)
