@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
     from telemetry_daemon.commands import doctor_examination as doctor
 
     if arguments.bundle is not None:
-        text, findings = doctor.write_bundle(arguments, ROOT)
+        text, finding_count = doctor.write_bundle(arguments, ROOT)
     else:
-        text, findings = doctor.report(arguments, ROOT)
+        text, finding_count = doctor.report(arguments, ROOT)
     sys.stdout.write(text)
-    return exits.PROBLEMS if findings else exits.OK
+    return exits.PROBLEMS if finding_count else exits.OK
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:

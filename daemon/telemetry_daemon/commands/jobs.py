@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     bill = Bill(arguments.by)
     errors: list[str] = []
     has_records, users = False, set[str]()
-    for path, content in _record_files(arguments):
+    for path, content in _read_record_files(arguments):
         for record in _records_in_file(path, content, errors):
             users.add(record.owner.user)
             if _is_selected(record, arguments):
@@ -100,7 +100,7 @@ def _is_selected(record: JobRecord, arguments: argparse.Namespace) -> bool:
     return arguments.since is None or record.end is None or record.end.time >= arguments.since
 
 
-def _record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
+def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
     if arguments.files:
         remedy = "use a readable jobs.jsonl"
         yield from ((name, options.read_content(name, _MAX_FILE_BYTES, remedy)) for name in arguments.files)

@@ -102,29 +102,29 @@ def _source_report(snapshot: Snapshot, source: str) -> Report | None:
         return None
     devices: list[Device] = []
     readings: list[Reading] = []
-    for merged in snapshot.devices:
+    for merged_device in snapshot.devices:
         source_readings = [
             Reading(len(devices), reading.metric, reading.value, reading.label)
-            for reading in merged.readings
+            for reading in merged_device.readings
             if reading.source == source and not isinstance(reading.value, Absent)
         ]
-        if merged.up and source_readings:
-            devices.append(_unmerged(merged))
+        if merged_device.up and source_readings:
+            devices.append(_to_device(merged_device))
             readings += source_readings
     return Report(devices=tuple(devices), readings=tuple(readings))
 
 
-def _unmerged(merged: MergedDevice) -> Device:
+def _to_device(merged_device: MergedDevice) -> Device:
     return Device(
-        vendor=merged.vendor,
-        index=merged.index,
-        model=merged.model,
-        uuid=merged.uuid,
-        bus_id=merged.bus_id,
-        partition=merged.partition,
-        serial=merged.serial,
-        driver=merged.driver,
-        simulated=merged.simulated,
+        vendor=merged_device.vendor,
+        index=merged_device.index,
+        model=merged_device.model,
+        uuid=merged_device.uuid,
+        bus_id=merged_device.bus_id,
+        partition=merged_device.partition,
+        serial=merged_device.serial,
+        driver=merged_device.driver,
+        simulated=merged_device.simulated,
     )
 
 

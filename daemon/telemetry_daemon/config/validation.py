@@ -240,14 +240,14 @@ def _range_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
 def _find_line(text: str, path: Sequence[str]) -> int | None:
     """Return the line that sets the path, or else the line of its nearest section heading. None if there is neither."""
     best: tuple[int, int] | None = None
-    for line_number, key in _keys_by_line(text):
+    for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])
         if is_prefix and (best is None or len(key) > best[0]):
             best = (len(key), line_number)
     return None if best is None else best[1]
 
 
-def _keys_by_line(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _numbered_keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     section: tuple[str, ...] = ()
     for line_number, line in enumerate(text.split("\n"), start=1):
         header = _HEADER.match(line)

@@ -239,7 +239,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
     """Yield findings about a daemon that does not answer, or whose readings differ from those of this command."""
-    return (Finding(_DAEMON, what, remedy) for what, remedy in _findings(own, daemon))
+    return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own, daemon))
 
 
 def notes(daemon: LocalDaemon) -> Iterator[str]:
@@ -262,7 +262,7 @@ def working_sources(daemon: LocalDaemon) -> frozenset[str]:
     return _sources_read(view.snapshot) if view is not None and view.is_real else frozenset()
 
 
-def _findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
+def _problems_and_remedies(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
     view = daemon.view
     if view is None:
         yield from _no_answer_findings(daemon)

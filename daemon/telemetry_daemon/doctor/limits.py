@@ -127,7 +127,7 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
     return "", ""
 
 
-def read_limits(root: Path, daemon: Unit | None = None) -> Limits:
+def read_limits(root: Path, unit: Unit | None = None) -> Limits:
     """Return the limits of this process. `hides_processes` refers to the daemon's unit if given, else to this process."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
@@ -137,7 +137,7 @@ def read_limits(root: Path, daemon: Unit | None = None) -> Limits:
         tasks=_lowest_limit((*_cgroup_values(root, "pids", "pids.max"), *([soft_tasks] if os.geteuid() else []))),
         cpus=min(_cpu_limits(root), default=None),
         open_files=_lowest_limit([hard_files]),
-        hides_processes=_hides_processes(root, daemon),
+        hides_processes=_hides_processes(root, unit),
     )
 
 
@@ -182,15 +182,16 @@ def _unit_limits(unit: Unit) -> Limits:
     return Limits(limit("MemoryMax"), limit("TasksMax"), cpus, limit("LimitNOFILE"))
 
 
-def _hides_processes(root: Path, daemon: Unit | None) -> bool:
-    if daemon.sees_all_processes if daemon is not None else (os.geteuid() == 0):
+def _hides_processes(root: Path, unit: Unit | None) -> bool:
+    sees_all_processes = unit.sees_all_processes if unit is not None else os.geteuid() == 0
+    if sees_all_processes:
         return False
-    groups = daemon.groups if daemon is not None else {os.getegid(), *os.getgroups()}
-    fields = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
+    groups = unit.groups if unit is not None else {os.getegid(), *os.getgroups()}
+    mounts = (line.split() for line in text_at(f"{root}/proc/self/mounts").splitlines())
     return any(
-        _hides_from_groups(dict(option.partition("=")[::2] for option in parts[3].split(",")), groups)
-        for parts in fields
-        if len(parts) > 3 and parts[1] == "/proc"
+        _hides_from_groups(dict(option.partition("=")[::2] for option in mount[3].split(",")), groups)
+        for mount in mounts
+        if len(mount) > 3 and mount[1] == "/proc"
     )
 
 

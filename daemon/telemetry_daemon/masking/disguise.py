@@ -82,9 +82,9 @@ class StandIns:
         return next(iter(taken), value)  # all stand-ins are taken, or the value has only zeros, which identify nothing
 
     def _hash_bytes(self, value: str, attempt: int) -> bytes:
-        seed = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long
+        value_digest = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long
         blocks = (
-            hashlib.blake2b(f"{attempt} {block} {seed}".encode(), key=self._key).digest()
+            hashlib.blake2b(f"{attempt} {block} {value_digest}".encode(), key=self._key).digest()
             for block in range(len(value) // 64 + 1)
         )
         return b"".join(blocks)

@@ -82,7 +82,7 @@ class OneShot:
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         start_time = self._clock.monotonic()
-        until = start_time + timeout_seconds
+        deadline = start_time + timeout_seconds
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
         for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
@@ -95,26 +95,26 @@ class OneShot:
             awaited = [
                 thread for thread, other, _ in threads if not facts.lists_devices and _waits_for(parser, other.parser)
             ]
-            arguments = (store, source, polls, until, awaited)
+            arguments = (store, source, polls, deadline, awaited)
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
             threads.append((thread, source, polls))
-        self._wait_for_threads({source.name: thread for thread, source, _ in threads}, until)
+        self._wait_for_threads({source.name: thread for thread, source, _ in threads}, deadline)
         for thread, source, polls in threads:
             if thread.is_alive():
                 self._put_timeouts(store, source, polls, start_time, timeout_seconds)
         return store.snapshot()
 
-    def _wait_for_threads(self, threads: Mapping[str, threading.Thread], until: float) -> None:
+    def _wait_for_threads(self, threads: Mapping[str, threading.Thread], deadline: float) -> None:
         now = self._clock.monotonic()
         reported: tuple[str, ...] = ()
         report_at = now + _REPORT_SLOW_AFTER_SECONDS
-        while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < until:
+        while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < deadline:
             if now >= report_at and tuple(alive) != reported:
                 reported = tuple(alive)
                 self._on_waiting(reported)
             pause = _REPORT_SLOW_AFTER_SECONDS if now >= report_at else report_at - now
-            next(iter(alive.values())).join(min(pause, until - now))
+            next(iter(alive.values())).join(min(pause, deadline - now))
             now = self._clock.monotonic()
         if reported:
             self._on_waiting(())
@@ -140,18 +140,18 @@ class OneShot:
             source.close()
 
     def _read_source(
-        self, store: Store, source: Source, polls: Sequence[Poll], until: float, awaited: Sequence[threading.Thread]
+        self, store: Store, source: Source, polls: Sequence[Poll], deadline: float, awaited: Sequence[threading.Thread]
     ) -> None:
         for thread in awaited:
-            thread.join(max(0.0, until - self._clock.monotonic()))
-        time.sleep(max(0.0, min(until, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
+            thread.join(max(0.0, deadline - self._clock.monotonic()))
+        time.sleep(max(0.0, min(deadline, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
-            remaining = until - self._clock.monotonic()
+            remaining = deadline - self._clock.monotonic()
             if remaining <= 0:
                 return
             outcome = source.run_poll(poll, store.targets(source.name), remaining * _READER_SHARE)
             outcome = self._substitute(source, outcome)
-            if self._clock.monotonic() < until:
+            if self._clock.monotonic() < deadline:
                 store.put(source.name, poll, outcome.capture, outcome.report, outcome.result, _VALIDITY_SECONDS)
 
     def _put_timeouts(self, store: Store, source: Source, polls: Sequence[Poll], start: float, seconds: float) -> None:

@@ -56,10 +56,10 @@ class OutputPipes:
 
     def drain(self, timeout_seconds: float) -> None:
         """Read until both pipes end, this time is over, or the limit is exceeded."""
-        until = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + timeout_seconds
         self.read(0)
-        while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= until):
-            self.read(until - time.monotonic())
+        while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= deadline):
+            self.read(deadline - time.monotonic())
 
     def _read_chunk(self, descriptor: int) -> None:
         try:
@@ -106,15 +106,15 @@ class RunResult:
 
 def supervise(
     process: Process,
-    until: float,
+    deadline: float,
     closing: threading.Event,
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits. At the time `until`, or when `closing` is set, kill or abandon the process."""
+    """Read the output until the process exits. At the deadline, or when `closing` is set, kill or abandon it."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
-    cause = _wait_for_exit(process, pipes, until, closing)
+    cause = _wait_for_exit(process, pipes, deadline, closing)
     if cause == "exited":
         pipes.drain(limits.late_output_seconds)
         cause = "too_much_output" if pipes.exceeds_limit else "exited"
@@ -136,32 +136,32 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
     """Reap the tool if it exits in time, and kill the processes that it left behind. Return whether all processes are gone."""
-    until = time.monotonic() + timeout_seconds
+    deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False
     process.signal(signal.SIGKILL)
     process.reap()
-    return wait_for(process.is_group_gone, until - time.monotonic())
+    return wait_for(process.is_group_gone, deadline - time.monotonic())
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the time is over. Return whether it is true. Check it at least once."""
-    until = time.monotonic() + timeout_seconds
-    pause = _FIRST_PAUSE_SECONDS
+    """Wait until the condition is true or the time is over. Return its last value. Check it at least once."""
+    deadline = time.monotonic() + timeout_seconds
+    pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():
-        remaining = until - time.monotonic()
+        remaining = deadline - time.monotonic()
         if remaining <= 0:
             return False
-        time.sleep(min(pause, remaining))  # there is no event to wait for
-        pause = _next_pause(pause)
+        time.sleep(min(pause_seconds, remaining))  # there is no event to wait for
+        pause_seconds = _next_pause(pause_seconds)
     return True
 
 
-def _wait_for_exit(process: Process, pipes: OutputPipes, until: float, closing: threading.Event) -> Cause:
+def _wait_for_exit(process: Process, pipes: OutputPipes, deadline: float, closing: threading.Event) -> Cause:
     # Poll for the exit, because pidfd_open needs Linux 5.3.
     read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():
-        remaining = until - time.monotonic()
+        remaining = deadline - time.monotonic()
         if closing.is_set():
             return "closed"
         if remaining <= 0:

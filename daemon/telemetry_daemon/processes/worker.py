@@ -109,7 +109,7 @@ class Worker:
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
         """Send a request and return the serialized result. Raise WorkerError, also if cancelled before the request is sent."""
-        until = time.monotonic() + deadline_seconds
+        deadline = time.monotonic() + deadline_seconds
         if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")
         try:
@@ -117,7 +117,7 @@ class Worker:
             # Checked after `clear`: a caller that cancels later calls `stop`, which interrupts this call.
             if is_cancelled():
                 raise WorkerDiedError(f"{self.label}: the call was cancelled before it was sent")
-            return self._exchange(self._current_process(), request, until)
+            return self._exchange(self._current_process(), request, deadline)
         finally:
             self._call_lock.release()
 
@@ -168,14 +168,14 @@ class Worker:
             self._back_off(WorkerDiedError, f"{NOT_STARTED}: {error}")
             raise WorkerDiedError(f"{self.label}: {self._last_error}") from None
 
-    def _exchange(self, process: WorkerProcess, request: Ask, until: float) -> Plain:
+    def _exchange(self, process: WorkerProcess, request: Ask, deadline: float) -> Plain:
         self._request_id += 1
         try:
-            line = question_line(Question(self._request_id, max(0.0, until - time.monotonic()), request))
+            line = question_line(Question(self._request_id, max(0.0, deadline - time.monotonic()), request))
         except CodecError as error:
             raise WorkerFaultError(f"{self.label}: the request cannot be sent: {error}") from None
         try:
-            answer = self._decode_answer(process.exchange(line, until))
+            answer = self._decode_answer(process.exchange(line, deadline))
         except LateError:
             raise self._kill_error(
                 process, WorkerTimeoutError, "the worker did not answer before the deadline"

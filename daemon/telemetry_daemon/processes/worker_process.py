@@ -75,15 +75,15 @@ class WorkerProcess:
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
         return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
-    def exchange(self, line: bytes, until: float) -> bytes:
-        """Send a line, and return the answer. Raise LateError at `until`, or GoneError or AnswerTooLargeError."""
+    def exchange(self, line: bytes, deadline: float) -> bytes:
+        """Send a line, and return the answer. Raise LateError at the deadline, GoneError or AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._requests, select.POLLOUT)
         poll.register(self._process.stdout, select.POLLIN)
         poll.register(self._process.stderr, select.POLLIN)
         while True:
-            ready = self._wait_for_data(poll, until)
+            ready = self._wait_for_data(poll, deadline)
             if self._requests in ready:
                 unsent = self._send(unsent)
                 if not unsent:
@@ -115,8 +115,8 @@ class WorkerProcess:
         """Return whether all processes of a killed worker have exited."""
         return reap_group(self._process, 0)
 
-    def _wait_for_data(self, poll: select.poll, until: float) -> frozenset[int]:
-        remaining = until - time.monotonic()
+    def _wait_for_data(self, poll: select.poll, deadline: float) -> frozenset[int]:
+        remaining = deadline - time.monotonic()
         if self._interrupted():
             raise GoneError
         if remaining <= 0:
