@@ -202,7 +202,7 @@ class History:
         self._events: deque[PastEvent] = deque(maxlen=MAX_EVENTS)
         self._unclosed: dict[int, int] = {}
         self._outages: Mapping[PollKey, str] = {}
-        self._last_call, self._slept = self._now(), clock.slept()
+        self._last_call, self._slept = self._seconds_since_boot(), clock.slept()
         self._valid_until = self._last_call
         self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
@@ -217,7 +217,7 @@ class History:
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
         """Set the current devices. Their values are valid until `valid_until` (monotonic) or the next call."""
         with self._lock:
-            are_valid = self._store_past_slots(self._now())
+            are_valid = self._store_past_slots(self._seconds_since_boot())
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
             for device in devices:
                 history = self._devices.get(device.id)
@@ -238,10 +238,10 @@ class History:
         """Store the slots that have ended. Called once per slot, because `update` is not called while nothing is polled."""
         snapshot()  # calls `update` if reports have expired
         with self._lock:
-            now = self._now()
+            now = self._seconds_since_boot()
             # Reports that have expired since the snapshot are handled by the next call.
             if now < self._valid_until and not self._store_past_slots(now):
-                self._begin_slots(self._open_slot, is_valid=True)
+                self._begin_slot(self._open_slot, is_valid=True)
 
     def forget(self, device_id: str) -> None:
         """Drop the history of a forgotten device."""
@@ -257,7 +257,7 @@ class History:
             self._events.clear()
             self._unclosed.clear()
             self._outages = {}
-            self._last_call = self._valid_until = self._now()
+            self._last_call = self._valid_until = self._seconds_since_boot()
             self._first_slot = self._open_slot = int(self._last_call // SLOT_SECONDS)
 
     def ids(self) -> tuple[str, ...]:
@@ -302,7 +302,7 @@ class History:
             if metric_history is not None and metric in metrics
         }
 
-    def _now(self) -> float:
+    def _seconds_since_boot(self) -> float:
         return self._clock.monotonic() + self._clock.slept()
 
     def _update_device(self, device: MergedDevice, history: DeviceHistory, polls: Mapping[_Attempt, PollKey]) -> None:
@@ -315,7 +315,7 @@ class History:
             self._devices[device.id] = history
 
     def _store_past_slots(self, now: float) -> bool:
-        """Store the slots before `now`. Return whether the current values are still valid in the present slot."""
+        """Store the slots before `now`. Return whether the current values are still valid in the slot of `now`."""
         slept = self._clock.slept()
         has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
         gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
@@ -323,23 +323,23 @@ class History:
         previous_slot, current_slot = self._open_slot, int(now // SLOT_SECONDS)
         if current_slot <= previous_slot:
             return True
-        self._end_slots(previous_slot)
+        self._end_slot(previous_slot)
         for slot in range(max(previous_slot + 1, current_slot - STORED_SLOTS), current_slot):
             if gap_reason:
                 self._unclosed[slot] = self._reasons.code(gap_reason)
             else:
-                self._begin_slots(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
-                self._end_slots(slot)
+                self._begin_slot(slot, is_valid=SLOT_SECONDS * slot < self._valid_until)
+                self._end_slot(slot)
         is_valid = not gap_reason and SLOT_SECONDS * current_slot < self._valid_until
-        self._begin_slots(current_slot, is_valid=is_valid)
+        self._begin_slot(current_slot, is_valid=is_valid)
         self._open_slot = current_slot
         return is_valid
 
-    def _end_slots(self, slot: int) -> None:
+    def _end_slot(self, slot: int) -> None:
         for device in self._devices.values():
             device.end_slot(slot, self._reason_code)
 
-    def _begin_slots(self, slot: int, *, is_valid: bool) -> None:
+    def _begin_slot(self, slot: int, *, is_valid: bool) -> None:
         for device in self._devices.values():
             device.begin_slot(is_valid=is_valid)
         self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}

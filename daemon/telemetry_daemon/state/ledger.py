@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the owners of the cards, and end the entries of owners whose claims have ended."""
+        """Update the owners of the cards, and end the entries of the owners in `ended`, whose claims have ended."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()

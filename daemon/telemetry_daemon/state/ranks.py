@@ -170,9 +170,9 @@ class RankTableWatcher:
         if state == self._last_state:
             return
         self._last_state = state
-        self._set_ranks(self._read(settings, names) if settings.table else NodeRanks())
+        self._set_ranks(self._read_table(settings, names) if settings.table else NodeRanks())
 
-    def _read(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
+    def _read_table(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
             local_ranks = read_ranks(settings, lambda: names)

@@ -141,8 +141,8 @@ class Store:
             admitted = admit(report or Report(), state.merge.identities)
             report = admitted.report if report is not None else None
             result = replace(result, detail=cut_text(result.detail, bounds.MAX_TEXT_LENGTH))
-            previous = state.healths.get(key) or state.removed_healths.get(key)
-            state.healths[key] = health.health_after(source, poll, capture, result, interval, previous)
+            previous_health = state.healths.get(key) or state.removed_healths.get(key)
+            state.healths[key] = health.health_after(source, poll, capture, result, interval, previous_health)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             state.awaited.pop(key, None)
             previous_report = state.reports.pop(key, None)

@@ -149,7 +149,6 @@ class _Ranks:
         )
 
     def rank_count(self) -> int | None:
-        """Return how many ranks the file contains, or None if it has no rank numbers."""
         return len({rank for rank, _ in self._steps if rank is not None}) or None
 
 

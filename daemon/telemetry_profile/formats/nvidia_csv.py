@@ -171,7 +171,6 @@ class _DecimalSign:
     decimal: str = ""
 
     def update(self, printed: str) -> None:
-        """Store the decimal sign if this number shows it unambiguously."""
         text = printed.strip()
         separators = [character for character in text if character in ",."]
         if not separators or not text[-1].isdigit() or text.strip("0123456789,.-"):
@@ -269,7 +268,6 @@ def _shape(printed: str) -> str:
 
 
 def _ncu_kernels(runs: Iterable[_Run], decimal_sign: _DecimalSign) -> tuple[list[Kernel], int]:
-    """Return the kernels, and how many durations were ambiguous."""
     sums: dict[str, list[tuple[int, _Run]]] = {}
     ambiguous_count = 0
     for run in runs:

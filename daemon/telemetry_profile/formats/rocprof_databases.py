@@ -164,7 +164,7 @@ def _recognises_rocprof(schema: Schema) -> bool:
 
 def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
-    cards = _kernels(tables, timeline)
+    cards = _add_kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # Copies by HSA have no device in this table.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
@@ -176,7 +176,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     return timeline.facts("rocprof-database", "rocprof", "boot")
 
 
-def _kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
+def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     """Add the kernels to the timeline. Return the numbers of their cards."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
