@@ -171,9 +171,9 @@ def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Re
     for item in counts:
         device = names.find(Claim(_NO_OWNER, (), (item.card,) if item.card else ()))
         if device is None:
-            text = item.card.text if item.card else ""
+            card = item.card.text if item.card else ""
             problems.append(
-                Problem(quote(item.file), f"names the card {quote(text[:MAX_NAME_LENGTH])}, which is not on this node")
+                Problem(quote(item.file), f"names the card {quote(card[:MAX_NAME_LENGTH])}, which is not on this node")
             )
             continue
         labels = (("id", device.id), ("job_id", item.job_id), ("rank", item.rank))

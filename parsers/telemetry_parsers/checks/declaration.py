@@ -35,13 +35,13 @@ def shape_violations(parser: Any) -> list[str]:
     return violations
 
 
-def _item_violations(name: str, items: Any, kind: type) -> list[str]:
+def _item_violations(name: str, items: Any, expected_type: type) -> list[str]:
     if not isinstance(items, tuple | list):
         return [f"{name} is not a tuple"]
     return [
-        f"{name}[{position}] is {type(item).__name__}, not {kind.__name__}"
+        f"{name}[{position}] is {type(item).__name__}, not {expected_type.__name__}"
         for position, item in enumerate(items)
-        if not isinstance(item, kind)
+        if not isinstance(item, expected_type)
     ]
 
 

@@ -72,22 +72,24 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
     if len(starts) > 1:
         draft.add_problem("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
-    title = next((position for position, line in enumerate(lines) if is_process_title(line)), len(lines))
-    is_other_title = (line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title])
-    end = next((position for position, is_end in enumerate(is_other_title) if is_end), title)
+    title_position = next((position for position, line in enumerate(lines) if is_process_title(line)), len(lines))
+    is_other_title = (
+        line.ended and line.text.strip("| \t").lower() in shape.other_titles for line in lines[:title_position]
+    )
+    end = next((position for position, is_end in enumerate(is_other_title) if is_end), title_position)
     _read_versions(lines[:end], shape, draft)
     state = _ScanState(shape, draft)
     for line in lines[:end]:
         _read_line(state, line)
     _read_record(state)  # the last card's record, which may be truncated
-    ends_too_early = shape.ends_with_processes or end < title or not state.is_closed or is_cut_in_rule(lines)
-    if title == len(lines) and ends_too_early:
+    ends_too_early = shape.ends_with_processes or end < title_position or not state.is_closed or is_cut_in_rule(lines)
+    if title_position == len(lines) and ends_too_early:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
     elif not state.headings:
         draft.is_cut = True
         draft.add_problem(lines[0].where, "the table has no headings; its cards are not read")
-    return lines[title:]
+    return lines[title_position:]
 
 
 def is_cut_in_rule(lines: Sequence[Line]) -> bool:

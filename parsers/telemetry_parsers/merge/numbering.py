@@ -81,7 +81,7 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
                 or learnt.setdefault(_index_space(sighting), {}).setdefault(index, identified) is not identified
             ):
                 incomplete.add(_index_space(sighting))
-    return {space: identified for space, identified in learnt.items() if space not in incomplete}
+    return {space: devices for space, devices in learnt.items() if space not in incomplete}
 
 
 def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:

@@ -158,9 +158,9 @@ def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
     value = groups["name"].lower() if way == "bus_id" else groups["name"]
     name = DeviceName(match.string, way, value, vendor, groups.get("instance", ""))
-    render = render_nodes.get(name.value) if way in ("bus_id", "render") else None
+    render_node = render_nodes.get(name.value) if way in ("bus_id", "render") else None
     names: tuple[DeviceName, ...] = (name,)
-    if render is not None:
+    if render_node is not None:
         # Partitions have the address of their card, but each partition has its own render node.
-        names = (replace(name, way="render", value=render), name)
+        names = (replace(name, way="render", value=render_node), name)
     return AllocatedDevice(names, next((groups[part] for part in ("part", "own_part", "suffix") if part in groups), ""))

@@ -1,4 +1,4 @@
-"""Reports on failures, the error texts that cause them, and problem texts that several tools share."""
+"""Reports on failures, the error texts that reveal failures, and problem texts that several tools share."""
 
 from __future__ import annotations
 
