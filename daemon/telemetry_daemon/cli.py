@@ -71,8 +71,9 @@ class _Parser(argparse.ArgumentParser):
         from telemetry_daemon.terminal.suggestions import did_you_mean, similar_names
 
         name = arguments[0].partition("=")[0]
-        suggestions = similar_names(name, self._option_string_actions) if name.startswith("-") else ()
-        self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(suggestions)}")
+        options = {option.lstrip("-"): option for option in self._option_string_actions}
+        similar = similar_names(name.lstrip("-"), options) if name.startswith("-") else []
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{did_you_mean(options[word] for word in similar)}")
 
     def format_help(self) -> str:
         lines = [f"  {command}\n      {description}\n" for command, description in self.examples.items()]

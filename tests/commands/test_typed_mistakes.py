@@ -19,6 +19,8 @@ CASES = (
     ("--vershun", USAGE, "unrecognized arguments: --vershun; did you mean --version?"),
     ("--verison=3 check", USAGE, "did you mean --version?"),
     ("snapshot --wdith 40", USAGE, "did you mean --width"),
+    ("snapshot ''", USAGE, "unrecognized arguments"),
+    ("snapshot --demo --fault hot", USAGE, "unrecognized arguments: --fault hot; see"),
     ("snapshot --format jsno", USAGE, "did you mean json?"),
     ("snapshot --watch 0", USAGE, "--watch: must be greater than 0"),
     ("snapshot --watch soon", USAGE, "write 90s, 10m, 1h30m or 2d"),
