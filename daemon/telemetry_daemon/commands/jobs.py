@@ -145,9 +145,9 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
         yield from records
     if errors:
         quoted = "; ".join(errors[:_QUOTED_LINES]) + ("; …" if len(errors) > _QUOTED_LINES else "")
-        lines = "invalid line was" if len(errors) == 1 else "invalid lines were"
+        subject = "invalid line was" if len(errors) == 1 else "invalid lines were"
         remedy = "" if len(errors) < line_number else "; use a jobs.jsonl or a ledger.json"
-        streams.say(f"{path}: {len(errors)} {lines} skipped: {quoted}{remedy}")
+        streams.say(f"{path}: {len(errors)} {subject} skipped: {quoted}{remedy}")
     all_errors += errors
 
 

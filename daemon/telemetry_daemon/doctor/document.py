@@ -40,9 +40,9 @@ class CardJson:
     bus_id: str
     vendor: str
     driver: str | None
-    """The kernel driver that is bound to it."""
+    """The kernel driver that is bound to the card."""
     given_away: bool
-    """Whether it was given to a virtual machine."""
+    """Whether the card is assigned to a virtual machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class DeviceNodeJson:
 
     path: str
     vendors: tuple[str, ...]
-    """The vendors to which it may belong."""
+    """The vendors that the node may belong to."""
     owner: str
     group: str
     mode: Annotated[str, Schema({"pattern": "^[0-7]{4}$"})]
     refused: str | None
-    """Why this user may not open it: EACCES, EPERM or another of errno(3)."""
+    """Why this user may not open the node: EACCES, EPERM or another code of errno(3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class FolderJson:
     setting: str
     path: str
     trouble: str | None
-    """Why it is not used."""
+    """Why the daemon cannot use the folder."""
     free_bytes: int | None
 
 
@@ -108,7 +108,7 @@ class DaemonJson:
     why_not: str | None
     version: str | None
     reads_the_same: bool | None
-    """Whether it reads with the same settings as the command; null if it does not report this."""
+    """Whether the daemon reads with the same settings as the command; null if the daemon does not report this."""
     unit: UnitJson | None
     sources: tuple[DaemonSourceJson, ...]
     devices: Mapping[str, int]
@@ -149,10 +149,10 @@ class SourceJson:
     tools: tuple[str, ...]
     """The tools that were found."""
     remedy: str | None
-    """What to do if it is not ok."""
+    """What to do if the source is not ok."""
     problems: tuple[ProblemJson, ...]
     absent: Mapping[str, tuple[str, ...]]
-    """The readings that it could report but did not, by reason."""
+    """The readings that the source could report but did not, by reason."""
     unknown_fields: tuple[str, ...]
     polls: tuple[PollJson, ...]
 
@@ -172,15 +172,15 @@ class DoctorJson:
 
     schema: Literal["telemetry.doctor/1"]
     time: _Time
-    """When it was read, in UTC."""
+    """When the node was examined, in UTC."""
     hostname: str | None
     node: str | None
-    """The node given by --node. Then only the reports of its daemon are known."""
+    """The node given by --node. Only what its daemon reports is known then."""
     versions: VersionsJson
     pci: Mapping[str, Count]
     """Accelerators on the PCI bus by vendor."""
     user: str | None
-    """Who ran the command."""
+    """The user who ran the command."""
     groups: tuple[str, ...]
     """The groups that the command ran in."""
     container: str | None
@@ -195,9 +195,9 @@ class DoctorJson:
     """The files of the daemon's flight recorder, newest first."""
     sources: tuple[SourceJson, ...]
     notes: tuple[str, ...]
-    """Explanations of a healthy state."""
+    """Observations that are not problems."""
     findings: tuple[FindingJson, ...]
-    """Everything that is wrong. The command exits with 2 if there is any."""
+    """All problems. The command exits with 2 if there are any."""
 
 
 def document(examined: Examination) -> dict[str, Any]:

@@ -68,23 +68,23 @@ class PathStep:
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
     """Open the path, and return an O_PATH descriptor. Call `visit` for each step from /; it may raise an error."""
-    current, links = Path("/"), 0
+    current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
         folder = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS))
         visit(PathStep(current, os.fstat(folder)))
         while remaining_names:
             name = remaining_names.pop()
-            opened = _close_on_exit(open_descriptors, _open_step(name, folder))
-            step = PathStep(current.parent if name == ".." else current / name, os.fstat(opened))
+            descriptor = _close_on_exit(open_descriptors, _open_step(name, folder))
+            step = PathStep(current.parent if name == ".." else current / name, os.fstat(descriptor))
             visit(step)
             if not step.is_link:
-                folder, current = opened, step.path
+                folder, current = descriptor, step.path
                 continue
-            links += 1
-            if links > _MAX_LINKS:
+            link_count += 1
+            if link_count > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-            target = Path(os.readlink("", dir_fd=opened))
+            target = Path(os.readlink("", dir_fd=descriptor))
             if target.is_absolute():
                 folder, current = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS)), Path("/")
             remaining_names.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
