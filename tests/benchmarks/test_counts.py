@@ -12,8 +12,9 @@ from types import FrameType
 import pytest
 
 from kits.fed_node import Load, MadeUpNode
+from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_exporters.prometheus.renderer import Renderer
-from telemetry_parsers.model import Snapshot
+from telemetry_parsers.model import Command, Poll, Snapshot
 
 FEW, MANY = 8, 64
 
@@ -95,6 +96,19 @@ def with_other_first_device(snapshot: Snapshot) -> Snapshot:
     """The snapshot with a label of one device changed."""
     first, *rest = snapshot.devices
     return replace(snapshot, devices=(replace(first, serial="another"), *rest))
+
+
+@pytest.mark.parametrize("devices", [FEW, MANY])
+def test_tool_that_stays_missing_costs_little(devices: int) -> None:
+    """A node looks for a dozen tools every minute, however many devices it has. Only the first failure merges its reports."""
+    node = settled(Load(devices))
+    node.store.add_source(SourceFacts("tool", "amd", ()))
+    tool = Poll("readings", Command("tool", ()), interval=15.0, lists_devices=True)
+    node.take("tool", None, tool, PollResult("missing"))
+    node.now += 1.0
+    assert calls_of(lambda: node.take("tool", None, tool, PollResult("missing"))) <= 100
+    (status,) = (source for source in node.store.snapshot().sources if source.source == "tool")
+    assert (status.state, status.polls[0].attempted) == ("missing", node.wall)
 
 
 def test_polls_and_pages_hold_no_memory() -> None:

@@ -144,7 +144,7 @@ class Store:
             previous_health = state.healths.get(key) or state.removed_healths.get(key)
             state.healths[key] = health.health_after(source, poll, capture, result, interval, previous_health)
             state.cpu_seconds[source] = state.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
-            state.awaited.pop(key, None)
+            was_awaited, previous_reports = state.awaited.pop(key, None) is not None, dict(state.reports)
             previous_report = state.reports.pop(key, None)
             if health.is_source_gone(result, poll):
                 state.reports = {other: stored for other, stored in state.reports.items() if other[0] != source}
@@ -154,7 +154,13 @@ class Store:
                 state.reports[key] = check_report(source_report, state.metrics, previous_report)
             elif previous_report is not None and previous_report.report.report.claims:
                 state.reports[key] = previous_report  # claims remain until they expire, even if the kubelet restarts
-            merged = self._merge(self._clock.monotonic())
+            is_unchanged = (
+                previous_reports == state.reports
+                and not was_awaited
+                and previous_health is not None
+                and (previous_health.state, previous_health.reason) == (result.state, result.reason)
+            )
+            merged = self._merge_unless(is_unchanged=is_unchanged)
             if report is not None and self._accumulator is not None:
                 ids = merged.device_ids.get(key, ())
                 self._accumulator.add_events(key, ids, report.events, capture.wall_time)
@@ -279,6 +285,13 @@ class Store:
         now = self._clock.monotonic()
         state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}
         self._merged = self._snapshot = None
+
+    def _merge_unless(self, *, is_unchanged: bool) -> MergedNode:
+        """Merge the reports, unless a poll failed as before: every minute, a node checks for a dozen missing tools."""
+        if not is_unchanged or self._merged is None or self._owned is None:
+            return self._merge(self._clock.monotonic())
+        self._snapshot = None
+        return self._owned
 
     def _merge(self, now: float) -> MergedNode:
         state = self._state

@@ -15,8 +15,8 @@ _MAX_QUOTE_LENGTH = 40
 _MAX_WHOLE = 2**63
 _MAX_NUMBER = sys.float_info.max
 # Before Python 3.12, the encoder needs ten times the memory of its result. Therefore the outer levels of a document are
-# encoded piece by piece, down to the devices in an answer of a worker.
-_SPLIT_LEVELS = 6
+# encoded piece by piece, down to the devices in a capture or in the result of a worker.
+_SPLIT_LEVELS = 5
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
