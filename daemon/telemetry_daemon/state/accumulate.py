@@ -122,9 +122,9 @@ class Accumulator:
     ) -> None:
         """Count the events of a report. `ids` has the id of each device in the report."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
-            self._record(counted.event)
+            self._record_event(counted.event)
             if counted.is_start_observed:
-                self._notify(counted.event)
+                self._notify_observer(counted.event)
 
     def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
         """Record an ongoing event for each device whose links were up earlier and are now down."""
@@ -149,8 +149,8 @@ class Accumulator:
         for event in events:
             if event.what in _PRESENCE_EVENTS:
                 past = PastEvent(wall_time, event.id, event.what)
-                self._record(past)
-                self._notify(past)
+                self._record_event(past)
+                self._notify_observer(past)
 
     def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
         """Pass the merged devices to the history, the counters and the observer."""
@@ -195,13 +195,13 @@ class Accumulator:
         if self._ledger is not None:
             self._ledger.forget(device_id)
 
-    def _record(self, event: PastEvent) -> None:
+    def _record_event(self, event: PastEvent) -> None:
         if self._history is not None:
             self._history.add_event(event)
         if self._ledger is not None:
             self._ledger.add_event(event)
 
-    def _notify(self, event: PastEvent) -> None:
+    def _notify_observer(self, event: PastEvent) -> None:
         if self._observer is not None:
             self._observer.add_event(event)
 

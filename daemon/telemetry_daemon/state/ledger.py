@@ -128,7 +128,7 @@ class Ledger:
     def close(self) -> None:
         """Complete the records of all waiting owners, because the daemon exits."""
         for entry in list(self._waiting):
-            self._complete(entry)
+            self._complete_entry(entry)
 
     def forget(self, device_id: str) -> None:
         """Remove a forgotten card after attributing its use to the owners."""
@@ -326,13 +326,13 @@ class Ledger:
         for index, entry in enumerate(list(self._waiting)):
             since = self._now if entry.missing_since is None else entry.missing_since
             if index < excess or self._now - since >= self._longest_wait(entry):
-                self._complete(entry)
+                self._complete_entry(entry)
 
     def _longest_wait(self, entry: Entry) -> float:
         cards = [self._cards[device_id] for device_id in entry.card_uses if device_id in self._cards]
         return max((card.max_report_delay for card in cards), default=MAX_REPORT_DELAY_SECONDS)
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete_entry(self, entry: Entry) -> None:
         last_present = self._now if entry.missing_since is None else entry.missing_since
         for device_id in entry.card_uses:
             card = self._cards.get(device_id)

@@ -29,30 +29,30 @@ class Links:
     """The links of all devices. Not thread-safe: the caller holds a lock."""
 
     def __init__(self) -> None:
-        self._devices: dict[str, dict[str, _Link]] = {}
-        self._seen: dict[str, MergedDevice] = {}
+        self._links_by_device: dict[str, dict[str, _Link]] = {}
+        self._seen_devices: dict[str, MergedDevice] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
         """Map each device with new results to its lost links: links that were up earlier and are now down."""
         lost_links = {}
         for device in devices:
-            if self._seen.get(device.id) is device:
+            if self._seen_devices.get(device.id) is device:
                 continue
-            self._seen[device.id] = device
+            self._seen_devices[device.id] = device
             readings = Readings.of(device.readings)
             if link_positions := _link_positions(readings.shape):
-                links = self._devices.setdefault(device.id, {})
+                links = self._links_by_device.setdefault(device.id, {})
                 for label, position in link_positions:
                     _update_link(links.setdefault(label, _Link()), readings, position)
                 if len(links) > bounds.MAX_WORDS:  # the source reports more and more labels
-                    links = self._devices[device.id] = {label: links[label] for label, _ in link_positions}
+                    links = self._links_by_device[device.id] = {label: links[label] for label, _ in link_positions}
                 lost_links[device.id] = _lost_labels(links)
         return lost_links
 
     def forget(self, device_id: str) -> bool:
         """Forget a device's earlier link states, and return whether any link was lost."""
-        self._seen.pop(device_id, None)
-        return bool(_lost_labels(self._devices.pop(device_id, {})))
+        self._seen_devices.pop(device_id, None)
+        return bool(_lost_labels(self._links_by_device.pop(device_id, {})))
 
 
 def _update_link(link: _Link, readings: Readings, position: int) -> None:

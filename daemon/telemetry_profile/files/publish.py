@@ -53,8 +53,8 @@ def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
     if not steps or card is None:
         return None
     seconds = []
-    for part, part_name in _PARTS:
-        lengths = [getattr(step.split, part) for step in steps]
+    for split_field, part_name in _PARTS:
+        lengths = [getattr(step.split, split_field) for step in steps]
         if None not in lengths:
             seconds.append(PartSeconds(part_name, sum(lengths) / 1e9))
     flops = device.flops.per_step * len(steps) if device.flops and device.flops.per_step is not None else None

@@ -99,37 +99,37 @@ class _Communication:
 
 def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
     content = _Communication()
-    for path, info in _iter_operations(_read_document(lines, _MAX_MIB), ()):
-        if _TIME in info:
-            _add_times(path, info, content)
+    for keys, values in _iter_operations(_read_document(lines, _MAX_MIB), ()):
+        if _TIME in values:
+            _add_times(keys, values, content)
         else:
-            _add_matrix_link(path, info, content)
+            _add_matrix_link(keys, values, content)
     devices = tuple(_device(rank, sums) for rank, sums in sorted(content.ranks.items(), key=lambda item: item[0] or 0))
     return Facts("ascend-communication", _TOOL, devices=devices, links=content.links.links())
 
 
-def _iter_operations(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+def _iter_operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     """Yield the keys of each operation (step, operation, and rank or both ends of a link) and its values."""
-    if not isinstance(node, dict) or len(path) > 6 or (path and _REPEATS.search(path[-1])):
+    if not isinstance(node, dict) or len(keys) > 6 or (keys and _REPEATS.search(keys[-1])):
         return
     if _TIME in node or "Transport Type" in node:
-        yield path, node
+        yield keys, node
         return
     for key, value in node.items():
-        yield from _iter_operations(value, (*path, str(key)))
+        yield from _iter_operations(value, (*keys, str(key)))
 
 
-def _add_times(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
-    times = info[_TIME]
+def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], content: _Communication) -> None:
+    times = values[_TIME]
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
     # The innermost key is the rank if the file covers all ranks, and the operation if it covers one rank.
-    is_ranked = len(path) > 1 and bool(_RANK.match(path[-1]))
-    rank = content.ranks.setdefault(int(path[-1]) if is_ranked else None, _RankSums())
-    step = next((match[1] for key in path if (match := _STEP.match(key))), "")
-    rank.add(_collective_name(path[-2 if is_ranked else -1]), step, times, elapsed)
-    _add_transports(info.get(_BANDWIDTH), path[-1] if is_ranked else "", content)
+    is_ranked = len(keys) > 1 and bool(_RANK.match(keys[-1]))
+    rank = content.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
+    step = next((match[1] for key in keys if (match := _STEP.match(key))), "")
+    rank.add(_collective_name(keys[-2 if is_ranked else -1]), step, times, elapsed)
+    _add_transports(values.get(_BANDWIDTH), keys[-1] if is_ranked else "", content)
 
 
 def _collective_name(printed: str) -> str:
@@ -138,32 +138,32 @@ def _collective_name(printed: str) -> str:
 
 
 def _add_transports(transports: Any, rank: str, content: _Communication) -> None:
-    for kind, numbers in transports.items() if isinstance(transports, dict) else ():
+    for kind, values in transports.items() if isinstance(transports, dict) else ():
         if kind in _KINDS and kind != _SUM_OF_KINDS:
-            _add_link(content.links, kind, rank or THIS_RANK, "all", numbers)
+            _add_link(content.links, kind, rank or THIS_RANK, "all", values)
 
 
-def _add_matrix_link(path: tuple[str, ...], info: Mapping[str, Any], content: _Communication) -> None:
+def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], content: _Communication) -> None:
     """Add a link of a matrix. Files about one rank number the ranks within a group, other files within the job."""
-    ends, kind = _ENDS.match(path[-1]) if path else None, info["Transport Type"]
+    ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
-        is_job_wide = not path[0].lower().startswith("step")
-        _add_link(content.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], info)
+        is_job_wide = not keys[0].lower().startswith("step")
+        _add_link(content.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], values)
 
 
-def _add_link(links: LinkSums, kind: str, source: str, target: str, numbers: Any) -> None:
-    time, size = _ns(numbers, "Transit Time(ms)"), _number(numbers, "Transit Size(MB)")
+def _add_link(links: LinkSums, kind: str, source: str, target: str, values: Any) -> None:
+    time, size = _ns(values, "Transit Time(ms)"), _number(values, "Transit Size(MB)")
     if size:
         links.add(kind, source, target, round(size * _MEGABYTE), time)
 
 
-def _number(numbers: Any, key: str, limit: float = 1e12) -> float | None:
-    value = numbers.get(key) if isinstance(numbers, dict) else None
+def _number(values: Any, key: str, limit: float = 1e12) -> float | None:
+    value = values.get(key) if isinstance(values, dict) else None
     return float(value) if isinstance(value, int | float) and 0 <= value < limit else None
 
 
-def _ns(numbers: Any, key: str) -> int | None:
-    value = _number(numbers, key)
+def _ns(values: Any, key: str) -> int | None:
+    value = _number(values, key)
     return None if value is None else round(value * MS)
 
 

@@ -132,8 +132,8 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
     for block in _kernel_blocks(lines):
         length = nanoseconds(block.get("kernel time", ""), _UNITS.get(block.get("unit of kernel time", ""), 0) or S)
         if length is not None and 0 <= length < MAX_NS and "kernel time" in block:
-            number = block.get("gpu id", "")
-            kernels = by_card.setdefault(int(number) if number.isdecimal() and len(number) < 9 else None, {})
+            gpu_id = block.get("gpu id", "")
+            kernels = by_card.setdefault(int(gpu_id) if gpu_id.isdecimal() and len(gpu_id) < 9 else None, {})
             _add_kernel(kernels, block, length)
     devices = tuple(Device(Card(index), kernels=largest_first(by_name.values())) for index, by_name in by_card.items())
     return Facts("hipprof-pmc", _TOOL, devices=devices, remarks=(_REMARK,) if devices else ())

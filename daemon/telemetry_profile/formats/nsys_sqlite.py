@@ -60,15 +60,15 @@ class _Cards:
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
         self._cards: dict[int | None, Card] = {}
-        self._by_number: dict[int | None, int | None] = {}
+        self._id_by_number: dict[int | None, int | None] = {}
         for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
             for gpu, cuda_number, name, bus, uuid in records(tables, table, _CARD_COLUMNS):
-                number = integer(gpu)
-                self._cards[number] = Card(number, text(name), _uuid(text(uuid)), text(bus).lower())
-                self._by_number[number if cuda_number is None else integer(cuda_number)] = number
-        self._by_process = {
-            (integer(process), integer(cuda_number)): integer(number)
-            for process, cuda_number, number in records(tables, "TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
+                gpu_id = integer(gpu)
+                self._cards[gpu_id] = Card(gpu_id, text(name), _uuid(text(uuid)), text(bus).lower())
+                self._id_by_number[gpu_id if cuda_number is None else integer(cuda_number)] = gpu_id
+        self._id_by_process = {
+            (integer(process), integer(cuda_number)): integer(gpu_id)
+            for process, cuda_number, gpu_id in records(tables, "TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
         }
         self._keys: dict[tuple[object, object], Hashable] = {}
 
@@ -76,9 +76,9 @@ class _Cards:
         lookup = global_pid, device
         if lookup not in self._keys:
             process, device_number = _process(global_pid), integer(device)
-            number = self._by_process.get((process, device_number), self._by_number.get(device_number))
-            card = self._cards.get(number)
-            self._keys[lookup] = (device_number if card is None else number, card is None)
+            gpu_id = self._id_by_process.get((process, device_number), self._id_by_number.get(device_number))
+            card = self._cards.get(gpu_id)
+            self._keys[lookup] = (device_number if card is None else gpu_id, card is None)
             self._timeline.set_card(self._keys[lookup], card or Card(device_number), process=process)
         return self._keys[lookup]
 

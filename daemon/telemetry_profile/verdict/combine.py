@@ -356,11 +356,11 @@ def _step_number(name: str) -> str:
     return match[0] if match else name
 
 
-def _fill_unknown(first: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
+def _fill_unknown(base: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
     replacements = {
-        field.name: getattr(other, field.name) for field in fields(first) if getattr(first, field.name) in (None, "")
+        field.name: getattr(other, field.name) for field in fields(base) if getattr(base, field.name) in (None, "")
     }
-    return replace(first, **replacements)
+    return replace(base, **replacements)
 
 
 def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:

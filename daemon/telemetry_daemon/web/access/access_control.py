@@ -69,11 +69,11 @@ def load_config(file: str) -> LoadedWebConfig:
     config, watch = _read_and_watch(file)
     if config.tls is None:
         return LoadedWebConfig(file, watch, config)
-    from telemetry_daemon.web.access.tls import TlsChannel, client_check, pem_bytes, server_context
+    from telemetry_daemon.web.access.tls import TlsChannel, make_client_check, pem_bytes, server_context
 
     authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
     context = server_context(config.tls, file)
-    channel = partial(TlsChannel, context, client_check(config.tls.client_allowed_sans))
+    channel = partial(TlsChannel, context, make_client_check(config.tls.client_allowed_sans))
     return LoadedWebConfig(file, watch, config, context, channel, authorities)
 
 

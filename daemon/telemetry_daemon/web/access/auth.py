@@ -123,7 +123,7 @@ class BasicAuth:
         pending = running if running and running.attempt.key == attempt.key else self._waiting.get(attempt.key)
         if pending is not None:
             pending.callbacks[caller] = callback
-            pending.client = min(caller.client, pending.client, key=self._failures_by_client())
+            pending.client = min(caller.client, pending.client, key=self._make_failure_counter())
         elif len(self._waiting) < MAX_QUEUE_LENGTH or self._evict_newest_check(caller.client):
             self._waiting[attempt.key] = _PendingCheck(attempt, caller.client, {caller: callback})
             self._check_next()
@@ -134,8 +134,8 @@ class BasicAuth:
         """Refuse the newest check of the client with the most checks. Return False if `client` itself has the most."""
         counts = Counter(check.client for check in self._waiting.values())
         counts[client] += 1
-        failures = self._failures_by_client()
-        busiest = max(counts, key=lambda name: (counts[name], failures(name), name == client))
+        count_failures = self._make_failure_counter()
+        busiest = max(counts, key=lambda name: (counts[name], count_failures(name), name == client))
         if busiest == client:
             return False
         newest = next(check for check in reversed(self._waiting.values()) if check.client == busiest)
@@ -144,12 +144,12 @@ class BasicAuth:
 
     def _check_next(self) -> None:
         if self._running is None and self._waiting:
-            failures = self._failures_by_client()
-            next_check = min(self._waiting.values(), key=lambda check: failures(check.client))
+            count_failures = self._make_failure_counter()
+            next_check = min(self._waiting.values(), key=lambda check: count_failures(check.client))
             self._running = self._waiting.pop(next_check.attempt.key)
             self._send_to_worker(next_check.attempt)
 
-    def _failures_by_client(self) -> Callable[[str], float]:
+    def _make_failure_counter(self) -> Callable[[str], float]:
         now = time.monotonic()  # the same time for all clients, because failures are forgiven over time
         return lambda client: self._failures.for_client(client).missing_tokens(now)
 

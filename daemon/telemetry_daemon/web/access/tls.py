@@ -47,7 +47,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
     return context
 
 
-def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
+def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
     """Return a function that checks a client's certificate after the handshake and returns an error, or "" if valid."""
     if not allowed_sans:
         return lambda _: ""

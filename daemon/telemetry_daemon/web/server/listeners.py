@@ -125,9 +125,9 @@ def listen_on_unix_socket(text: str, unix_socket: socket.socket, path: str) -> L
 def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -> Listener:
     if address.host:
         family, sockaddr = _resolve(text, address)
-        listening_socket = _bind(family, sockaddr, old_listeners)
+        listening_socket = _open_socket(family, sockaddr, old_listeners)
     else:
-        listening_socket = _bind_all_interfaces(address.port, old_listeners)
+        listening_socket = _open_on_all_interfaces(address.port, old_listeners)
     host, port = listening_socket.getsockname()[:2]
     return Listener(text, listening_socket, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
@@ -146,16 +146,16 @@ def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     return family, sockaddr
 
 
-def _bind_all_interfaces(port: int, old_listeners: list[Listener]) -> socket.socket:
+def _open_on_all_interfaces(port: int, old_listeners: list[Listener]) -> socket.socket:
     try:
-        return _bind(socket.AF_INET6, ("::", port), old_listeners)
+        return _open_socket(socket.AF_INET6, ("::", port), old_listeners)
     except OSError as error:
         if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
             raise
-        return _bind(socket.AF_INET, ("0.0.0.0", port), old_listeners)  # noqa: S104  # the operator asked for all interfaces
+        return _open_socket(socket.AF_INET, ("0.0.0.0", port), old_listeners)  # noqa: S104  # the operator asked for all interfaces
 
 
-def _bind(family: int, sockaddr: tuple[object, ...], old_listeners: list[Listener]) -> socket.socket:
+def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[Listener]) -> socket.socket:
     # With an explicit IPPROTO_TCP, asyncio disables Nagle's algorithm, which would delay each response by 40 ms.
     listening_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -221,7 +221,7 @@ class _Acceptor:
         """Accept the waiting connections after `stop`. Those that are not worth serving are closed."""
         with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
-                client = self._accept()
+                client = self._accept_client()
                 if client is None:
                     return
                 if is_worth_serving(client):
@@ -258,7 +258,7 @@ class _Acceptor:
     def _accept_some(self) -> list[socket.socket]:
         clients: list[socket.socket] = []
         try:
-            while len(clients) < self._limit_of_round and (client := self._accept()) is not None:
+            while len(clients) < self._limit_of_round and (client := self._accept_client()) is not None:
                 clients.append(client)
         except OSError:
             if not clients:
@@ -267,7 +267,7 @@ class _Acceptor:
         self._limit_of_round = min(self._max_per_round, 2 * len(clients)) if are_more_waiting else CLIENTS_PER_ROUND
         return clients
 
-    def _accept(self) -> socket.socket | None:
+    def _accept_client(self) -> socket.socket | None:
         try:
             return self.listener.socket.accept()[0]
         except BlockingIOError:  # no client is waiting
