@@ -47,8 +47,8 @@ def sources() -> str:
 def values_table() -> str:
     """Return the table of values: each value that has a comment in values.yaml, with its default."""
     text = _VALUES.read_text("utf-8")
-    values, comments = yaml.safe_load(text), dict(_comments(text))
-    rows = [_row(path, comments[path], values) for path in comments]
+    values, comments = yaml.safe_load(text), dict(_key_comments(text))
+    rows = [_value_row(path, comments[path], values) for path in comments]
     _require_comments(values, comments)
     return "| value | default | what it does |\n| --- | --- | --- |\n" + "".join(rows)
 
@@ -57,7 +57,7 @@ def _is_ours(distribution: Any) -> bool:
     return distribution is not None and distribution.name == "device-telemetry"
 
 
-def _comments(text: str) -> Iterator[tuple[_Path, str]]:
+def _key_comments(text: str) -> Iterator[tuple[_Path, str]]:
     """Yield the path of each key with a comment directly above it, and the comment."""
     path: _Path = ()
     comment_lines: list[str] = []
@@ -74,13 +74,13 @@ def _comments(text: str) -> Iterator[tuple[_Path, str]]:
         comment_lines = []
 
 
-def _row(path: _Path, comment: str, values: Any) -> str:
+def _value_row(path: _Path, comment: str, values: Any) -> str:
     name = ".".join(path)
     escaped = comment.replace("|", "\\|")
-    return f"| `{name}` | {_default(path, values)} | {escaped} |\n"
+    return f"| `{name}` | {_default_text(path, values)} | {escaped} |\n"
 
 
-def _default(path: _Path, values: Any) -> str:
+def _default_text(path: _Path, values: Any) -> str:
     """Return the default as JSON, `on` or `off` for a pool, or an empty string for the two sections of pools."""
     value = _value_at(path, values)
     if path[0] == "pools" and len(path) > 1:

@@ -286,14 +286,14 @@ def verdict(mutant: dict[str, Any], files: list[str], costs: dict[str, float]) -
     text = path.read_text() if path.exists() else ""
     if (start := _mutant_offset(text, mutant)) is None:
         return "gone"
-    test_files = _affordable(mutant["path"], files, costs)
+    test_files = _affordable_files(mutant["path"], files, costs)
     if not test_files:
         return "not reached"
     with changed({path: text[:start] + mutant["after"] + text[start + len(mutant["before"]) :]}):
         return "noticed" if any(_fails(chunk, costs) for chunk in _chunks(test_files)) else "unnoticed"
 
 
-def _affordable(path: str, files: list[str], costs: dict[str, float]) -> list[str]:
+def _affordable_files(path: str, files: list[str], costs: dict[str, float]) -> list[str]:
     """Return the files to try: first those that are named after the product's folder or module, then the cheap ones."""
     words = {word.removesuffix(".py") for word in path.split("/")[2:]}
 

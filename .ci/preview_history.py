@@ -171,7 +171,7 @@ class SimulatedNode:
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
         self._sources.append(_Source(owners_parser(), owners_reader(readers, clock)))
         self._sources.append(_Source(steps.PARSER, steps_reader(readers, clock)))
-        self._store.facts.set_maintenance(self._maintenance)
+        self._store.facts.set_maintenance(self._current_maintenance)
         daemon_metrics = DaemonMetrics(self._store)
         daemon_metrics.set_version()
         daemon_metrics.set_reload(succeeded=1.0)
@@ -206,7 +206,7 @@ class SimulatedNode:
             "process_open_fds 24",
         ]
 
-    def _maintenance(self) -> Maintenance:
+    def _current_maintenance(self) -> Maintenance:
         begin, end = self.plan.incidents.maintenance
         return Maintenance(end - self._time.seconds, "new firmware") if self._time.seconds >= begin else Maintenance()
 
@@ -277,13 +277,13 @@ class SimulatedNode:
         poll_count = max(STEP_SECONDS / poll.interval, 1.0)
         return replace(
             capture,
-            seconds=max(capture.seconds, self._duration(source.parser.name)),
+            seconds=max(capture.seconds, self._poll_seconds(source.parser.name)),
             monotonic_time=self._time.seconds,
             wall_time=self._time.begin + self._time.seconds,
             cpu_seconds=capture.cpu_seconds * poll_count,
         )
 
-    def _duration(self, source: str) -> float:
+    def _poll_seconds(self, source: str) -> float:
         usual = _LIBRARY_SECONDS if source in ("nvml", host.PARSER.name) else _TOOL_SECONDS
         return usual * self._random.uniform(0.8, 1.4)
 

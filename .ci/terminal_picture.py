@@ -83,7 +83,7 @@ def svg(lines: list[str]) -> str:
     width = round(max(map(len, texts)) * _ADVANCE) + 2 * _MARGIN
     height = len(lines) * _LINE_HEIGHT + 2 * _MARGIN
     rows = "".join(
-        _row(index, line, len(text)) for index, (line, text) in enumerate(zip(lines, texts, strict=True)) if text
+        _svg_row(index, line, len(text)) for index, (line, text) in enumerate(zip(lines, texts, strict=True)) if text
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
@@ -92,7 +92,7 @@ def svg(lines: list[str]) -> str:
     )
 
 
-def _row(index: int, line: str, length: int) -> str:
+def _svg_row(index: int, line: str, length: int) -> str:
     top = _MARGIN + index * _LINE_HEIGHT + _FONT_SIZE
     # Columns keep their width, whatever the font's own advance is.
     text_width = round(length * _ADVANCE, 1)

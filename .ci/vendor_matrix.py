@@ -31,7 +31,7 @@ def matrix() -> str:
     """Return docs/vendors/README.md."""
     sources = sources_by_vendor()
     heading = "| vendor | " + " | ".join(CORE.values()) + " |\n|---|" + "---|" * len(CORE)
-    rows = [_row(vendor, sources) for vendor in VENDORS]
+    rows = [_vendor_row(vendor, sources) for vendor in VENDORS]
     reasons = [f"- {vendor.name}, {CORE[key]}: {why}" for vendor in VENDORS for key, why in vendor.missing_metrics]
     missing_section = "\nMissing readings, with the reason:\n\n" + "\n".join(reasons) + "\n" if reasons else ""
     biren = "\nBiren is left out: no real output of its tool is public ([biren.md](biren.md)).\n"
@@ -66,6 +66,6 @@ def _reports() -> Iterator[tuple[str, dict[str, Any]]]:
             yield path.parent.name, report
 
 
-def _row(vendor: Vendor, sources: Mapping[tuple[str, str], list[str]]) -> str:
+def _vendor_row(vendor: Vendor, sources: Mapping[tuple[str, str], list[str]]) -> str:
     cells = (", ".join(f"`{source}`" for source in sources.get((vendor.word, key), ())) or "–" for key in CORE)
     return f"| [{vendor.name}]({vendor.word}.md) | " + " | ".join(cells) + " |"

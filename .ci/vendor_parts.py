@@ -26,7 +26,7 @@ def pools() -> str:
         "A DaemonSet for each pool: those below, and your own. A pool with `like: nvidia` starts with the values of that pool. "
         "Pools that need no privileges are on; nodes without their labels get no pod."
     )
-    return f"\n{_comment(comment, '')}pools:\n" + "".join(_pool(vendor) for vendor in VENDORS)
+    return f"\n{_wrap_comment(comment, '')}pools:\n" + "".join(_pool_section(vendor) for vendor in VENDORS)
 
 
 def pools_table() -> str:
@@ -50,14 +50,14 @@ def _device_allow_lines(nodes: DeviceNodes, names: str) -> str:
     return f"# {names}{comment}\n" + "".join(f"DeviceAllow=char-{driver} rw\n" for driver in nodes.drivers)
 
 
-def _comment(text: str, indent: str) -> str:
+def _wrap_comment(text: str, indent: str) -> str:
     lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return "".join(f"{indent}# {line}\n" for line in lines)
 
 
-def _pool(vendor: Vendor) -> str:
+def _pool_section(vendor: Vendor) -> str:
     lines = "".join(f"    {line}\n" for line in _pool_lines(vendor))
-    return f"{_comment(vendor.pool.comment, '  ')}  {vendor.word}:\n{lines}"
+    return f"{_wrap_comment(vendor.pool.comment, '  ')}  {vendor.word}:\n{lines}"
 
 
 def _pool_lines(vendor: Vendor) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _pool_lines(vendor: Vendor) -> Iterator[str]:
         yield f"runtimeClassName: {pool.runtime_class}"
     if pool.privileged:
         yield "privileged: true"
-    yield from _mounts(pool)
+    yield from _mount_lines(pool)
     if pool.environment:
         yield "env:"
     for name, value in pool.environment:
@@ -78,7 +78,7 @@ def _pool_lines(vendor: Vendor) -> Iterator[str]:
         yield f"    value: {value}"
 
 
-def _mounts(pool: NodePool) -> Iterator[str]:
+def _mount_lines(pool: NodePool) -> Iterator[str]:
     if pool.mounts:
         yield "hostPaths:"
     for mount in pool.mounts:

@@ -34,14 +34,14 @@ class Collector(BaseCollector):
     def collect(self) -> Iterator[ClientMetric]:
         """Read the devices and yield the metric families. If reading fails, yield only `device_telemetry_up`."""
         try:
-            client_metrics = list(self._families())
+            client_metrics = list(self._client_metrics())
             is_up = 1.0
         except (TelemetryError, DocumentError):
             client_metrics, is_up = [], 0.0
         yield GaugeMetricFamily(_UP, "1 if the accelerators could be read.", value=is_up)
         yield from client_metrics
 
-    def _families(self) -> Iterator[ClientMetric]:
+    def _client_metrics(self) -> Iterator[ClientMetric]:
         snapshot = clean_snapshot(to_snapshot(read_document(self._url, self._timeout)))
         columns = columns_of(snapshot, DaemonSamples())
         for family in families(snapshot, columns):

@@ -32,7 +32,7 @@ class Sample:
         has_several_vendors = len({device.vendor for _, device in pairs}) > 1
         by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
         ages = {name: age + (device.energy_age_seconds or 0.0) for name, device in by_name.items()}
-        return cls(moment, {name: _numbers(device) for name, device in by_name.items()}, ages)
+        return cls(moment, {name: _device_numbers(device) for name, device in by_name.items()}, ages)
 
     def counter_time(self, name: str) -> float:
         """Return the time at which the device's energy counter was read."""
@@ -43,7 +43,7 @@ class Sample:
         return all(self.counter_time(name) >= moment for name, numbers in self.values.items() if ENERGY in numbers)
 
 
-def _numbers(device: Device) -> dict[str, float]:
+def _device_numbers(device: Device) -> dict[str, float]:
     values = {metric: device.value(metric) for metric in (*_AVERAGED, ENERGY)} | {
         TEMPERATURE: device.temperature_celsius
     }

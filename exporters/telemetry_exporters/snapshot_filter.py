@@ -35,7 +35,7 @@ NO_METRICS: Metrics = {}
 # The daemon itself counts events, so these metrics stay valid for a lost device. The loss may be the last event.
 _VALID_FOR_LOST = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Exporters derive these metrics from the presence of devices and the health of sources, so parsers must not report them.
-_DERIVED = frozenset(
+_DERIVED_METRICS = frozenset(
     {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
@@ -90,8 +90,8 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
-    devices, _ = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
-    sources, duplicates = _unique(map(deep_clean, snapshot.sources), lambda source: source.source)
+    devices, _ = _split_duplicates(map(_clean_device, snapshot.devices), lambda device: device.id)
+    sources, duplicates = _split_duplicates(map(deep_clean, snapshot.sources), lambda source: source.source)
     for source in duplicates:
         _add_problem(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
     snapshot = Snapshot(
@@ -113,7 +113,7 @@ def _add_problem(problems: _Problems, source: str, where: str, name: str, fault:
     problems[source].append(Problem(where, f"{name}: {fault.value}; omitted"))
 
 
-def _unique(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
+def _split_duplicates(items: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
     """Return the first item with each key, and the other items, which are duplicates."""
     all_items = list(items)
     first_by_key: dict[str, _T] = {}
@@ -156,7 +156,7 @@ def _with_valid_readings(device: MergedDevice, validator: _Validator, problems: 
 
 
 def _with_unique_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
-    polls, duplicates = _unique(source.polls, lambda poll: poll.poll)
+    polls, duplicates = _split_duplicates(source.polls, lambda poll: poll.poll)
     for poll in duplicates:
         _add_problem(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
     return replace(source, polls=tuple(polls)) if duplicates else source
@@ -189,7 +189,7 @@ class _Validator:
     def fault(self, reading: MergedReading) -> Fault | None:
         """Return why a reading is invalid, or None if it is valid."""
         metric = self._metrics.get(reading.metric)
-        if metric is None or metric.scope != self._scope or reading.metric in _DERIVED:
+        if metric is None or metric.scope != self._scope or reading.metric in _DERIVED_METRICS:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
             # An absent reading needs no label, even if its metric has labels.
@@ -228,7 +228,7 @@ def _valid_samples(samples: Iterable[Sample], metrics: Metrics) -> tuple[Sample,
 
 
 def _is_valid_sample(sample: Sample, metric: Metric | None) -> bool:
-    if metric is None or metric.scope != "daemon" or sample.metric in _DERIVED:
+    if metric is None or metric.scope != "daemon" or sample.metric in _DERIVED_METRICS:
         return False
     names = tuple(name for name, _ in sample.labels)
     return names == OWN_LABELS[sample.metric] and _value_fault(metric, sample.value) is None

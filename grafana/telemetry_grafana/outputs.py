@@ -242,7 +242,7 @@ def _alert_section(alert: Alert) -> str:
 
 def _thresholds_section() -> str:
     rows = "\n".join(
-        f"| `{name}` | `{_cell(threshold.promql)}` | {threshold.meaning} | {threshold.origin} |"
+        f"| `{name}` | `{_escape_cell(threshold.promql)}` | {threshold.meaning} | {threshold.origin} |"
         for name, threshold in THRESHOLDS.items()
     )
     return (
@@ -256,7 +256,7 @@ def _recordings_section() -> str:
     return f"## Recording rules\n\n| Series | Meaning |\n| ------ | ------- |\n{rows}\n"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 

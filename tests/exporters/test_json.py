@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.documents import stream_json
-from telemetry_exporters.documents.json_values import encoded, plain_number
+from telemetry_exporters.documents.json_values import plain_number, to_json
 from telemetry_exporters.documents.snapshot_json import document, render, with_processes
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_exporters.text import deep_clean
@@ -122,9 +122,9 @@ def validate(name: str, data: object) -> None:
 def events(snapshot):
     found = judge(snapshot)
     state = stream_json.state(snapshot, found, "1.2.3", "abc")
-    yield "state", encoded(state)
-    yield from (("device", encoded(device)) for device in state["devices"])
-    yield "troubles", encoded({"troubles": state["troubles"]})
+    yield "state", to_json(state)
+    yield from (("device", to_json(device)) for device in state["devices"])
+    yield "troubles", to_json({"troubles": state["troubles"]})
     yield "readings", stream_json.readings(snapshot, stream_json.numbers(snapshot), snapshot.monotonic_time)
 
 

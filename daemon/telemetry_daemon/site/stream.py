@@ -13,7 +13,7 @@ from telemetry_daemon.state.history import History
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import LOCAL_SOCKET, Request, Response, status_page
 from telemetry_exporters.documents import history_json, stream_json
-from telemetry_exporters.documents.json_values import encoded, utc_time
+from telemetry_exporters.documents.json_values import to_json, utc_time
 from telemetry_exporters.documents.stream_json import Entry
 from telemetry_exporters.judgement.verdict import judge
 from telemetry_parsers.model import Snapshot
@@ -193,7 +193,7 @@ class Streams:
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
         previous, self._sent = self._sent, stream_json.without_ages(self._state)
         for name, data in _changed_entries(previous, self._sent, self._state):
-            self._queue(name, self._event(name, encoded(data)))
+            self._queue(name, self._event(name, to_json(data)))
         self._readings_json = stream_json.numbers(snapshot)
         self._queue(_READINGS, self._readings_event(snapshot))
 
@@ -217,7 +217,7 @@ class Streams:
 
     def _first_events(self, snapshot: Snapshot, state: Entry, last_id: str) -> Iterator[bytes]:
         """Yield the first events of a client: state, readings and missed slots. The last event has the current id."""
-        yield self._event("state", encoded(state), last_id)
+        yield self._event("state", to_json(state), last_id)
         yield self._readings_event(snapshot, last_id)
         if last_id:
             yield from self._missed_history(last_id)
@@ -234,11 +234,11 @@ class Streams:
             past = self._history.past((device_id,), KEPT, window.first, end)
             yield self._event("history", _merge_objects(times, history_json.device_json(device_id, past)), last_id)
         events = [history_json.event(event) for event in window.events]
-        yield self._event("history", encoded({**times, "events": events}))
+        yield self._event("history", to_json({**times, "events": events}))
 
 
 def _merge_objects(times: Entry, device: str) -> str:
-    return f"{encoded(times)[:-1]},{device[1:]}"
+    return f"{to_json(times)[:-1]},{device[1:]}"
 
 
 def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from telemetry_exporters.documents.json_values import encoded, plain_number, utc_time
+from telemetry_exporters.documents.json_values import plain_number, to_json, utc_time
 from telemetry_exporters.text import clean
 from telemetry_parsers import bounds
 from telemetry_parsers.codec.derived import to_plain
@@ -14,7 +14,7 @@ from telemetry_parsers.codec.json_types import Count, LongTextOrNull, MaxSize, S
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import KEPT, MAX_EVENTS, SLOTS, Past, PastEvent, Series
 
-_DIGITS = "%.7g"
+_SEVEN_DIGITS = "%.7g"
 
 Seconds = Annotated[float, Schema({"exclusiveMinimum": 0})]
 Slots = Annotated[tuple[float | None, ...], Schema({"maxItems": SLOTS}), MaxSize(SLOTS)]
@@ -101,7 +101,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
         events=tuple(map(_event_json, window.events)),
     )
     # The hostname and the events cannot contain this key, because quotation marks within strings are escaped.
-    head, key, tail = encoded(to_plain(HistoryJson, without_devices)).partition('"devices":[')
+    head, key, tail = to_json(to_plain(HistoryJson, without_devices)).partition('"devices":[')
     yield head + key
     comma = ""
     for device_id, past in devices:
@@ -112,8 +112,8 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
 
 def device_json(device_id: str, past: Past) -> str:
     """Return a device with its series as JSON. The codec would be too slow for thousands of numbers."""
-    series = (f"{encoded(metric)}:{_series_json(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
-    return f'{{"id":{encoded(clean(device_id))},"series":{{{",".join(series)}}}}}'
+    series = (f"{to_json(metric)}:{_series_json(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
+    return f'{{"id":{to_json(clean(device_id))},"series":{{{",".join(series)}}}}}'
 
 
 def event(past_event: PastEvent) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _event_json(event: PastEvent) -> EventJson:
 
 def _series_json(series: Series) -> str:
     gaps = [to_plain(GapJson, GapJson(gap.first, gap.slots, clean(gap.reason))) for gap in series.gaps]
-    return f'{{"last":{_numbers_json(series.last)},"highest":{_numbers_json(series.highest)},"gaps":{encoded(gaps)}}}'
+    return f'{{"last":{_numbers_json(series.last)},"highest":{_numbers_json(series.highest)},"gaps":{to_json(gaps)}}}'
 
 
 def _numbers_json(values: Sequence[float]) -> str:
@@ -139,6 +139,6 @@ def _numbers_json(values: Sequence[float]) -> str:
 def _number_json(value: float, texts: dict[float, str]) -> str:
     if not math.isfinite(value):
         return "null"
-    text = _DIGITS % value
+    text = _SEVEN_DIGITS % value
     texts[value] = number_text = plain_number(float(text)).removesuffix(".0") if "e" in text else text
     return number_text

@@ -10,8 +10,8 @@ from typing import Any
 from telemetry_exporters.human import is_valid_time
 
 _MAX_LINE_LENGTH = 118
-encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_spaced = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+to_json = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_to_spaced_json = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def indented_json(document: Mapping[str, Any]) -> str:
@@ -21,7 +21,7 @@ def indented_json(document: Mapping[str, Any]) -> str:
 
 def json_line(document: Mapping[str, Any]) -> str:
     """Return a document as JSON on one line."""
-    return encoded(document) + "\n"
+    return to_json(document) + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:
@@ -53,11 +53,11 @@ def _indented_value(value: Any, indent: str) -> str:
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:
-        return _spaced(value)
+        return _to_spaced_json(value)
     entry_indent = indent + "  "
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        entries = [f"{_spaced(key)}: {_indented_value(entry, entry_indent)}" for key, entry in value.items()]
+        entries = [f"{_to_spaced_json(key)}: {_indented_value(entry, entry_indent)}" for key, entry in value.items()]
     else:
         opening, closing = "[", "]"
         entries = [_indented_value(entry, entry_indent) for entry in value]

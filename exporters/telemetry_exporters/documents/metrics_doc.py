@@ -54,7 +54,7 @@ def metrics_markdown() -> str:
     """Return the content of docs/metrics.md."""
     parts = [_INTRODUCTION]
     for title, metrics in _metrics_by_group():
-        rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_row, metrics)]
+        rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_table_row, metrics)]
         parts.append(f"## {title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
     return "\n".join(parts)
 
@@ -70,19 +70,19 @@ def _metrics_by_group() -> Iterator[tuple[str, list[Metric]]]:
     yield title, group
 
 
-def _row(metric: Metric) -> tuple[str, ...]:
+def _table_row(metric: Metric) -> tuple[str, ...]:
     return (
         f"`{metric.name}`",
         metric.kind,
         metric.unit,
-        _label(metric),
-        _range(metric),
+        _label_text(metric),
+        _range_text(metric),
         metric.help.replace("|", r"\|"),
         f"`{metric.key}`" if metric.scope in ("device", "host") and metric.key not in ("info", "up", "unread") else "",
     )
 
 
-def _label(metric: Metric) -> str:
+def _label_text(metric: Metric) -> str:
     if metric.name in _LABELS_BY_METRIC:
         names = ", ".join(f"`{name}`" for name in _LABELS_BY_METRIC[metric.name])
         return f"{names}: {' '.join(metric.words)}" if metric.words else names
@@ -91,7 +91,7 @@ def _label(metric: Metric) -> str:
     return f"`{metric.label}`: {' '.join(metric.words) or 'as the vendor names it'}"
 
 
-def _range(metric: Metric) -> str:
+def _range_text(metric: Metric) -> str:
     if metric.kind == "info":
         return "1"
     low, high = f"{metric.low:g}", f"{metric.high:g}"

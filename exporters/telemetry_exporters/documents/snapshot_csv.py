@@ -25,16 +25,16 @@ _HOST_IDENTITY = ("", "", "", "")
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
     """Return the snapshot's readings as CSV with a header row."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
-    return _table(COLUMNS, snapshot, _reading_rows(snapshot))
+    return _csv_text(COLUMNS, snapshot, _reading_rows(snapshot))
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
     """Return the processes on devices as CSV with a header row. `command_lines` maps PIDs to known command lines."""
     snapshot = clean_snapshot(snapshot)
-    return _table(_PROCESS_COLUMNS, snapshot, _process_rows(snapshot, command_lines))
+    return _csv_text(_PROCESS_COLUMNS, snapshot, _process_rows(snapshot, command_lines))
 
 
-def _table(columns: _Row, snapshot: Snapshot, rows: Iterator[_Row]) -> str:
+def _csv_text(columns: _Row, snapshot: Snapshot, rows: Iterator[_Row]) -> str:
     time_and_host = (utc_time(snapshot.wall_time), snapshot.hostname)
     text = io.StringIO(newline="")
     writer = csv.writer(text)

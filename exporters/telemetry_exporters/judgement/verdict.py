@@ -163,13 +163,13 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
     """Return the remedy for several devices, with `ID` in place of the id of the first device."""
-    return remedy.replace(_quoted(device_id), "ID")
+    return remedy.replace(_shell_quoted(device_id), "ID")
 
 
 def _with_device_id(remedy: str, device_id: str) -> str:
-    return remedy.replace(_ID, _quoted(device_id)) if _ID in remedy else remedy
+    return remedy.replace(_ID, _shell_quoted(device_id)) if _ID in remedy else remedy
 
 
-def _quoted(device_id: str) -> str:
+def _shell_quoted(device_id: str) -> str:
     """Return the id quoted for a shell, because the id of an Ascend device contains blanks."""
     return clean(shlex.quote(device_id))

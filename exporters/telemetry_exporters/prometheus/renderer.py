@@ -79,9 +79,9 @@ class PageTemplate:
         positions = [position for family in families for _, _, position in family.series]
         infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
         self._names = names
-        self._pick_numbers = _picker(positions)
-        self._pick_infos = _picker(infos)
-        self._pick_absences = _picker(sorted(set(range(value_count)).difference(positions)))
+        self._pick_numbers = _make_picker(positions)
+        self._pick_infos = _make_picker(infos)
+        self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
         self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # unequal to any number
         # The text before each number alternates with the text of the number. Heads of families are added later.
         self._pieces = [""] * 2 * len(positions)
@@ -120,7 +120,7 @@ class PageTemplate:
         return "".join(pieces)[1:].encode() + b"\n" if pieces else b""
 
 
-def _picker(positions: Sequence[int]) -> Callable[[tuple[Value, ...]], tuple[Any, ...]]:
+def _make_picker(positions: Sequence[int]) -> Callable[[tuple[Value, ...]], tuple[Any, ...]]:
     # itemgetter returns a tuple only for two positions or more.
     return itemgetter(*positions) if len(positions) > 1 else partial(_pick_few, positions)
 

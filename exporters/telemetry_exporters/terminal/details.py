@@ -36,7 +36,7 @@ def blocks(
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
     result = []
     for device in snapshot.devices:
-        heading = wrapped(_heading(device, verdict[device.id]), width, "  ")
+        heading = wrapped(_device_heading(device, verdict[device.id]), width, "  ")
         fact_lines = [] if patterns else aligned([("", *fact) for fact in facts(device)])
         lines = _reading_lines(device.readings, metrics) if patterns else readings(device, metrics)
         result.append([*(paint(line, Style.BOLD, colour) for line in heading), *fact_lines, *_painted(lines, colour)])
@@ -48,7 +48,7 @@ def blocks(
     return result
 
 
-def _heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
+def _device_heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
     name = " ".join(filter(None, (device.vendor, device.device, current_model(device))))
     return f"{name} ({', '.join(finding.word for finding in findings)})"
 

@@ -201,7 +201,7 @@ class Bill:
         rows = [*self.rows(), *self._unallocated_rows(_UNALLOCATED), self._total]
         lines = [
             [*(name.upper() for name in self._columns), *_NUMBER_HEADINGS],
-            *([*(cut(name or ABSENT, _MAX_TEXT_LENGTH) for name in row.names), *_cells(row)] for row in rows),
+            *([*(cut(name or ABSENT, _MAX_TEXT_LENGTH) for name in row.names), *_number_cells(row)] for row in rows),
         ]
         texts = aligned(lines, range(len(self._columns), len(lines[0])))
         texts[0] = paint(texts[0], Style.BOLD, colour)
@@ -214,7 +214,7 @@ class Bill:
 _NUMBER_HEADINGS = ("CARDS", "NODES", "HOURS", "BUSY", "IDLE", "UNMEASURED", "KWH", "PEAK MEMORY")
 
 
-def _cells(row: GroupSums) -> Sequence[str]:
+def _number_cells(row: GroupSums) -> Sequence[str]:
     totals = row.totals()
     hours = (totals.allocated_hours, totals.busy_hours, totals.idle_hours, totals.unmeasured_hours)
     peak = row.memory_peak_bytes

@@ -69,7 +69,7 @@ def table(
     verdict = judge(snapshot)
     if selection.ids is not None:
         snapshot = replace(snapshot, devices=tuple(device for device in snapshot.devices if device.id in selection.ids))
-    blocks = [_head(snapshot, selection.origin, width, colour)]
+    blocks = [_heading_lines(snapshot, selection.origin, width, colour)]
     if Detail.EVERYTHING in detail:
         from telemetry_exporters.terminal import details  # most tables do not need it
 
@@ -92,7 +92,7 @@ def table(
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[str]:
+def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[str]:
     heading = ", ".join(filter(None, (overview.title(snapshot), origin)))
     parts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in overview.notes(snapshot)))
     return [paint(line, style, colour) for text, style in parts for line in wrapped(text, width, "  ")]
@@ -132,10 +132,10 @@ def _device_lines(rows: tuple[overview.DeviceRow, ...], limit: int, colour: Colo
     lines = [
         [(columns[index], cells[index][row], width) for index, width in widths.items()] for row in range(len(rows))
     ]
-    return [_line(line, gap, colour) for line in (heading, *lines)]
+    return [_painted_line(line, gap, colour) for line in (heading, *lines)]
 
 
-def _line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
+def _painted_line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell, width in parts

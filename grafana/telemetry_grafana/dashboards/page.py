@@ -156,31 +156,31 @@ class Page:
             builder = builder.with_variable(_build_variable(name, label, series, has_all=name not in self.preselected))
         dashboard = builder.build()
         dashboard.annotations.list_val = _annotations(has_all_alerts=bool(self.preselected))
-        dashboard.panels = list(self._rows())
+        dashboard.panels = list(self._build_rows())
         return dashboard
 
-    def _rows(self) -> Iterator[Any]:
+    def _build_rows(self) -> Iterator[Any]:
         ids = count(1)
         top = 0
         for title, panels in self.sections.items():
-            yield _row(title, next(ids), top).build()
+            yield _build_row(title, next(ids), top).build()
             top += 1
-            for panel, position in _positions(panels, top):
+            for panel, position in _place_panels(panels, top):
                 yield panel.builder.id(next(ids)).grid_pos(position).build()
                 top = max(top, position.y + position.h)
         for title, panels in self.collapsed.items():
-            row = _row(title, next(ids), top).collapsed(True)
+            row = _build_row(title, next(ids), top).collapsed(True)
             top += 1
-            for panel, position in _positions(panels, top):
+            for panel, position in _place_panels(panels, top):
                 row = row.with_panel(panel.builder.id(next(ids)).grid_pos(position))
             yield row.build()
 
 
-def _row(title: str, row_id: int, top: int) -> Row:
+def _build_row(title: str, row_id: int, top: int) -> Row:
     return Row(title).id(row_id).grid_pos(GridPos(h=1, w=_GRID_WIDTH, x=0, y=top))
 
 
-def _positions(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
+def _place_panels(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
     """Yield each panel with its position, from left to right. A panel that does not fit starts a new line."""
     x = line_height = 0
     for panel in panels:

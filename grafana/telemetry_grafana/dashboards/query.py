@@ -97,15 +97,15 @@ def by_card(promql: str) -> Query:
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
     """Return a query for each (PromQL, legend), with the card number in the legend, and `not_reported` for all of them."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
-    return (*queries, not_reported(*_selectors(series)))
+    return (*queries, not_reported(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
     """Return a query for each (PromQL, legend), with the card's name in the legend, and `not_reported` for all of them."""
-    return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_selectors(series)))
+    return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_card_selectors(series)))
 
 
-def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
+def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
     return dict.fromkeys(selector for promql, _ in series for selector in _CARD_SELECTOR.findall(promql))
 
 

@@ -34,12 +34,12 @@ def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
         MetricMatch(name, "", _MISSING, entry.why)
         for entry in exporter.missing
         for pattern in entry.names.split(", ")
-        for name in _expanded(pattern)
+        for name in _expand(pattern)
     )
     return tuple(dict.fromkeys((*served, *missing)))
 
 
-def _expanded(pattern: str) -> tuple[str, ...]:
+def _expand(pattern: str) -> tuple[str, ...]:
     """Expand a pattern with braces to names: `a_{b,c}` is `a_b` and `a_c`."""
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
@@ -85,17 +85,17 @@ def _section(exporter: table.ExporterTable) -> str:
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
-        f"| {_code(match.name)} | {_code(match.ours)} | {match.fit} | {_cell(match.why)} |\n"
+        f"| {_code(match.name)} | {_code(match.ours)} | {match.fit} | {_escape_cell(match.why)} |\n"
         for match in matches(exporter)
     )
     return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
 
 def _code(text: str) -> str:
-    return f"`{_cell(text)}`" if text else ""
+    return f"`{_escape_cell(text)}`" if text else ""
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", r"\|")
 
 

@@ -109,14 +109,14 @@ class _LayoutBuilder:
                     row_labels = (*row.labels, *_label_values(row.facts, device.context)) if row.facts else row.labels
                     added = (*row_labels, *sample.labels)
                     labels = self._share_labels((*device_labels.labels, *added)) if added else device_labels
-                    self._add(metric.name, series, (sample, row.factor, row.decimals), labels)
+                    self._add_series(metric.name, series, (sample, row.factor, row.decimals), labels)
         for node_row in self._exporter.node_rows:
             self._add_node_row(node_row, [device.context for device, _ in devices], snapshot)
 
     def _share_labels(self, labels: Labels) -> SharedLabels:
         return self._shared_labels.setdefault(labels, SharedLabels(labels))
 
-    def _add(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
+    def _add_series(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
         """Add a series, unless one with the same labels exists: duplicates would make the page invalid."""
         if (name, labels) not in self._added:
             self._added.add((name, labels))
@@ -174,7 +174,7 @@ class _LayoutBuilder:
             counts = Counter(label_sets) if row.by else {(): len(devices)}
             samples = [((*labels, *counted), Sample(constant=float(count))) for counted, count in counts.items()]
         for series_labels, sample in samples:
-            self._add(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._share_labels(series_labels))
+            self._add_series(metric.name, series, (sample, 1.0, USUAL_DECIMALS), self._share_labels(series_labels))
 
     def _node_positions(self, row: NodeRow, snapshot: Snapshot) -> Iterator[int]:
         _, position = first_positions(snapshot, self.columns.names)
@@ -215,7 +215,7 @@ class _Layout:
         self._units = tuple((factor, decimals) for _, factor, decimals in builder.numbers)
         self._sums = tuple((sample.positions, sample.minus) for sample in samples if _is_computed(sample))
         self._constants = tuple(sample.constant for sample in samples if not sample.positions)
-        self._positions = tuple(_positions(samples, len(values), len(self._constants)))
+        self._positions = tuple(_number_positions(samples, len(values), len(self._constants)))
         self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
@@ -234,34 +234,34 @@ class _Layout:
         return page_numbers if self.template.is_valid_for(Columns(SeriesNames(), page_numbers)) else None
 
     def _page_numbers(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        sums = [_sum(values, positions) - _sum(values, minus) for positions, minus in self._sums]
+        sums = [_sum_at(values, positions) - _sum_at(values, minus) for positions, minus in self._sums]
         inputs = (*values, *self._constants, *sums)
         unscaled = [inputs[position] for position in self._positions]
         return tuple(
             [
-                value if factor == 1.0 and decimals == USUAL_DECIMALS else _scaled(value, factor, decimals)
+                value if factor == 1.0 and decimals == USUAL_DECIMALS else _scale(value, factor, decimals)
                 for value, (factor, decimals) in zip(unscaled, self._units, strict=True)
             ]
         )
 
 
-def _scaled(value: Value, factor: float, decimals: int) -> float:
+def _scale(value: Value, factor: float, decimals: int) -> float:
     """Return the value in the other exporter's unit. Raises TypeError if the value is absent."""
     if isinstance(value, Absent):
         raise TypeError
     return round(value * factor, decimals)
 
 
-def _sum(values: tuple[Value, ...], positions: Iterable[int]) -> float:
+def _sum_at(values: tuple[Value, ...], positions: Iterable[int]) -> float:
     """Return the sum of the values at these positions. Raises TypeError if a value is absent."""
-    return sum(_scaled(values[position], 1.0, USUAL_DECIMALS) for position in positions)
+    return sum(_scale(values[position], 1.0, USUAL_DECIMALS) for position in positions)
 
 
 def _is_computed(sample: Sample) -> bool:
     return len(sample.positions) > 1 or bool(sample.minus)
 
 
-def _positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
+def _number_positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
     """Yield the index of each sample's number in the snapshot's values, followed by the constants and the sums."""
     next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:

@@ -196,7 +196,7 @@ _DCU_MISSING = (
 # fmt: on
 
 
-def _labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
+def _exporter_labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
     """Return the labels of dcu-exporter or hcu-exporter. The names of the pod's labels start with the prefix."""
     names = (f"{prefix}_pod_namespace", f"{prefix}_pod_name", "container")
     return (
@@ -216,7 +216,7 @@ DCU = ExporterTable(
     vendors=("hygon",),
     port=16080,
     prefix="dcu_",
-    labels=_labels("dcu", *facts.POD),
+    labels=_exporter_labels("dcu", *facts.POD),
     rows=_DCU_ROWS,
     missing=_DCU_MISSING,
 )
@@ -261,7 +261,7 @@ HCU = ExporterTable(
     vendors=("hygon",),
     port=16080,
     prefix="hcu_",
-    labels=_labels("hcu", *map(facts.or_empty, facts.POD)),
+    labels=_exporter_labels("hcu", *map(facts.or_empty, facts.POD)),
     rows=_HCU_ROWS,
     missing=_HCU_MISSING,
 )

@@ -104,14 +104,14 @@ _DRAWINGS: Mapping[str, tuple[Column[Card], ...]] = {
         _history_column("UTIL 30 MIN", "utilization_ratio", 12, Style.GOOD),
     ),
 }
-_COLUMNS = tuple(
+_CARD_COLUMNS = tuple(
     item for column in DEVICE_COLUMNS for item in (_card_column(column), *_DRAWINGS.get(column.heading, ()))
 )
-_PAST_COLUMNS = past_columns(_COLUMNS)
+_PAST_COLUMNS = past_columns(_CARD_COLUMNS)
 
 
 def _listing(scene: Scene) -> Listing[Card]:
-    columns = _COLUMNS if scene.slot is None else _PAST_COLUMNS
+    columns = _CARD_COLUMNS if scene.slot is None else _PAST_COLUMNS
     if len({row.model for row in scene.rows}) == 1:  # the header shows the model
         columns = tuple(
             replace(column, priority=15, min_width=0) if column.heading == "MODEL" else column for column in columns

@@ -75,10 +75,10 @@ class Window:
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
     """Return the highest number of each part of the window, or NaN if at least half of its slots have no number."""
-    return [_highest(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
+    return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
-def _highest(values: array[float]) -> float:
+def _highest_number(values: array[float]) -> float:
     if values and not math.isnan(sum(values)):
         return max(values)
     numbers = [value for value in values if not math.isnan(value)]
@@ -88,18 +88,18 @@ def _highest(values: array[float]) -> float:
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:
     """Return one character for each part of the window."""
     return "".join(
-        glyphs.gap if math.isnan(value) else glyphs.levels[_level(scale.ratio(value), _LEVELS) - 1]
+        glyphs.gap if math.isnan(value) else glyphs.levels[_level_of(scale.ratio(value), _LEVELS) - 1]
         for value in maxima(series, window, width)
     )
 
 
-def _level(ratio: float, levels: int) -> int:
+def _level_of(ratio: float, levels: int) -> int:
     return min(levels, int(ratio * levels) + 1)
 
 
 def chart(values: Sequence[float], height: int, scale: Scale, glyphs: Glyphs) -> Iterator[str]:
     """Yield `height` lines, the top line first. A column without a number has a gap mark at the bottom."""
-    levels = [0 if math.isnan(value) else _level(scale.ratio(value), height * _LEVELS) for value in values]
+    levels = [0 if math.isnan(value) else _level_of(scale.ratio(value), height * _LEVELS) for value in values]
     for row in range(height - 1, -1, -1):
         yield "".join(_chart_cell(level - row * _LEVELS, row, level, glyphs) for level in levels)
 
@@ -114,10 +114,10 @@ def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
     """Return the scale: from 0 (a temperature: from 20 °C) to the device's limit, or to the highest number if that is higher."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
-    return Scale(low, max(_limit(metric, row), highest))
+    return Scale(low, max(_device_limit(metric, row), highest))
 
 
-def _limit(metric: str, row: DeviceRow) -> float:
+def _device_limit(metric: str, row: DeviceRow) -> float:
     if metric.endswith("_ratio") or metric == "throttled":
         return 1.0
     limits = {

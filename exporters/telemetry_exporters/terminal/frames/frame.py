@@ -111,7 +111,7 @@ def header(state: State, size: Size) -> list[Line]:
     """Return the lines above the view. If they do not fit, the last line shows how many are missing."""
     scenes = _shown_scenes(state)
     lines = [_first_line(state, scenes, size)]
-    lines += [line for note in _warnings(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    lines += [line for note in _warning_notes(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
     is_home = state.view is View.CARDS and state.past_time is None and size.rows >= _TALL_ROWS
     notes = [*(() if is_home else _failing_source_notes(state, scenes)), *_maintenance_notes(state, scenes)]
     lines += [line for note in notes for line in wrapped(note.text, size.columns, note.style)]
@@ -189,7 +189,7 @@ def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
     return " ".join(filter(None, (labels.get(tile.label, tile.label.lower()), tile.value, note)))
 
 
-def _warnings(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
+def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     if state.past_time is not None:
         yield Note(_past_note(state, state.past_time))
     if state.is_paused:
@@ -238,14 +238,14 @@ def _age_notes(scene: Scene) -> Iterator[Note]:
     yield Note(f"{subject}, {age} old{why}", Style.BAD if scene.is_old else Style.WARNING)
 
 
-def _troubles(content: NodeContent) -> tuple[Trouble, ...]:
+def _all_troubles(content: NodeContent) -> tuple[Trouble, ...]:
     return tuple(troubles(content.snapshot, {row.device.id: row.findings for row in content.rows}))
 
 
 def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     """Yield a line for each of the worst troubles, then the count of the others."""
     for scene in scenes:
-        all_troubles = () if scene.content is None else scene.node.cache.get(_troubles, scene.content)
+        all_troubles = () if scene.content is None else scene.node.cache.get(_all_troubles, scene.content)
         shown = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
         for trouble in shown:
             yield cut_line((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)

@@ -110,7 +110,7 @@ class _ListRenderer(Generic[_T]):
             (
                 self.listing.columns[index],
                 width,
-                cells_by_column[index] if index in cells_by_column else self._drawings(index, width, shown),
+                cells_by_column[index] if index in cells_by_column else self._measured_drawings(index, width, shown),
             )
             for index, width in widths.items()
         ]
@@ -132,7 +132,7 @@ class _ListRenderer(Generic[_T]):
         text = self.glyphs.displayable(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
-    def _drawings(self, index: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
+    def _measured_drawings(self, index: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
         draw = self.listing.columns[index].draw
         return [] if draw is None else [self._measured(draw(item, width)) for item in shown]
 

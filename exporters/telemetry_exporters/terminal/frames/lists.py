@@ -88,7 +88,7 @@ def _worst_finding(content: NodeContent) -> Finding:
     return min((row.condition for row in content.rows), key=lambda condition: condition.severity is not Severity.GOOD)
 
 
-def _combined(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
+def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
     """Return a function that combines the cards' values of a figure, for example to the highest temperature."""
 
     def combined_value(row: NodeRow) -> float | None:
@@ -113,12 +113,12 @@ _NODE_LISTING: Listing[NodeRow] = Listing(
     (
         name_column("NODE", lambda row: row.scene.node.name, 0),
         Column("CARDS", _card_count_cell, lambda row: float(row.figures.whole_count), 6, usual_width=3),
-        number_column("TEMP", _combined(_TEMPERATURE, max), human.celsius, 2, 6, has_history=True),
-        number_column("POWER", _combined(_POWER, sum), human.watts, 4, 7, has_history=True),
-        number_column("MEMORY", _combined(_MEMORY, sum), human.byte_size, 5, 8, has_history=True),
+        number_column("TEMP", _combiner(_TEMPERATURE, max), human.celsius, 2, 6, has_history=True),
+        number_column("POWER", _combiner(_POWER, sum), human.watts, 4, 7, has_history=True),
+        number_column("MEMORY", _combiner(_MEMORY, sum), human.byte_size, 5, 8, has_history=True),
         number_column(
             "UTIL",
-            _combined(_UTILIZATION, lambda values: sum(values) / len(values)),
+            _combiner(_UTILIZATION, lambda values: sum(values) / len(values)),
             human.percent,
             3,
             5,

@@ -23,7 +23,7 @@ NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
 NO_COUNTERS = Counters()
 # Maps a metric to the label whose number the history keeps. Other metrics in the history have no label.
-_LABELS = {"clock_hertz": "sm"}
+_KEPT_LABELS = {"clock_hertz": "sm"}
 
 
 class ResultCache:
@@ -239,7 +239,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
     """Return the device with only its values in that slot. The history stores no owners or processes."""
     readings = tuple(
-        MergedReading(metric, _LABELS.get(metric, ""), value, "history")
+        MergedReading(metric, _KEPT_LABELS.get(metric, ""), value, "history")
         for metric, history in series.items()
         if not math.isnan(value := value_at(history, slot))
     )
