@@ -190,6 +190,7 @@ def test_runs_that_do_not_belong_together_have_a_verdict_each(tmp_path: Path) ->
 
 
 SUMS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"{}",2,2000000,1000000,100\n'
+LONGER = SUMS.replace("2000000,1000000", "6000000,3000000")
 DISPATCH = '"KERNEL_DISPATCH",{},"{}",1000000,9000000\n'
 DISPATCHES = '"Kind","Agent_Id","Kernel_Name","Start_Timestamp","End_Timestamp"\n' + DISPATCH
 STEPS = "step_num,start_point,end_point,total,iteration_interval,fp_and_bp,tail\n1,0,9000,9000,0,9000,0\n"
@@ -200,6 +201,8 @@ FILES_OF_RUNS: dict[str, tuple[dict[str, str], list[int]]] = {
     "programs in a folder": ({"a.stats.csv": SUMS.format("a"), "b.stats.csv": SUMS.format("b")}, [1, 1]),
     "processes in a folder": ({"1_kernel_stats.csv": SUMS.format("a"), "2_kernel_stats.csv": SUMS.format("b"),
                                "2_memory_copy_stats.csv": SUMS.format("MEMORY_COPY_HOST_TO_DEVICE")}, [1, 1]),
+    "programs in files of any name": ({"a stats": SUMS.format("a"), "b stats": LONGER.format("b")}, [1, 1]),
+    "sums of a program by kernel and by domain": ({"a stats": LONGER.format("a"), "b": LONGER.format("KERNEL_DISPATCH")}, [1]),
     "processes that share a card": (
         {"1_kernel_trace.csv": DISPATCHES.format(4, "a"), "2_kernel_trace.csv": DISPATCHES.format(4, "b")}, [1, 1]),
     "processes with a card each": (

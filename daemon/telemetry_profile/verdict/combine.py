@@ -175,9 +175,20 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
             sessions.append([part])
         else:
             session.append(part)
-    untimed = [part for part in group if part.device.begin_ns is None]
+    untimed: list[_DeviceInFile] = []
+    others: list[_DeviceInFile] = []
+    for part in (part for part in group if part.device.begin_ns is None):
+        (others if any(_is_of_other_program(part, first) for first in untimed) else untimed).append(part)
     yield [*(_join_consecutive(sessions[0]) if sessions else ()), *untimed]
     yield from map(_join_consecutive, sessions[1:])
+    yield from ([part] for part in others)
+
+
+def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
+    """Return whether two files of one format differ in the total time of kernels. Sums of one program do not differ."""
+    totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
+    has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
+    return part.file.facts.format == other.file.facts.format and has_other_total
 
 
 def _belongs_to(part: _DeviceInFile, session: Iterable[_DeviceInFile]) -> bool:

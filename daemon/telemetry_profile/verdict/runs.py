@@ -51,7 +51,8 @@ def _may_match(member: Member, other: Member) -> bool:
         return False
     time_between = _time_between(member, other)
     if time_between is None:  # at least one file contains no time
-        return member.folder == other.folder
+        is_same_card = (device.rank, device.card.index) == (other_device.rank, other_device.card.index)
+        return member.folder == other.folder and not is_same_card
     if device.rank is not None and device.rank != other_device.rank:
         return time_between < _MAX_GAP_NS
     return time_between < 0 and device.card.index != other_device.card.index
