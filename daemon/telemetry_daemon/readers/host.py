@@ -38,12 +38,12 @@ class HostReader(Reader):
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         if isinstance(poll.request, Library) and poll.request.reader == "host":
-            outputs = tuple(self._call(name) for name in poll.request.calls)
+            outputs = tuple(self._make_call(name) for name in poll.request.calls)
         else:
             failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
         return start.capture("host", poll, outputs, failure, time.thread_time() - cpu_start)
 
-    def _call(self, name: str) -> Output:
+    def _make_call(self, name: str) -> Output:
         call = self._calls.get(name)
         if call is None:
             return Output(name, status=errno.ENOSYS, stderr=f"the host reader has no call {name!r}")

@@ -16,7 +16,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Failure, Output, Plain, Poll
 from telemetry_parsers.steps import SOURCE
 
-MAX_NEW, MAX_NEW_OF_A_USER = 4096, 1024
+MAX_NEW_RANKS, MAX_NEW_RANKS_OF_A_USER = 4096, 1024
 _RANK_SECONDS = 3600.0
 MAX_BYTES = 4096
 # More files are listed than read, so that the files of one user do not hide those of other users.
@@ -52,7 +52,7 @@ class NewRankLimit:
         ranks = self._last_reports.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
-            if len(ranks) >= MAX_NEW_OF_A_USER or self._count >= MAX_NEW:
+            if len(ranks) >= MAX_NEW_RANKS_OF_A_USER or self._count >= MAX_NEW_RANKS:
                 return False
             self._count += 1
         ranks[rank] = now
@@ -143,7 +143,7 @@ class StepsReader(Reader):
             self._last_sequence = sequence = self._last_sequence + 1
         content = _read_content(inbox, name)
         if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
-            content = {"problem": f"exceeds the limit of {MAX_NEW_OF_A_USER} new ranks per user and hour"}
+            content = {"problem": f"exceeds the limit of {MAX_NEW_RANKS_OF_A_USER} new ranks per user and hour"}
         return _StepFile(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 
 

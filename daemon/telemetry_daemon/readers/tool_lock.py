@@ -180,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _open_and_lock(folder: Path, tool: str) -> int:
-    """Return the descriptor of the file, locked. Reopen a removed file. Raises BlockingIOError if another process locked it."""
+    """Return the descriptor of the locked file. If the file was removed meanwhile, lock a new one. Raises BlockingIOError."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
         while True:

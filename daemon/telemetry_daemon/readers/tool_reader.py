@@ -48,8 +48,8 @@ class _PollFailedError(Exception):
 class _PollResults:
     """The outputs and failures of a poll so far. `failed_targets` has the failure and partial output of each failed target."""
 
-    deadline: float
-    until: float
+    deadline_seconds: float
+    ends_at: float
     outputs: list[Output] = field(default_factory=list)
     failed_targets: list[tuple[Failure, Output]] = field(default_factory=list)
     cpu_seconds: float = 0.0
@@ -222,7 +222,7 @@ class CommandReader:
 
     def _acquire_lock(self, choice: ChosenCommand, results: _PollResults) -> HeldLock:
         try:
-            return self._locks.acquire(self._lock_name(choice), results.until, self._closing)
+            return self._locks.acquire(self._lock_name(choice), results.ends_at, self._closing)
         except ToolBusyError as busy:
             self._raise_if_closed()
             raise _PollFailedError(Failure("stuck", None, str(busy))) from busy
@@ -246,13 +246,13 @@ class CommandReader:
         process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)
         started_at = time.monotonic()
-        run = supervise(process, results.until, self._closing, self._limits, request.on_deadline)
+        run = supervise(process, results.ends_at, self._closing, self._limits, request.on_deadline)
         results.cpu_seconds += run.exit_info.cpu_seconds if run.exit_info else 0.0
         leftover = None if run.is_group_gone else _Leftover(planned, process, started_at, run.exit_info is not None)
         self._leftover = leftover
         if leftover is None:
             process.close()
-        failure = failure_of(run, planned.line, results.deadline, self._limits)
+        failure = failure_of(run, planned.line, results.deadline_seconds, self._limits)
         if failure is None:
             results.outputs.append(output_of(run, planned.line, planned.target))
         elif leftover is None and failure.reason in _TARGET_FAILURES:
@@ -265,8 +265,8 @@ class CommandReader:
     def _raise_if_late(self, planned: _PlannedRun, results: _PollResults) -> None:
         if self._leftover is not None:
             raise _PollFailedError(self._leftover.failure())
-        if time.monotonic() >= results.until:
-            text = f"{planned.line}: the deadline of {results.deadline:g} s passed before it could start"
+        if time.monotonic() >= results.ends_at:
+            text = f"{planned.line}: the deadline of {results.deadline_seconds:g} s passed before it could start"
             raise _PollFailedError(failed("timeout", text))
 
     def _start_tool(self, planned: _PlannedRun) -> Process:

@@ -41,7 +41,7 @@ class Severity(IntEnum):
 
 
 # A burst ends after this time without an alarm, or after the maximum duration.
-QUIET_SECONDS, MAX_SECONDS = 120.0, 600.0
+QUIET_SECONDS, MAX_BURST_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. The file is rewritten once to include this time.
 REWRITE_SECONDS = 60.0
 # The maximum number of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
@@ -209,7 +209,7 @@ class FlightFilePolicy:
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
         """Return a new file if this alarm starts a burst, else None. The new file counts towards the limits instead of `replaced`."""
         now = self._monotonic()
-        is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_SECONDS
+        is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):
             self._last_alarm_time = now
             self._add_to_burst(alarm)

@@ -77,9 +77,9 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
-        for report in filter(None, map(parser.parse, _captures(members))):
+        for report in filter(None, map(parser.parse, _decoded_captures(members))):
             mask.learn(report)  # including the captures that are dropped later
-        selected = _within_time(_captures(reversed(members)), start, request.seconds)
+        selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
         lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(lines))
 
@@ -94,6 +94,6 @@ def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> I
             used_seconds[capture.source] = source_seconds + time.monotonic() - now
 
 
-def _captures(members: Iterable[bytes]) -> Iterator[Capture]:
+def _decoded_captures(members: Iterable[bytes]) -> Iterator[Capture]:
     for member in members:
         yield from captures_in(io.BytesIO(member), Damage())

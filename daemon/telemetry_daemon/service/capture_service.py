@@ -40,7 +40,7 @@ class BeginRound(Protocol):
 @dataclass(frozen=True, slots=True)
 class _EnabledRecorder:
     recent_captures: RecentCaptures
-    recorder: FlightRecorder
+    flight_recorder: FlightRecorder
 
 
 class CaptureService:
@@ -57,7 +57,7 @@ class CaptureService:
         self._clock = clock
         self._begin_round = begin_round
         self._is_in_maintenance = is_in_maintenance
-        self._enabled: _EnabledRecorder | None = None
+        self._recorder: _EnabledRecorder | None = None
         self._state_directory = ""
         self._flights: tuple[FlightFile, ...] = ()
         self.alarm_detector = AlarmDetector(self._on_alarm, clock.monotonic)
@@ -68,22 +68,22 @@ class CaptureService:
         self._state_directory = settings.state.directory
         if not settings.flight_recorder.enabled:
             self.end(_LAST_FILE_SECONDS)
-        elif self._enabled is None:
+        elif self._recorder is None:
             self.update_flights()
             recent_captures = RecentCaptures()
             writer = FlightFileWriter(settings.state.directory, settings.parsers.paths)
             policy = FlightFilePolicy(self._clock.monotonic, self._flight_times())  # limits apply across restarts
-            self._enabled = _EnabledRecorder(
+            self._recorder = _EnabledRecorder(
                 recent_captures, FlightRecorder(recent_captures, policy, partial(self._write, writer), self._clock)
             )
             self._capture_feed.add_listener(recent_captures.add, lambda: None)
 
     def end(self, seconds: float) -> None:
         """Disable the recorder. Files that are being written have this many seconds to finish."""
-        enabled, self._enabled = self._enabled, None
-        if enabled is not None:
-            self._capture_feed.remove_listener(enabled.recent_captures.add)
-            enabled.recorder.end(seconds)
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            self._capture_feed.remove_listener(recorder.recent_captures.add)
+            recorder.flight_recorder.end(seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
         """Return the recorder's files, newest first, as of the last `update_flights`. Does not access the disk."""
@@ -111,9 +111,10 @@ class CaptureService:
         return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)
 
     def _on_alarm(self, alarm: Alarm) -> None:
-        enabled = self._enabled
-        if enabled is not None:
-            enabled.recorder.on_alarm(replace(alarm, severity=Severity.MINOR) if self._is_in_maintenance() else alarm)
+        recorder = self._recorder
+        if recorder is not None:
+            limited_alarm = replace(alarm, severity=Severity.MINOR) if self._is_in_maintenance() else alarm
+            recorder.flight_recorder.on_alarm(limited_alarm)
 
     async def _send_captures(
         self, request: control_requests.CapturesRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -125,16 +126,16 @@ class CaptureService:
                 writer.write(zlib.decompress(packed, GZIP))
                 await writer.drain()
             if request.live:
-                has_round_ended = self._begin_round(poll_now=self._enabled is None)
+                has_round_ended = self._begin_round(poll_now=self._recorder is None)
                 await _send_until_disconnect(queue, has_round_ended, reader, writer)
         finally:
             self._capture_feed.remove_listener(queue.add)
 
     def _earlier_captures(self, *, minutes: bool) -> Iterator[bytes]:
-        enabled = self._enabled
-        if enabled is None:
+        recorder = self._recorder
+        if recorder is None:
             return iter(())
-        return enabled.recent_captures.packed() if minutes else enabled.recent_captures.newest()
+        return recorder.recent_captures.packed() if minutes else recorder.recent_captures.newest()
 
 
 class _CaptureQueue:

@@ -124,8 +124,8 @@ class Service:
         textfile_path, owner_series = self._settings.export.textfile.path, _owner_series(self._settings.attribution)
         self._textfile = TextfileJob(textfile_path, self._store.snapshot, self._metrics, owner_series)
         self._rate_limits = RateLimits()
-        self._web = self._create_web_server()
-        self._control = self._create_control_server(node)
+        self._web_server = self._create_web_server()
+        self._control_server = self._create_control_server(node)
         runtime = self._settings.state.runtime_directory
         self._local_site = LocalSite(local_socket_in(runtime), self._site.respond, self._configuration_headers)
         self._node_watch = NodeWatch(Path(runtime), clock.monotonic)
@@ -192,10 +192,10 @@ class Service:
             loop.add_signal_handler(signal_number, self._stop_event.set)
         self._site.stream_on(loop)
         self._store.set_change_callback(self._site.snapshot_changed)
-        await self._web.start()
+        await self._web_server.start()
         await self._compat_pages.serve(self._settings, self._site.respond, self._rate_limits)
         self._reload_on_sighup()
-        await self._start_or_warn(self._control, _NO_CONTROL_WARNING)
+        await self._start_or_warn(self._control_server, _NO_CONTROL_WARNING)
         await self._start_or_warn(self._local_site, _NO_LOCAL_WARNING)
         self._set_daemon_metrics()
         self._configure_capture_service()
@@ -217,7 +217,7 @@ class Service:
         if self._textfile.is_configured:
             self._poller.run_every("textfile", self._settings.export.textfile.interval, self._textfile.run)
         self._clock_guard.start()
-        addresses = ", ".join(self._web.addresses)
+        addresses = ", ".join(self._web_server.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
         systemd.ready(f"serving on {addresses}")
         try:
@@ -228,7 +228,7 @@ class Service:
 
     async def _serve_until_stopped(self) -> None:
         stop_task = asyncio.create_task(self._stop_event.wait())
-        serving_tasks = [asyncio.create_task(self._web.serve_forever())]
+        serving_tasks = [asyncio.create_task(self._web_server.serve_forever())]
         watchdog = systemd.watchdog_interval()
         if watchdog is not None:
             serving_tasks.append(asyncio.create_task(self._feed_watchdog(watchdog)))
@@ -244,8 +244,8 @@ class Service:
         timeout = threading.Timer(MAX_END_SECONDS, self._exit_unfinished)
         timeout.daemon = True
         timeout.start()
-        await self._control.close()
-        await asyncio.gather(self._local_site.close(), self._web.close(), self._compat_pages.close())
+        await self._control_server.close()
+        await asyncio.gather(self._local_site.close(), self._web_server.close(), self._compat_pages.close())
         self._clock_guard.stop()
         self._poller.stop()
         self._textfile.end()
@@ -322,7 +322,7 @@ class Service:
             input_hash = self._arguments.input_hash()
             settings = await asyncio.to_thread(self._arguments.reload_settings)
             web = settings.web
-            await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
+            await self._web_server.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await self._compat_pages.serve(settings, self._site.respond, self._rate_limits)
             await asyncio.to_thread(self._apply_settings, settings)
             self._input_hash = input_hash
@@ -335,7 +335,7 @@ class Service:
             return
         self._daemon_metrics.set_reload(succeeded=1.0)
         logger.info("configuration reloaded")
-        systemd.ready("serving on " + ", ".join(self._web.addresses))
+        systemd.ready("serving on " + ", ".join(self._web_server.addresses))
 
     def _apply_settings(self, settings: Settings) -> None:
         log.setup(settings.log.level, settings.log.format)

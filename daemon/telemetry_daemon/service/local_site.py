@@ -26,15 +26,15 @@ class LocalSite:
         self._path = path
         self._site = site
         self._configuration_headers = configuration_headers
-        self._web = WebServer(self._respond, listen=(), config_file="")
+        self._web_server = WebServer(self._respond, listen=(), config_file="")
 
     async def start(self) -> None:
         """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
-        await self._web.start_on(await asyncio.to_thread(self._create_listener), is_own_user_or_group)
+        await self._web_server.start_on(await asyncio.to_thread(self._create_listener), is_own_user_or_group)
 
     async def close(self) -> None:
         """Stop serving, and remove the socket."""
-        await self._web.close()
+        await self._web_server.close()
 
     def _create_listener(self) -> Listener:
         return listen_on_unix_socket(

@@ -134,7 +134,7 @@ class SimulatedReader(Reader):
         ]
         return {"report": to_plain(Report, report), "values": values}
 
-    def _partitions(self, card: CardState, index: int) -> Iterator[tuple[Device, CardState]]:
+    def _partitions(self, card: CardState, parent_index: int) -> Iterator[tuple[Device, CardState]]:
         """Yield the partitions of a card, each with the state of a smaller card."""
         card_device = self._devices[card.position]
         for part_index, part in enumerate(card.demo.partitions):
@@ -146,7 +146,7 @@ class SimulatedReader(Reader):
                 model=f"{card_device.model} MIG {part.profile}",
                 uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{card_device.uuid}{part_index}')}",
                 partition=str(part_index),
-                parent=index,
+                parent=parent_index,
                 facts=(("profile", part.profile),),
             )
             load = card.load * _PARTITION_LOADS[part_index % len(_PARTITION_LOADS)]

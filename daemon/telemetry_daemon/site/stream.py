@@ -193,14 +193,14 @@ class Streams:
         self._state = stream_json.state(snapshot, judge(snapshot), __version__, self._instance)
         previous, self._sent = self._sent, stream_json.without_ages(self._state)
         for name, data in _changed_entries(previous, self._sent, self._state):
-            self._queue(name, self._event(name, to_json(data)))
+            self._queue_for_all(name, self._event(name, to_json(data)))
         self._readings_json = stream_json.numbers(snapshot)
-        self._queue(_READINGS, self._readings_event(snapshot))
+        self._queue_for_all(_READINGS, self._readings_event(snapshot))
 
     def _readings_event(self, snapshot: Snapshot, last_id: str = "") -> bytes:
         return self._event(_READINGS, stream_json.readings(snapshot, self._readings_json, self._loop.time()), last_id)
 
-    def _queue(self, name: str, event: bytes) -> None:
+    def _queue_for_all(self, name: str, event: bytes) -> None:
         for client in list(self._clients):
             client.queue(name, event)
 

@@ -77,7 +77,7 @@ PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors in device memory (2) and SRAM (7): since driver load (`span` 0) or for life (`span` 1)."""
+    """Return the calls for ECC errors in device memory (2) and SRAM (7), since driver load (span 0) or over the lifetime (1)."""
     return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 

@@ -120,7 +120,7 @@ class DeviceCaller:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:
-        """Return whether to make the older call instead. If the newer call has ever worked, an unknown error is no reason to."""
+        """Return whether to make the older call instead. An unknown error counts only if the newer call has never worked."""
         return code in codes.DISABLING_ERRORS or (code in codes.FALLBACK_ERRORS and key not in self._working_keys)
 
     def _make_call(self, call: Call) -> Plain:

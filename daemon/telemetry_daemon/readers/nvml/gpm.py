@@ -49,7 +49,7 @@ class GpmSampler:
             self._take_sample()
 
     def read(self) -> Plain:
-        """Return the averages since the last poll by metric number. On failure, return {"error": …}; without earlier sample, None."""
+        """Return the averages since the last poll by metric number, or None without an earlier sample. On failure: {"error": …}."""
         code = self._caller.error_if_disabled(self._key)
         if code is not None:
             return error_result(code)
