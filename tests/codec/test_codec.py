@@ -204,7 +204,7 @@ def test_line_is_that_of_the_standard_library() -> None:
 def test_encoding_needs_little_more_memory_than_the_line() -> None:
     devices = [{f"field {number}": {"error": 3} for number in range(200)} for _ in range(8)]
     tracemalloc.start()
-    line = codec.encode_line({"result": {"outputs": [{"data": {"gpus": devices}}]}})
+    line = codec.encode_line({"outputs": [{"data": {"gpus": devices}}]})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 * len(line)
