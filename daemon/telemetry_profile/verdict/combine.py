@@ -30,9 +30,7 @@ _INNER_FOLDER = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
 # rocprof's name of a process at the start of a file name, such as `1234_kernel_stats.csv` or `results.copy_stats.csv`.
-_PROCESS = re.compile(
-    r"(.+?)_(?:kernel|memory|domain|hip|hsa|marker|rccl|counter|results)[_.]|([^.]+)\.(?:(?:\w+_)?stats\.csv|json|db)"
-)
+_PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card. The rank table is beside the folder.
@@ -277,19 +275,16 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
     # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
-    clock = best.file.facts.clock
-    folder = tuple(
-        takewhile(lambda name: name != _CLUSTER, best.result_folder)
-    )  # the folders in it are nodes of one job
-    return Member(device, best.file.facts.tool, formats, clock, begin, end, files, max(sizes, default=None), folder)
+    facts = best.file.facts
+    # The folders below `cluster_profiler` are nodes of one job.
+    folder = tuple(takewhile(lambda name: name != _CLUSTER, best.result_folder))
+    return Member(device, facts.tool, formats, facts.clock, begin, end, files, max(sizes, default=None), folder)
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
     """Keep the latest part of each format, and all parts without a time. Add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
-    for part in parts:
-        if part.device.begin_ns is None:  # all parts without a time, such as sums, are kept
-            continue
+    for part in (part for part in parts if part.device.begin_ns is not None):
         latest = latest_by_format.setdefault(part.file.facts.format, part)
         if latest is not part:
             name = "a card" if latest.device.rank is None else f"rank {latest.device.rank}"
@@ -314,11 +309,8 @@ def _states_span(split: Split) -> bool:
 
 
 def _unix_time(part: _DeviceInFile, time: int | None, offsets: Sequence[int]) -> int | None:
-    if time is None:
-        return None
-    if part.file.facts.clock == "unix":
-        return time
-    return time + offsets[0] if part.file.facts.clock == "boot" and offsets else None
+    usable_offsets = {"unix": [0], "boot": offsets, "none": []}[part.file.facts.clock]
+    return time + usable_offsets[0] if time is not None and usable_offsets else None
 
 
 def _fill_device(device: Device, other: Device) -> Device:
