@@ -27,10 +27,10 @@ _NAME, _TOOL = "ascend-trace", "Ascend profiler"
 # The name of an event's process shows the kind of event. `HCCL` contains each collective and, separately, its tasks.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
-_OTHERS = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
-_PROCESSES = _HARDWARE | _COLLECTIVES | _OTHERS - {"Python"} | {"Step Trace"}
+_OTHER_PROCESSES = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
+_PROCESSES = _HARDWARE | _COLLECTIVES | _OTHER_PROCESSES - {"Python"} | {"Step Trace"}
 _FRAMEWORK = frozenset({"cpu_op", "user_annotation"})
-_MARKS = frozenset(
+_ASCEND_CATEGORIES = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
 )
 
@@ -41,7 +41,7 @@ _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
 # Matches the number of a call and its group, as in hcom_allReduce__428_0_1.
 _CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
-_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
+_PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
 _NO_RANK = 2**16  # larger numbers are not ranks: all bits are set if a task has no partner
 _DATA_WAIT = "Data_aug Bound"
 
@@ -67,11 +67,11 @@ class _Reader:
         self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Task] = []
         self._tasks: list[_Task] = []
-        self._hardware: set[int | str] = set()
-        self._streams: set[int | str] = set()
+        self._hardware_pids: set[int | str] = set()
+        self._collective_streams: set[int | str] = set()
         self._links = LinkSums()
-        self._iterations: dict[int, tuple[int, int]] = {}
-        self._waits: dict[int, int] = {}
+        self._iteration_bounds: dict[int, tuple[int, int]] = {}
+        self._data_waits: dict[int, int] = {}
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Ignore the keys of the document."""
@@ -108,13 +108,15 @@ class _Reader:
         """Return the format's name. msprof writes a file with all parts of a timeline, and also a file for each part."""
         if self._is_complete:
             return _NAME
-        return "ascend-tasks" if self._hardware else "ascend-collectives" if self._collectives else "ascend-iterations"
+        if self._hardware_pids:
+            return "ascend-tasks"
+        return "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _only_measured(self, device: Device) -> Device:
         """Return the device without the values that this part of the timeline does not determine."""
         if self._is_complete:
             return device
-        compute_ns = device.split.compute_ns if self._hardware else None
+        compute_ns = device.split.compute_ns if self._hardware_pids else None
         communication_ns = device.split.communication_ns if self._collectives else None
         return replace(device, split=Split(device.split.span_ns, compute_ns, communication_ns), steps=())
 
@@ -122,7 +124,7 @@ class _Reader:
         name = event.args().get("name")
         if isinstance(name, str) and event.name == "process_name":
             self._processes[str(event.pid)] = name
-            self._is_complete |= name in _OTHERS
+            self._is_complete |= name in _OTHER_PROCESSES
         elif isinstance(name, str) and event.name == "thread_name":
             self._threads[str(event.pid), str(event.tid)] = name
 
@@ -139,7 +141,7 @@ class _Reader:
     def _read_task(self, event: TraceEvent) -> None:
         kind = event.args().get("Task Type")
         kind = kind if isinstance(kind, str) else ""
-        self._hardware.add(event.pid)
+        self._hardware_pids.add(event.pid)
         if work_of(event.name) == "communication":
             self._tasks.append(_task_of("communication", event, event.tid))
         elif _COPY_TASK.match(kind):
@@ -151,7 +153,7 @@ class _Reader:
         arguments = event.args()
         stream = arguments.get("stream id")
         if isinstance(stream, int | str):
-            self._streams.add(stream)
+            self._collective_streams.add(stream)
         source, target = (whole_number(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
         size = whole_number(arguments.get("size(Byte)"), 2**60)
         kind = arguments.get("transport type")
@@ -159,7 +161,7 @@ class _Reader:
             self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
 
     def _read_range(self, event: TraceEvent) -> None:
-        if event.cat == "cpu_op" and not event.name.startswith(_RANGES):
+        if event.cat == "cpu_op" and not event.name.startswith(_PROFILER_RANGES):
             return
         self._timeline.add_range(event.name, event.begin_ns(), event.length_ns())
 
@@ -167,20 +169,20 @@ class _Reader:
         number = whole_number(event.args().get("Iteration ID"), 2**40)
         begin, length = event.begin_ns(), event.length_ns()
         if number is not None and begin is not None and length is not None and length >= 0:
-            self._iterations[number] = begin, begin + length
+            self._iteration_bounds[number] = begin, begin + length
 
     def _read_data_wait(self, event: TraceEvent) -> None:
         printed = event.args().get(f"{_DATA_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
         if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
-            self._waits[int(number) + 1] = round(printed * 1000)
+            self._data_waits[int(number) + 1] = round(printed * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
         """Return the number, start, end and data wait of each iteration. An iteration starts with its data wait."""
         spans: list[tuple[int, int, int, int | None]] = []
-        for number, (begin, end) in sorted(self._iterations.items()):
-            wait = self._waits.get(number)
-            previous_end = self._iterations.get(number - 1, (0, end))[1]
+        for number, (begin, end) in sorted(self._iteration_bounds.items()):
+            wait = self._data_waits.get(number)
+            previous_end = self._iteration_bounds.get(number - 1, (0, end))[1]
             if wait and previous_end <= begin:
                 spans.append((number, previous_end, end, min(wait, end - previous_end)))
             else:
@@ -192,7 +194,7 @@ class _Reader:
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add_task(task)
         for task in self._tasks:
-            if self._is_complete and task.work == "copy" and task.stream not in self._streams:
+            if self._is_complete and task.work == "copy" and task.stream not in self._collective_streams:
                 self._add_task(task)
         for number, begin, end, wait in self._iteration_spans():
             self._timeline.add_step(f"Iteration {number}", begin, end - begin)
@@ -200,7 +202,7 @@ class _Reader:
                 self._timeline.add_data_wait(begin, wait)
 
     def _add_task(self, task: _Task) -> None:
-        key = next(iter(self._hardware)) if len(self._hardware) == 1 else task.process
+        key = next(iter(self._hardware_pids)) if len(self._hardware_pids) == 1 else task.process
         self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 
     def _device_of_steps(self) -> tuple[Device, ...]:
@@ -227,7 +229,7 @@ def _device_number(clue: Clue) -> int | None:
 
 def _recognises(sample: TraceSample) -> bool:
     for event in sample.events:
-        if event.cat in _MARKS or event.name.startswith("AscendCL@"):
+        if event.cat in _ASCEND_CATEGORIES or event.name.startswith("AscendCL@"):
             return True
         if event.ph == "M" and event.name == "process_name" and event.args().get("name") in _PROCESSES:
             return True

@@ -49,11 +49,11 @@ def _read_rocpd(tables: Tables) -> Facts:
 # The database's views are not used: they need functions of newer tools, and hide rows without a name. The tables
 # `rocpd_info_process` and `rocpd_info_node` contain the command line and the host, and are not read.
 class _Process:
-    """The tables of one process, whose names end in its suffix."""
+    """The tables of one process. Their names end in `suffix`."""
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
-        self._strings = {number: text(string) for number, string in self._rows("rocpd_string", ("id", "string"))}
+        self._strings = {string_id: text(string) for string_id, string in self._rows("rocpd_string", ("id", "string"))}
         self._cards: dict[int | None, Hashable] = {}
 
     def read(self) -> None:
@@ -76,16 +76,15 @@ class _Process:
 
     def _key(self, *agents: object) -> Hashable:
         """Return the timeline key of the first agent that is a card. If none is a card, return an unknown card's key."""
-        numbers = [integer(agent) for agent in agents]
-        return next(
-            (self._cards[string_id] for string_id in numbers if string_id in self._cards), (self._suffix, numbers[0])
-        )
+        agent_ids = [integer(agent) for agent in agents]
+        unknown_card = self._suffix, agent_ids[0]
+        return next((self._cards[agent_id] for agent_id in agent_ids if agent_id in self._cards), unknown_card)
 
     def _read_kernels(self) -> None:
         symbols: dict[object, tuple[str, Work]] = {}
-        for string_id, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
+        for symbol_id, shown, mangled in self._rows("rocpd_info_kernel_symbol", ("id", "display_name", "kernel_name")):
             name = text(shown) or text(mangled) or NO_NAME
-            symbols[string_id] = name, work_of(name)
+            symbols[symbol_id] = name, work_of(name)
         rows = self._rows(_DISPATCHES, ("start", "end", "agent_id", "kernel_id", *_SIZES))
         for start, end, agent, kernel, *sizes in rows:
             name, work = symbols.get(kernel, (NO_NAME, "compute"))
@@ -97,7 +96,7 @@ class _Process:
         marked = {string_id: string for string_id, string in self._strings.items() if _may_be_marked(string)}
         for start, end, string_id, event in self._rows(_REGIONS, (*_REGION_COLUMNS, "event_id")):
             if string_id in marked:
-                name = self._message(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
+                name = self._marker_text(event) if marked[string_id].startswith(_MARKER) else marked[string_id]
                 if not self._timeline.add_range(name, *interval(start, end), self._suffix):
                     self._timeline.add_call(name or marked[string_id], interval(start, end)[1])
         table = f"{_REGIONS}{self._suffix}"
@@ -105,7 +104,7 @@ class _Process:
         functions = {string_id: string for string_id, string in self._strings.items() if string_id not in marked}
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
-    def _message(self, event: object) -> str:
+    def _marker_text(self, event: object) -> str:
         """Return the text of a marker. Older versions store it in the marker's event."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))

@@ -34,9 +34,9 @@ _RUNTIMES = frozenset(
     {"cuda_runtime", "Runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "glow_runtime"}
     | {"privateuse1_runtime", "privateuse1_driver", "musa_runtime", "musa_driver", "hip_runtime"}
 )
-_RANGES = frozenset({"cuda_profiler_range", "musa_profiler_range"})
+_REPLAYED_RANGES = frozenset({"cuda_profiler_range", "musa_profiler_range"})
 _OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_event", "overhead", "cuda_sync", "Trace"})
-_CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _RANGES | _OTHERS
+_CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _REPLAYED_RANGES | _OTHERS
 _KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 
 # Categories that only Ascend's profiler, hipprof or rocprof uses, not Kineto.
@@ -48,7 +48,7 @@ _REPLAYED = "the trace contains counters of replayed ranges, but no kernel times
 _NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
 _ANNOTATION = "user_annotation"
-_STEP = "ProfilerStep#"  # steps marked by the profiler; without them, ranges of the program are used as steps
+_PROFILER_STEP = "ProfilerStep#"  # steps marked by the profiler; without them, ranges of the program are used as steps
 _LOADER = "enumerate(DataLoader)"
 _MIN_RUN_RATIO = 0.5  # if less than this share of the launched kernels ran, a graph was captured
 _MAX_INDEX = 10_000
@@ -60,14 +60,14 @@ class _Reader:
     def __init__(self, clue: Clue) -> None:
         self._timeline = Timeline()
         self._matrix = MatrixWork()
-        self._marked_steps: list[tuple[str, int | None, int | None]] = []
-        self._has_steps = False
-        self._works: dict[str, Work] = {}
-        self._longest: dict[tuple[int | str, str], int] = {}
+        self._program_steps: list[tuple[str, int | None, int | None]] = []
+        self._has_profiler_steps = False
+        self._work_by_name: dict[str, Work] = {}
+        self._longest_ns: dict[tuple[int | str, str], int] = {}
         self._rank = rank_in_name(clue)
-        self._ranks: int | None = None
+        self._rank_count: int | None = None
         self._base_ns = 0
-        self._has_ranges = False
+        self._has_replayed_ranges = False
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
         """Read the cards, the rank and the clock. Other keys, which may name hosts, users and jobs, are ignored."""
@@ -76,7 +76,7 @@ class _Reader:
         elif name == "distributedInfo" and isinstance(value, Mapping):
             rank = whole_number(value.get("rank"), _MAX_RANK)
             self._rank = self._rank if rank is None else rank
-            self._ranks = whole_number(value.get("world_size"), _MAX_RANK) or None
+            self._rank_count = whole_number(value.get("world_size"), _MAX_RANK) or None
         elif name == "baseTimeNanoseconds":
             self._base_ns = whole_number(value, _MAX_BASE_NS) or 0
 
@@ -93,20 +93,20 @@ class _Reader:
                 self._add_kernel(event, self._cached_work(event.name))
             elif category in _COPIES:
                 self._add_kernel(event, "copy")
-            elif category in _RANGES:
-                self._has_ranges = True
+            elif category in _REPLAYED_RANGES:
+                self._has_replayed_ranges = True
 
     def facts(self) -> Facts:
-        for step in () if self._has_steps else self._marked_steps:
+        for step in () if self._has_profiler_steps else self._program_steps:
             self._timeline.add_step(*step)
         devices = tuple(_mark_cut_step(device) for device in self._timeline.devices())
         if len(devices) == 1:
             flops = self._flops(devices[0])
             devices = (replace(devices[0], flops=flops, dtype=self._matrix.dtype() if flops else ""),)
         devices = shifted((replace(device, rank=self._rank) for device in devices), self._base_ns)
-        remarks = () if devices else (_REPLAYED if self._has_ranges else _NO_DEVICE,)
+        remarks = () if devices else (_REPLAYED if self._has_replayed_ranges else _NO_DEVICE,)
         facts = self._timeline.facts(_NAME, "torch.profiler", clock_of(devices), devices)
-        return replace(facts, ranks=self._ranks, remarks=remarks)
+        return replace(facts, ranks=self._rank_count, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
         """Return the FLOPs by the operators' shapes, or None if a graph was captured, because its kernels did not run."""
@@ -128,13 +128,13 @@ class _Reader:
             begin, length = event.begin_ns(), event.length_ns()
             if begin is not None and length is not None and length >= 0:
                 self._matrix.add_operator((event.pid, event.tid), name, (begin, begin + length), event.args())
-        elif name.startswith(_STEP):
-            self._has_steps = True
+        elif name.startswith(_PROFILER_STEP):
+            self._has_profiler_steps = True
             self._timeline.add_step(name, event.begin_ns(), event.length_ns())
         elif name.startswith(_LOADER):
             self._timeline.add_data_wait(event.begin_ns(), event.length_ns())
-        elif event.cat == _ANNOTATION and is_step(name) and len(self._marked_steps) < _MAX_INDEX:
-            self._marked_steps.append((name, event.begin_ns(), event.length_ns()))
+        elif event.cat == _ANNOTATION and is_step(name) and len(self._program_steps) < _MAX_INDEX:
+            self._program_steps.append((name, event.begin_ns(), event.length_ns()))
 
     def _add_runtime_call(self, event: TraceEvent) -> None:
         self._timeline.add_call(event.name, event.length_ns())
@@ -147,23 +147,23 @@ class _Reader:
 
     def _cached_work(self, name: str) -> Work:
         """Return a kernel's kind of work. It is cached by name, because names are long and there are many calls."""
-        work = self._works.get(name)
+        work = self._work_by_name.get(name)
         if work is None:
             work = work_of(name)
-            if len(self._works) < _MAX_INDEX:
-                self._works[name] = work
+            if len(self._work_by_name) < _MAX_INDEX:
+                self._work_by_name[name] = work
         return work
 
     def _add_kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
-        longest = self._longest.get((device, event.name), -1)
+        longest = self._longest_ns.get((device, event.name), -1)
         correlation = event.correlation()
         launch_number = -1 if correlation is None else correlation
         if length is None or length <= longest:
             self._timeline.add(device, work, begin, length, event.name, launch_number=launch_number)
             return
-        if len(self._longest) < _MAX_INDEX:
-            self._longest[device, event.name] = length
+        if len(self._longest_ns) < _MAX_INDEX:
+            self._longest_ns[device, event.name] = length
         arguments = event.args()
         grid, block = _dimensions(arguments.get("grid")), _dimensions(arguments.get("block"))
         occupancy = _occupancy(arguments.get("est. achieved occupancy %"))

@@ -25,7 +25,7 @@ CLOSING_CHECKS = 200  # two seconds in total
 CLOSING_CHECK_SECONDS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores any further bytes, and its Python library raises an error for them
 # The hash that is checked for unknown users. No password matches it.
-_UNKNOWN_USER = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
+_UNKNOWN_USER_HASH = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
 class LoginResult(Enum):
@@ -63,13 +63,13 @@ class BasicAuth:
 
     def __init__(self) -> None:
         self._users: Mapping[bytes, bytes] = {}
-        self._unknown_user = b""
+        self._unknown_user_hash = b""
         self._secret = os.urandom(32)
         self._cache = _ResultCache()
-        self._waiting: dict[bytes, _PendingCheck] = {}  # in the order of arrival
-        self._running: _PendingCheck | None = None
+        self._waiting_checks: dict[bytes, _PendingCheck] = {}  # in the order of arrival
+        self._running_check: _PendingCheck | None = None
         self._failures = ClientBuckets(SECONDS_TO_FORGIVE_FAILURE, MAX_COUNTED_FAILURES)
-        self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
+        self._attempt_queue: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
 
@@ -78,7 +78,7 @@ class BasicAuth:
         self._users = {name.encode(): hashed.encode() for name, hashed in users}
         # A check for an unknown user takes as long as for a known user. Otherwise the time would reveal known users.
         cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
-        self._unknown_user = _UNKNOWN_USER.format(cost=cost).encode()
+        self._unknown_user_hash = _UNKNOWN_USER_HASH.format(cost=cost).encode()
 
     @property
     def is_required(self) -> bool:
@@ -116,37 +116,37 @@ class BasicAuth:
             check.callbacks.pop(caller, None)
 
     def _pending_checks(self) -> list[_PendingCheck]:
-        return [*self._waiting.values(), *([self._running] if self._running else ())]
+        return [*self._waiting_checks.values(), *([self._running_check] if self._running_check else ())]
 
     def _enqueue(self, attempt: _Attempt, caller: Caller, callback: Callback) -> None:
-        running = self._running
-        pending = running if running and running.attempt.key == attempt.key else self._waiting.get(attempt.key)
+        running = self._running_check
+        pending = running if running and running.attempt.key == attempt.key else self._waiting_checks.get(attempt.key)
         if pending is not None:
             pending.callbacks[caller] = callback
             pending.client = min(caller.client, pending.client, key=self._make_failure_counter())
-        elif len(self._waiting) < MAX_QUEUE_LENGTH or self._evict_newest_check(caller.client):
-            self._waiting[attempt.key] = _PendingCheck(attempt, caller.client, {caller: callback})
+        elif len(self._waiting_checks) < MAX_QUEUE_LENGTH or self._evict_newest_check(caller.client):
+            self._waiting_checks[attempt.key] = _PendingCheck(attempt, caller.client, {caller: callback})
             self._check_next()
         else:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
         """Refuse the newest check of the client with the most checks. Return False if `client` itself has the most."""
-        counts = Counter(check.client for check in self._waiting.values())
+        counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()
         busiest = max(counts, key=lambda name: (counts[name], count_failures(name), name == client))
         if busiest == client:
             return False
-        newest = next(check for check in reversed(self._waiting.values()) if check.client == busiest)
-        _notify_callers(self._waiting.pop(newest.attempt.key), LoginResult.TOO_MANY)
+        newest = next(check for check in reversed(self._waiting_checks.values()) if check.client == busiest)
+        _notify_callers(self._waiting_checks.pop(newest.attempt.key), LoginResult.TOO_MANY)
         return True
 
     def _check_next(self) -> None:
-        if self._running is None and self._waiting:
+        if self._running_check is None and self._waiting_checks:
             count_failures = self._make_failure_counter()
-            next_check = min(self._waiting.values(), key=lambda check: count_failures(check.client))
-            self._running = self._waiting.pop(next_check.attempt.key)
+            next_check = min(self._waiting_checks.values(), key=lambda check: count_failures(check.client))
+            self._running_check = self._waiting_checks.pop(next_check.attempt.key)
             self._send_to_worker(next_check.attempt)
 
     def _make_failure_counter(self) -> Callable[[str], float]:
@@ -156,14 +156,14 @@ class BasicAuth:
     def refuse_waiting(self) -> None:
         """Answer all waiting callers with TOO_MANY."""
         checks = self._pending_checks()
-        self._waiting.clear()
+        self._waiting_checks.clear()
         for check in checks:
             _notify_callers(check, LoginResult.TOO_MANY)
             check.callbacks.clear()
 
     async def close(self) -> None:
         """Stop the worker thread. Wait up to two seconds for a running check."""
-        self._attempts.put(None)
+        self._attempt_queue.put(None)
         # The interpreter aborts if it exits while a thread runs bcrypt.
         for _ in range(CLOSING_CHECKS):
             if self._worker is None or not self._worker.is_alive():
@@ -171,7 +171,7 @@ class BasicAuth:
             await asyncio.sleep(CLOSING_CHECK_SECONDS)
 
     def _create_attempt(self, user: bytes, password: bytes) -> _Attempt:
-        hashed = self._users.get(user, self._unknown_user)
+        hashed = self._users.get(user, self._unknown_user_hash)
         from hashlib import blake2b  # loads libcrypto, only for daemons with passwords
 
         digest = blake2b(key=self._secret, digest_size=32)
@@ -184,10 +184,10 @@ class BasicAuth:
             loop = asyncio.get_running_loop()
             self._worker = threading.Thread(target=self._run_worker, args=(loop,), name="bcrypt", daemon=True)
             self._worker.start()
-        self._attempts.put(attempt)
+        self._attempt_queue.put(attempt)
 
     def _run_worker(self, loop: asyncio.AbstractEventLoop) -> None:
-        while (attempt := self._attempts.get()) is not None:
+        while (attempt := self._attempt_queue.get()) is not None:
             result = LoginResult.RIGHT if _bcrypt_matches(attempt.password, attempt.hashed) else LoginResult.WRONG
             try:
                 loop.call_soon_threadsafe(self._finish, attempt, result)
@@ -199,7 +199,7 @@ class BasicAuth:
         if self._users.get(attempt.user) != attempt.hashed:
             result = LoginResult.WRONG  # an unknown user, or a user who was changed during the check
         self._cache.put(attempt.key, result)
-        check, self._running = self._running, None
+        check, self._running_check = self._running_check, None
         if check is not None:
             if result is LoginResult.WRONG:
                 self._failures.for_client(check.client).take(time.monotonic())
