@@ -43,7 +43,7 @@ COMMANDS = (
 _EXTERNAL_MODULES = {"profile": "telemetry_profile.profile_command"}
 
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-# The error numbers for a full disk, a broken terminal or a closed descriptor.
+# The errno values for a full disk, a broken terminal or a closed descriptor.
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 

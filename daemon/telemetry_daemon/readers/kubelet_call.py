@@ -32,7 +32,7 @@ _CHUNK_BYTES = 64 << 10
 # Limits on received bytes (a message and 512 KiB) and HTTP/2 events, in case the server never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
-# The number of bytes before the message: one for the compression flag, four for the length.
+# The size of the prefix before the message: one byte for the compression flag, four for the length.
 _PREFIX_BYTES = 5
 # The offset of the type byte in an HTTP/2 frame, and the type SETTINGS, which the first frame must have.
 _FRAME_TYPE_OFFSET, _SETTINGS = 3, 4

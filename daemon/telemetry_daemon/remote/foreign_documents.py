@@ -52,10 +52,10 @@ _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
 class DocumentError(ValueError):
-    """An invalid document. The message names the position."""
+    """An invalid document. The message names the invalid part."""
 
-    def __init__(self, position: str, expected: str) -> None:
-        super().__init__(f"{position} is not a valid {expected}")
+    def __init__(self, subject: str, expected: str) -> None:
+        super().__init__(f"{subject} is not a valid {expected}")
 
 
 def parse_document(body: bytes | str) -> Mapping[str, Any]:
@@ -219,27 +219,25 @@ def _replay_info(item: ReplayJson) -> ReplayInfo:
     return ReplayInfo(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
-def _series(item: SeriesJson, slots: int, position: str) -> Series:
-    last = _slot_values(item.last, slots, position)
-    highest = _slot_values(item.highest, slots, position) if item.highest else last
-    gaps = (
-        Gap(_count(gap.first, position, slots), _count(gap.slots, position, slots), gap.reason) for gap in item.gaps
-    )
+def _series(item: SeriesJson, slots: int, subject: str) -> Series:
+    last = _slot_values(item.last, slots, subject)
+    highest = _slot_values(item.highest, slots, subject) if item.highest else last
+    gaps = (Gap(_count(gap.first, subject, slots), _count(gap.slots, subject, slots), gap.reason) for gap in item.gaps)
     return Series(last, highest, tuple(gaps))
 
 
-def _slot_values(values: tuple[float | None, ...], slots: int, position: str) -> array[float]:
+def _slot_values(values: tuple[float | None, ...], slots: int, subject: str) -> array[float]:
     if len(values) < slots:
-        raise DocumentError(position, f"list of {slots} numbers")
+        raise DocumentError(subject, f"list of {slots} numbers")
     numbers = [math.nan if number is None else number for number in values[:slots]]
     if any(abs(value) > _MAX_FLOAT32 for value in numbers):
-        raise DocumentError(position, "32-bit number")
+        raise DocumentError(subject, "32-bit number")
     return array("f", numbers)
 
 
-def _count(value: int, position: str, largest: int) -> int:
+def _count(value: int, subject: str, largest: int) -> int:
     if not 0 <= value <= largest:
-        raise DocumentError(position, f"number from 0 to {largest}")
+        raise DocumentError(subject, f"number from 0 to {largest}")
     return value
 
 
@@ -247,9 +245,9 @@ def _event(item: EventJson) -> PastEvent:
     return PastEvent(_unix_time(item.time, "an event's time"), item.id, item.code, item.text or "")
 
 
-def _allocation(item: AllocationJson, position: str) -> Allocation:
+def _allocation(item: AllocationJson, subject: str) -> Allocation:
     if not 0.0 <= item.share <= 1.0:
-        raise DocumentError(f"share of {position}", "number from 0 to 1")
+        raise DocumentError(f"share of {subject}", "number from 0 to 1")
     return Allocation(
         owner=_owner(item.owner),
         share=item.share,
@@ -259,7 +257,7 @@ def _allocation(item: AllocationJson, position: str) -> Allocation:
         is_used=item.used,
         sources=item.sources,
         memory_used_bytes=_float_or_none(item.memory_used_bytes),
-        started=_unix_time_or_none(item.started, position),
+        started=_unix_time_or_none(item.started, subject),
     )
 
 
@@ -304,15 +302,15 @@ def _float_or_none(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _unix_time_or_none(value: str | None, position: str) -> float | None:
-    return None if value is None else _unix_time(value, position)
+def _unix_time_or_none(value: str | None, subject: str) -> float | None:
+    return None if value is None else _unix_time(value, subject)
 
 
-def _unix_time(value: str, position: str) -> float:
+def _unix_time(value: str, subject: str) -> float:
     try:
         time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if time.tzinfo is not None:
             return time.timestamp()
     except (ValueError, OverflowError) as error:
-        raise DocumentError(position, "time") from error
-    raise DocumentError(position, "time with an offset")
+        raise DocumentError(subject, "time") from error
+    raise DocumentError(subject, "time with an offset")

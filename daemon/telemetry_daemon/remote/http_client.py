@@ -171,7 +171,7 @@ class _Connection:
             yield piece
 
     def _receive(self, *, clear: bool = False) -> bool:
-        """Receive bytes into the buffer, emptied first if `clear`. Return False at the end of the connection."""
+        """Receive bytes into the buffer, which is emptied first if `clear`. Return False at the end of the connection."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError

@@ -94,7 +94,7 @@ class Job:
         return self.pid + self.cards.index(card) * max(len(self.owners), 1) + owner
 
     def _level(self, phase: float) -> float:
-        """Return a number from -1 to 1 that is the same for all cards of the job until the next phase."""
+        """Return a load level from -1 to 1 that is the same for all cards of the job until the next phase."""
         return crc32(b"%d %d" % (self.pid, phase)) / (1 << 31) - 1.0
 
 

@@ -1,4 +1,4 @@
-"""The page's script and style sheet, and the security policy that allows no others."""
+"""The page's script and style sheet, and the content security policy, which allows no others."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
         _report(error_output.decode(errors="replace").strip())
 
 
-def _run_as_child(run_command: Callable[[], int], output: int, errors: int) -> NoReturn:
+def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_descriptor: int) -> NoReturn:
     try:
         null = os.open(os.devnull, os.O_RDWR)
-        for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
+        for descriptor, stream in ((null, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
             os.dup2(descriptor, stream)
         # New stream objects, because the old streams may assume the file position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))

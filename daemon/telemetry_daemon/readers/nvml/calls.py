@@ -90,7 +90,7 @@ _FAST = (
     _CLOCK_REASONS,
     _call("PerformanceState"),
 )
-# The fast calls on a MIG instance. Its other values are read from its GPU.
+# The fast calls on a MIG instance. Other values are read from its GPU.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
     _call("ClockInfo", 0),

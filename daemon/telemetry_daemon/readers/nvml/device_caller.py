@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # The interval at which denied calls are repeated: permissions rarely change.
 DENIED_RETRY_SECONDS = 600.0
-# The number of generic errors at the beginning of a poll after which the GPU is considered lost.
+# If a poll begins with this many generic errors, the GPU is considered lost.
 _MAX_GENERIC_ERRORS = 3
 
 

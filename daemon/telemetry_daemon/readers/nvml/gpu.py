@@ -135,7 +135,7 @@ class Gpu:
         return {"links": self._links.read()}
 
     def read_processes(self) -> dict[str, Plain]:
-        """Read the processes. In MIG mode, read those of the instances, because the list of the GPU needs privileges."""
+        """Read the processes. In MIG mode, read the instances' lists, because the GPU's list needs privileges."""
         lists = self._context.process_lists
         if self._instances:
             return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
