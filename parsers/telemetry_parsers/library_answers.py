@@ -36,7 +36,7 @@ def part_of(answer: Plain, part: str | int | None) -> Plain:
 
 
 def number(answer: Plain) -> Value:
-    """Return the number in an answer, or an absence for a boolean, a string or a sentinel."""
+    """Return the number in an answer, or an `Absent` value for a boolean, a string or a sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
     if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # true for NaN, too
@@ -199,7 +199,7 @@ class DeviceDraft:
         self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Add the maximum of the numbers in several answers, or an absence if one answer has no number."""
+        """Add the maximum of the numbers in several answers, or an `Absent` value if one answer has no number."""
         values = [
             in_range(BY_KEY[row.metric], self._scaled_value(row, answer, name)) for name, answer in answers.items()
         ]

@@ -83,7 +83,7 @@ def text_or_none(text: str | None) -> str | None:
 
 
 def number(text: str) -> Value:
-    """Parse a decimal number. Placeholders, sentinels, exponents, hexadecimal digits and separators give an absence."""
+    """Parse a decimal number. Placeholders, sentinels, exponents, hexadecimal digits and separators give `Absent`."""
     text = text.strip()
     match = _NUMBER.match(text)
     if match is None:
@@ -94,7 +94,7 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """Parse a number with one of these units into base units, or return an absence. A bare number has the unit `unit`."""
+    """Parse a number with one of these units into base units, or return `Absent`. A bare number has the unit `unit`."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
@@ -123,7 +123,7 @@ def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
 
 
 def pcie_generation(speed: str) -> Value:
-    """Return the generation of a PCIe link from its speed in GT/s, such as 4 for `16.0`, or an absence."""
+    """Return the generation of a PCIe link from its speed in GT/s, such as 4 for `16.0`, or an `Absent` value."""
     speed = speed.strip()
     return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 

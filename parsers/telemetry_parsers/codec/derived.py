@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from telemetry_parsers.codec.plain import CodecError, read_bool, read_float, read_int, read_json, read_str, unexpected
+from telemetry_parsers.codec.plain import CodecError, check_json, read_bool, read_float, read_int, read_str, unexpected
 from telemetry_parsers.dataclass import dataclass, field, fields, is_dataclass
 from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Process, Report, Value
 
@@ -243,7 +243,7 @@ _SIMPLE_CODECS: Mapping[Any, _Codec] = {
     bool: _Codec(read_bool),
     int: _Codec(read_int),
     float: _Codec(read_float),
-    Any: _Codec(read_json),
+    Any: _Codec(check_json),
     object: _Codec(lambda plain: plain),
     Absent: _Codec(_word_reader({absent.value: absent for absent in Absent}), lambda absent: absent.value),
     tuple[str, str]: _Codec(_read_pair, list),

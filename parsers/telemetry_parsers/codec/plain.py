@@ -97,8 +97,8 @@ def read_float(value: Plain) -> float:
     return float(value)
 
 
-def read_json(value: Plain) -> Plain:
-    """Return the value if it consists of JSON types and finite numbers, else raise CodecError."""
+def check_json(value: Plain) -> Plain:
+    """Return the same value if it consists of JSON types and finite numbers; otherwise raise CodecError."""
     pending: list[tuple[Plain, str]] = [(value, "")]
     while pending:
         item, path = pending.pop()

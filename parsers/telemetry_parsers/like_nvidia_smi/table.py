@@ -200,16 +200,16 @@ def _wrapped_model(state: _ScanState, line: Line) -> str:
     """Return the text of a line that only continues a long model name; empty for any other line."""
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     filled_positions = [position for position, cell in enumerate(cells) if cell.strip()]
-    first_readers = state.headings[0]
+    first_heading_readers = state.headings[0]
     if (
         not line.ended
         or len(filled_positions) != 1
-        or filled_positions[0] >= len(first_readers)
-        or len(cells) < len(first_readers)
+        or filled_positions[0] >= len(first_heading_readers)
+        or len(cells) < len(first_heading_readers)
         or _fits_headings(state, line, len(state.rows))
     ):
         return ""
-    reader = first_readers[filled_positions[0]]
+    reader = first_heading_readers[filled_positions[0]]
     return cells[filled_positions[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
 
 
@@ -304,7 +304,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets of the metrics that always get a reading from these cells, even if it is an absence."""
+    """Return the targets of the metrics that always get a reading from these cells, even if it is an `Absent` value."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_always_read] + states

@@ -26,10 +26,10 @@ Each module is a step. Each rule follows from the output of real tools:
       up, lost or unknown   presence     a card that is missing from a complete list is lost; the output of a tool that fails or
             │                            is truncated proves nothing
       choice of readings    precedence   a library and a tool report the power: data wins over JSON, JSON over text, a number over
-            │                            an absence; a counter keeps its source, and power its kind
+            │                            an `Absent` value; a counter keeps its source, and power its kind
             ▼
       devices               arrangement  a partition repeats its card's power, which only the card keeps; a metric that
-                                         no source reported is an absence with its reason
+                                         no source reported is an `Absent` value with its reason
             │
       numbers               merged       a poll with only new values costs a few steps per value
 

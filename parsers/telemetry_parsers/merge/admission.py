@@ -129,16 +129,16 @@ def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Repor
 
 
 def _limit_items(report: Report, problems: list[str]) -> Report:
-    def limited_to(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
-        if len(items) > most:
-            problems.append(f"{len(items)} {name} reported; only the first {most} are kept")
-        return items[:most]
+    def limited_to(items: tuple[_T, ...], limit: int, plural: str) -> tuple[_T, ...]:
+        if len(items) > limit:
+            problems.append(f"{len(items)} {plural} reported; only the first {limit} are kept")
+        return items[:limit]
 
-    def with_short_names(items: tuple[_ClaimOrTask, ...], name: str) -> tuple[_ClaimOrTask, ...]:
+    def without_long_names(items: tuple[_ClaimOrTask, ...], plural: str) -> tuple[_ClaimOrTask, ...]:
         kept = tuple(item for item in items if _has_short_owner_names(item))
         if len(kept) < len(items):
             problems.append(
-                f"dropped {len(items) - len(kept)} {name} with texts over {bounds.MAX_TEXT_LENGTH} characters"
+                f"dropped {len(items) - len(kept)} {plural} with texts over {bounds.MAX_TEXT_LENGTH} characters"
             )
         return kept
 
@@ -150,8 +150,8 @@ def _limit_items(report: Report, problems: list[str]) -> Report:
         readings=limited_to(_limit_labels(report.readings, problems), bounds.MAX_READINGS, "readings"),
         events=limited_to(report.events, bounds.MAX_EVENTS, "events"),
         processes=limited_to(report.processes, bounds.MAX_PROCESSES, "processes"),
-        claims=limited_to(with_short_names(report.claims, "claims"), bounds.MAX_CLAIMS, "claims"),
-        tasks=limited_to(with_short_names(report.tasks, "processes"), bounds.MAX_PROCESSES, "processes"),
+        claims=limited_to(without_long_names(report.claims, "claims"), bounds.MAX_CLAIMS, "claims"),
+        tasks=limited_to(without_long_names(report.tasks, "processes"), bounds.MAX_PROCESSES, "processes"),
         problems=limited_to(report.problems, bounds.MAX_PROBLEMS, "problems"),
         unknown_fields=limited_to(report.unknown_fields, bounds.MAX_UNKNOWN_FIELDS, "unknown fields"),
         facts=limited_to(report.facts, bounds.MAX_FACTS, "facts"),

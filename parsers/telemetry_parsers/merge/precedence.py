@@ -18,7 +18,7 @@ _TOTAL_LABEL = "all"
 # position in the report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
 REPORT, POSITION = 3, 4  # the items of a Choice that say where the reading is
-# The position of an absence that no report contains, because no source reports the metric.
+# The position of an `Absent` value that no report contains, because no source reports the metric.
 NO_POSITION = -1
 # Maps (device id, metric, label) of each counter to the source to which the counter is pinned.
 Pins = MutableMapping[tuple[str, str, str], str]
@@ -104,7 +104,7 @@ class MissingMetrics:
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
-        """Return an absence for each metric that no source reported, although a source of the device can report it."""
+        """Return `Absent` for each metric that no source reported, although a source of the device can report it."""
         listings = tuple(
             self._fresh.index_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
         )

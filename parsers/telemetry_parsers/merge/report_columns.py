@@ -16,7 +16,7 @@ RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
 # Metrics that the merge determines itself. Readings of these metrics in reports are ignored.
 MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
-# If all sources report an absence for a metric, the absence with the lowest rank is used.
+# If all sources report an `Absent` value for a metric, the absence with the lowest rank is used.
 ABSENCE_RANK = {
     Absent.NOT_UNDERSTOOD: 0,
     Absent.IMPLAUSIBLE: 1,

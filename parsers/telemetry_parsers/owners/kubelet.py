@@ -60,7 +60,7 @@ def _report_on_allocatable(output: Output) -> Report:
     node = _NodeData.from_data(data)
     problems: list[Problem] = []
     for device in objects(data["devices"]):
-        _allocated_device(device, "resource", node, problems)
+        _parse_allocated_device(device, "resource", node, problems)
     return Report(problems=capped(problems), form="data")
 
 
@@ -152,16 +152,16 @@ def _allocated_devices(
     container: dict[str, Plain], node: _NodeData, problems: list[Problem]
 ) -> Iterator[device_ids.AllocatedDevice]:
     for device in objects(container.get("devices")):
-        allocated = _allocated_device(device, "resource", node, problems)
+        allocated = _parse_allocated_device(device, "resource", node, problems)
         if allocated is not None:
             yield allocated
     for device in objects(container.get("drawn")):
-        allocated, share = _allocated_device(device, "driver", node, problems), device.get("share")
+        allocated, share = _parse_allocated_device(device, "driver", node, problems), device.get("share")
         if allocated is not None:
             yield replace(allocated, replica=share) if isinstance(share, str) else allocated
 
 
-def _allocated_device(
+def _parse_allocated_device(
     device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
 ) -> device_ids.AllocatedDevice | None:
     """Return the names of a device, or None if it is not a card. An id in an unknown form is reported as a problem."""

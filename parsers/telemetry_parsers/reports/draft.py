@@ -32,7 +32,7 @@ def problem_by_text(item: Reading, text: str) -> str:
 
 
 def absence_reason(item: Reading) -> str:
-    """Return the reason for an absence, such as `implausible`; empty for a number."""
+    """Return the reason for an `Absent` value, such as `implausible`; empty for a number."""
     return item.value.value if isinstance(item.value, Absent) else ""
 
 
@@ -156,7 +156,7 @@ class Draft:
             self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
-        """Add a reading. For each metric and label, the first number is kept; an absence is kept until a number follows."""
+        """Add a reading. For each metric and label, the first number is kept; `Absent` is kept until a number follows."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         previous = readings.get(key)
@@ -171,7 +171,7 @@ class Draft:
         self._readings[item.device or 0][item.metric, item.label] = item
 
     def has_reading(self, position: int, target: Target) -> bool:
-        """Return whether there is a number or an absence for this target."""
+        """Return whether there is a number or an `Absent` value for this target."""
         return (target.key, target.label) in self._readings[position]
 
     def value(self, position: int, key: str, label: str = "") -> Value | None:

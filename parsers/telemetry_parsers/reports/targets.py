@@ -73,7 +73,7 @@ class Target:
 
     @property
     def is_always_read(self) -> bool:
-        """Return whether every text, even an unknown word, gives a number or an absence."""
+        """Return whether every text, even an unknown word, gives a number or an `Absent` value."""
         return self.kind == "metric" and self.other_words != "ignored"
 
 

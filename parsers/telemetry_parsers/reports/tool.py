@@ -59,7 +59,7 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return a report on an empty list with an end mark: `no_devices` if complete, a failure if truncated."""
+    """Return the report on a list without devices: `no_devices` if the list is complete, a failure if it is truncated."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")

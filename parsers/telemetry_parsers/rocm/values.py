@@ -49,7 +49,7 @@ def hertz(text: str, unit: str) -> Value:
 
 
 def joules(text: str, unit: str) -> Value:
-    """Return the energy. A 0 is an absence: cards without a counter, such as the second die of a package, print it."""
+    """Return the energy. A 0 is `Absent`: cards without a counter, such as the second die of a package, print it."""
     if not unit.startswith("15.259uJ"):
         return units.zero_is_none(units.quantity(text, units.JOULES, unit))
     value = units.number(text)

@@ -307,7 +307,7 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
 
 
 def _parse_size(text: str, _unit: str) -> Value:
-    """Return a size such as `16760832(0xffc000) KB` in bytes, or an absence if its two numbers differ."""
+    """Return a size such as `16760832(0xffc000) KB` in bytes, or an `Absent` value if its two numbers differ."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD

@@ -249,7 +249,7 @@ class _AnswerReader:
             self.draft.clear_devices()
 
     def _add_absences(self) -> None:
-        """Store an absence for each counter that the statistics do not print."""
+        """Store an `Absent` value for each counter that the statistics do not print."""
         device = self.draft.device(_DEVICE_KEY)
         for counter in (_PORT_COUNTERS if self.port.number else _ROCE_COUNTERS).values():
             target = replace(counter, label=self.port.label)

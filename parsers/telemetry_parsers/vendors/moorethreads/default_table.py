@@ -121,7 +121,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """Return the rows below the title, which is the first line, or an absence if rows may be missing."""
+    """Return the rows below the title, which is the first line, or an `Absent` value if rows may be missing."""
     start = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
         return _report_truncation(lines, draft)

@@ -239,7 +239,7 @@ def _is_fan(key: Key) -> bool:
 
 
 def _store_fastest_fan(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
-    """Store the speed of the fastest fan, or an absence if not all fans of the card are printed."""
+    """Store the speed of the fastest fan, or an `Absent` value if not all fans of the card are printed."""
     if not fans and not count:
         return
     values = [_fan_speed(draft, device, text, where) for where, text in fans.items()]

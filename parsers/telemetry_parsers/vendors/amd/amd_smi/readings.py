@@ -107,7 +107,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 
 
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
-    """Return the number of processes, or an absence if the list is truncated or a process could not be read."""
+    """Return the number of processes, or an `Absent` value if the list is truncated or a process could not be read."""
     if message is not None:
         return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
     if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
@@ -225,7 +225,7 @@ class _ReadingChooser:
 
 
 def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
-    """Return a number before an absence, a main key before a fallback key and, for repeated keys, the higher number."""
+    """Return a number before `Absent`, a main key before a fallback key and, for repeated keys, the higher number."""
     (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
     if isinstance(item.value, Absent):
         return previous

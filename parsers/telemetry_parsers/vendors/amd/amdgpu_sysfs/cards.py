@@ -82,7 +82,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _check_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power, or an absence for 0 W if the card has no limit, such as the second die of an MI200."""
+    """Return the power, or an `Absent` value for 0 W if the card has no limit, such as the second die of an MI200."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 

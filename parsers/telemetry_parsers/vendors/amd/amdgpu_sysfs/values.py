@@ -40,7 +40,7 @@ def value_in(output: Output, target: Target) -> Value:
 
 
 def _link_generation(text: str, _unit: str) -> Value:
-    """Return the generation: 4 for `16.0 GT/s PCIe`, an absence for `Unknown` and `Unknown speed`."""
+    """Return the generation: 4 for `16.0 GT/s PCIe`, an `Absent` value for `Unknown` and `Unknown speed`."""
     match = _LINK.match(text)
     if match is not None:
         return units.pcie_generation(match[1])
@@ -48,7 +48,7 @@ def _link_generation(text: str, _unit: str) -> Value:
 
 
 def current_clock(text: str) -> Value:
-    """Return the clock in the line that ends with a star, or an absence if no line does."""
+    """Return the clock in the line that ends with a star, or an `Absent` value if no line does."""
     for line in text.splitlines():
         match = _CURRENT_LEVEL.match(line.strip())
         if match is not None:

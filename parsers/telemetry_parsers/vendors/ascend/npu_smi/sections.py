@@ -79,7 +79,7 @@ class Section:
     has_failed: bool = False
 
     def add(self, item: _LineContent) -> None:
-        """Add the content of a line. If a key repeats that is not measured, its texts are joined."""
+        """Add the content of a line. Join the texts of a repeated key unless the key is a measurement."""
         if isinstance(item, PartLine):
             self.part = item
         elif isinstance(item, ProcessRow):
@@ -217,7 +217,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Return the filled paragraphs, joined into one if a copy has added a blank line after each line."""
+    """Return the paragraphs that are not empty. Join them if copying has added a blank line after each line."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs

@@ -176,7 +176,7 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):
         candidates = [(row, answer, name) for row, answer, name in answers if row.metric == metric]
-        numbers = [(row, answer, name) for row, answer, name in candidates if _has_number(answer)]
+        numbers = [(row, answer, name) for row, answer, name in candidates if _has_known_counter(answer)]
         location_numbers = [(row, answer, name) for row, answer, name in numbers if row.label != _TOTAL_LABEL]
         for row, answer, name in location_numbers or numbers:
             readings.add_row(row, answer, name)
@@ -185,7 +185,7 @@ def _read_ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings:
             readings.add_row(Row(metric, _TOTAL_LABEL), answer, name)
 
 
-def _has_number(answer: Plain) -> bool:
+def _has_known_counter(answer: Plain) -> bool:
     return error_in(answer) is None and not isinstance(number(answer), Absent)
 
 
@@ -235,7 +235,7 @@ _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for na
 
 
 def read_links(answer: Plain, readings: DeviceDraft) -> None:
-    """Store the readings of a device's links. If no link is recorded, store an absence for each metric."""
+    """Store the readings of a device's links. If no link is recorded, store an `Absent` value for each metric."""
     if error_in(answer) is not None:
         _store_link_absences(readings, readings.absence_of(answer, "NVLink"))
         return
@@ -266,17 +266,17 @@ def _link_state(answer: Plain, readings: DeviceDraft) -> Value:
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: DeviceDraft
 ) -> None:
-    """Store a counter of each link. If no link has a number, store the total over all links, or an absence."""
-    has_number = False
+    """Store a counter of each link. If no link has a number, store the total over all links, or an `Absent` value."""
+    has_known_counter = False
     for link, answers in links.items():
-        found = _first_number(metric, link, answers)
+        found = _first_known_counter(metric, link, answers)
         if found is not None:
             row, name = found
             readings.add_row(row, answers[name], f"link {link} {name}")
-            has_number = True
-    if has_number:
+            has_known_counter = True
+    if has_known_counter:
         return
-    found = _first_number(metric, _TOTAL_LABEL, totals)
+    found = _first_known_counter(metric, _TOTAL_LABEL, totals)
     if found is not None:
         row, name = found
         readings.add_row(row, totals[name], f"all links {name}")
@@ -286,7 +286,7 @@ def _store_counter(
     readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, _TOTAL_LABEL, "NVLink")
 
 
-def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
+def _first_known_counter(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
     """Return (row, result name) for the first result of this counter that has a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
