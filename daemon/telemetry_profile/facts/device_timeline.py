@@ -250,10 +250,10 @@ class Timeline:
         """Add the launches within `host_span`; if None, all. With several cards, the launches per card are unknown."""
         if not self._launch_begins or not is_only_device:
             return split
-        first, last = _index_range(self._launch_begins, host_span)
+        first, end = _index_range(self._launch_begins, host_span)
         graphs = _index_range(self._graph_begins, host_span)
-        launching_ns = self._launch_begins[last - 1] - self._launch_begins[first] if last > first else 0
-        return replace(split, launches=last - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching_ns)
+        launching_ns = self._launch_begins[end - 1] - self._launch_begins[first] if end > first else 0
+        return replace(split, launches=end - first, graph_launches=graphs[1] - graphs[0], launching_ns=launching_ns)
 
 
 def _index_range(times: array[int], span: Interval | None) -> Interval:

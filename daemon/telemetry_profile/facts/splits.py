@@ -39,7 +39,7 @@ class Splitter:
         """Return the parts of a span. `host_span` is the same step on the host, if its span differs."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
-        first, last = bisect_left(self._begins, begin), bisect_left(self._begins, end)
+        first_index, end_index = bisect_left(self._begins, begin), bisect_left(self._begins, end)
         return Split(
             span_ns=end - begin,
             compute_ns=compute,
@@ -49,8 +49,8 @@ class Splitter:
             exposed_copy_ns=busy - kernels,
             idle_ns=end - begin - busy,
             data_wait_ns=None if self._waits is None else self._waits.coverage(*(host_span or (begin, end))),
-            launches=last - first,
-            launching_ns=self._begins[last - 1] - self._begins[first] if last > first else 0,
+            launches=end_index - first_index,
+            launching_ns=self._begins[end_index - 1] - self._begins[first_index] if end_index > first_index else 0,
             gaps=len(gaps),
             gap_ns=sum(until - since for since, until in gaps),
             fused_ns=self._fused.coverage(begin, end),
@@ -81,19 +81,19 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
     """Return the index of the earliest collective if it is far longer than all others, else None."""
     if len(begins) < 2:
         return None
-    first = min(range(len(begins)), key=begins.__getitem__)
-    longest = max(length for index, length in enumerate(lengths) if index != first)
-    return first if lengths[first] > _UNUSUAL_FACTOR * longest else None
+    first_index = min(range(len(begins)), key=begins.__getitem__)
+    longest = max(length for index, length in enumerate(lengths) if index != first_index)
+    return first_index if lengths[first_index] > _UNUSUAL_FACTOR * longest else None
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
     """Return the span and the description of the first collective if it is unusually long, else None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
-    first = index_of_long_first(executions.begins, lengths)
-    if first is None:
+    index = index_of_long_first(executions.begins, lengths)
+    if index is None:
         return None
-    span = executions.begins[first], executions.ends[first]
-    return span, FirstCollective(lengths[first], splitter.split_without([span]))
+    span = executions.begins[index], executions.ends[index]
+    return span, FirstCollective(lengths[index], splitter.split_without([span]))
 
 
 def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:

@@ -81,8 +81,8 @@ def text(value: object) -> str:
 
 def interval(begin: object, end: object) -> tuple[int | None, int | None]:
     """Return start and duration. Both are None if a time is unknown, or if both times are 0, meaning "not recorded"."""
-    first, last = integer(begin), integer(end)
-    return (None, None) if first is None or last is None or first == last == 0 else (first, last - first)
+    start, stop = integer(begin), integer(end)
+    return (None, None) if start is None or stop is None or start == stop == 0 else (start, stop - start)
 
 
 @lru_cache(maxsize=1000)

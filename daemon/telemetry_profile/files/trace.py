@@ -99,11 +99,11 @@ def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]
     """Yield the keys and events of a trace, which is an object or a list. Other content yields nothing."""
     window.read_more()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
-    opening = window.first()
+    opening = window.peek()
     window.consume(1)
     if opening == b"{":
         yield from _object_members(window, damage)
-    elif opening == b"[" and window.first() in (b"{", b"]"):
+    elif opening == b"[" and window.peek() in (b"{", b"]"):
         yield from _read_events(window, damage)
 
 
@@ -121,7 +121,7 @@ def _object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Even
 
 
 def _remaining_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
-    while (char := window.first(b",")) != b"}":
+    while (char := window.peek(b",")) != b"}":
         yield from _read_member(_read_member_name(char, window), window, damage)
 
 
@@ -135,10 +135,10 @@ def _read_member_name(first: bytes, window: Window) -> str:
 
 
 def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
-    if window.first() != b":":
+    if window.peek() != b":":
         raise MalformedError
     window.consume(1)
-    if window.first() == b"[" and name == _EVENTS:
+    if window.peek() == b"[" and name == _EVENTS:
         window.consume(1)
         yield from _read_events(window, damage)
     elif (value := _read_value(window)) is not _NOT_READ:
@@ -153,13 +153,13 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     yield []
     while count < _MAX_EVENTS:
         window.read_more()
-        window.first(b",")
+        window.peek(b",")
         block = next_block(window)
         if block is not None:
             window.consume(block.consumed)
             events, is_last = block.events, block.is_last
             if is_last:
-                window.first()
+                window.peek()
                 window.consume(1)
         else:
             events, is_last = _stray_events(window, damage)

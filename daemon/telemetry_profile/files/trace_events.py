@@ -109,7 +109,7 @@ class Window:
         """Drop this many bytes."""
         self.data = self.data[count:]
 
-    def first(self, skipped: bytes = b"") -> bytes:
+    def peek(self, skipped: bytes = b"") -> bytes:
         """Skip blanks and the bytes in `skipped`. Return the next byte without consuming it, or b"" at the end."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)

@@ -84,10 +84,10 @@ class _RankSums:
 
     def first_collective(self) -> FirstCollective | None:
         """Return the first collective if it is unusually long, else None. `rest` has the wait of the other collectives."""
-        first = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
-        if first is None:
+        index = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
+        if index is None:
             return None
-        _, elapsed, waited = self.calls[first]
+        _, elapsed, waited = self.calls[index]
         return FirstCollective(elapsed, Split(wait_ns=self.waits[""] - waited))
 
 
