@@ -36,25 +36,25 @@ class NewRankLimit:
 
     def __init__(self) -> None:
         self._last_reports: dict[int, dict[int, float]] = {}
-        self._count = 0
+        self._rank_count = 0
 
     def forget(self, now: float) -> None:
         """Forget ranks that were last reported more than an hour ago, or in the future because the clock was set back."""
         kept = {
-            user: {rank: seen for rank, seen in ranks.items() if abs(now - seen) < _RANK_SECONDS}
+            user: {rank: reported_at for rank, reported_at in ranks.items() if abs(now - reported_at) < _RANK_SECONDS}
             for user, ranks in self._last_reports.items()
         }
         self._last_reports = {user: ranks for user, ranks in kept.items() if ranks}
-        self._count = sum(map(len, self._last_reports.values()))
+        self._rank_count = sum(map(len, self._last_reports.values()))
 
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
         """Return whether this rank is known or its user may still report new ranks. Record the rank if so."""
         ranks = self._last_reports.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
-            if len(ranks) >= MAX_NEW_RANKS_OF_A_USER or self._count >= MAX_NEW_RANKS:
+            if len(ranks) >= MAX_NEW_RANKS_OF_A_USER or self._rank_count >= MAX_NEW_RANKS:
                 return False
-            self._count += 1
+            self._rank_count += 1
         ranks[rank] = now
         return True
 

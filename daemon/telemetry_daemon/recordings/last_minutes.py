@@ -120,8 +120,8 @@ class RecentCaptures:
         """Add a capture, and drop captures that are too old or exceed the memory limit."""
         if len(line.text) > MAX_CAPTURE_BYTES:
             return
-        packer = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
-        packed = packer.compress(line.text) + packer.flush()
+        compressor = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
+        packed = compressor.compress(line.text) + compressor.flush()
         with self._lock:
             self._added_count += 1
             stored = _StoredCapture(self._added_count, line.taken, packed, len(line.text))

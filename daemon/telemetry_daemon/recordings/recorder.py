@@ -125,15 +125,15 @@ class _LineFile:
         self._descriptor = -1 if stream is None else stream
         self._is_file = stream is None or stat.S_ISREG(os.fstat(stream).st_mode)
         self._is_closed = self.is_lost = False
-        self._packer = zlib.compressobj(wbits=GZIP) if path.suffix == ".gz" else None
+        self._compressor = zlib.compressobj(wbits=GZIP) if path.suffix == ".gz" else None
         self.size_bytes = 0
 
     def write(self, text: str, /) -> None:
         if self._is_closed:
             raise ValueError("closed")
         data = text.encode("ascii")
-        if self._packer is not None:
-            data = self._packer.compress(data) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+        if self._compressor is not None:
+            data = self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
         self._append(data)
 
     def flush(self) -> None:
@@ -145,7 +145,7 @@ class _LineFile:
             return
         try:
             if self._descriptor >= 0:
-                self._append(self._packer.flush() if self._packer is not None else b"")
+                self._append(self._compressor.flush() if self._compressor is not None else b"")
         finally:
             self._close_descriptor()
 
@@ -157,8 +157,8 @@ class _LineFile:
             if line_start is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, line_start)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._packer is not None:  # its next output would refer to bytes that are not in the file
-                self._packer = None
+            if self._compressor is not None:  # its next output would refer to bytes that are not in the file
+                self._compressor = None
                 self._close_descriptor()
             raise
         self.size_bytes += len(data)

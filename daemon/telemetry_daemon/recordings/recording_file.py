@@ -87,8 +87,8 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
     """Yield the captures of a stream. Record the lines that are skipped in `damage`."""
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
-    packed = GzipReader(stream) if is_gzip(head) else None
-    lines = stream if packed is None else io.BufferedReader(packed, _BUFFER_BYTES)
+    gzip_reader = GzipReader(stream) if is_gzip(head) else None
+    lines = stream if gzip_reader is None else io.BufferedReader(gzip_reader, _BUFFER_BYTES)
     line_number = invalid_count = 0
     while line := lines.readline(MAX_LINE_BYTES + 1):
         line_number += 1
@@ -99,7 +99,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             continue
         invalid_count += 1
         # If the file does not even begin with a valid line, it is not a truncated recording, but another kind of file.
-        is_gzip_damaged = packed is not None and packed.damage != ""
+        is_gzip_damaged = gzip_reader is not None and gzip_reader.damage != ""
         may_be_truncated = invalid_count < line_number or CAPTURE_SCHEMA.encode() in line or is_gzip_damaged
         damage.early_end = _early_end_text(line, line_number, capture if may_be_truncated else "", invalid_count)
         if damage.early_end:
@@ -107,8 +107,8 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
         if capture:
             damage.count += 1
             damage.invalid += [(line_number, capture)] * (len(damage.invalid) < _MAX_NAMED)
-    if packed is not None and packed.damage:
-        damage.early_end = f"the recording ends after line {line_number}: {packed.damage}"
+    if gzip_reader is not None and gzip_reader.damage:
+        damage.early_end = f"the recording ends after line {line_number}: {gzip_reader.damage}"
 
 
 def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: int) -> str:

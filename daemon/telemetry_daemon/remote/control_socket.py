@@ -69,9 +69,9 @@ def socket_path(runtime_directory: str) -> Path:
 class ControlServer:
     """Serves requests on the control socket."""
 
-    def __init__(self, path: Path, verbs: Mapping[str, Handler | StreamHandler]) -> None:
+    def __init__(self, path: Path, handlers: Mapping[str, Handler | StreamHandler]) -> None:
         self._path = path
-        self._verbs = verbs
+        self._handlers = handlers
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -102,21 +102,22 @@ class ControlServer:
     async def _answer_request(
         self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Mapping[str, Plain] | None:
-        name = ""
+        verb = ""
         try:
             request = decode_line(line)
-            name = str(request.get("verb", "")) if isinstance(request, dict) else ""
-            verb = self._verbs.get(name)
-            if verb is None or not isinstance(request, dict):
-                return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
-            arguments: Any = from_plain(verb.arguments, {key: value for key, value in request.items() if key != "verb"})
-            if isinstance(verb, StreamHandler):
-                await verb.serve(arguments, reader, writer)
+            verb = str(request.get("verb", "")) if isinstance(request, dict) else ""
+            handler = self._handlers.get(verb)
+            if handler is None or not isinstance(request, dict):
+                return {"error": f"unknown request; the verbs are {', '.join(sorted(self._handlers))}"}
+            fields = {key: value for key, value in request.items() if key != "verb"}
+            arguments: Any = from_plain(handler.arguments, fields)
+            if isinstance(handler, StreamHandler):
+                await handler.serve(arguments, reader, writer)
                 return None
-            # The verb runs on another thread, because a release may take a second and scrapes must not wait.
-            return await asyncio.to_thread(verb.answer, arguments)
+            # The handler runs on another thread, because a release may take a second and scrapes must not wait.
+            return await asyncio.to_thread(handler.answer, arguments)
         except CodecError as error:
-            return {"error": f"{name}: {error}" if name else str(error)}
+            return {"error": f"{verb}: {error}" if verb else str(error)}
 
 
 def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:

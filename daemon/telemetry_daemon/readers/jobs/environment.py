@@ -109,11 +109,12 @@ def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str
 
 def _slurm_display_id(environment: Mapping[str, str]) -> str:
     """Return the ID of a member of an array (`1230_7`) or a heterogeneous job (`1230+1`), empty for other jobs."""
-    for job, member, separator in (
+    for job_variable, member_variable, separator in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
     ):
-        job_id, member_id = _first_value(environment, (job,)), _first_value(environment, (member,))
+        job_id = _first_value(environment, (job_variable,))
+        member_id = _first_value(environment, (member_variable,))
         if _is_number(job_id) and _is_number(member_id):
             return f"{job_id}{separator}{member_id}"
     return ""

@@ -42,14 +42,14 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
     for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(signal_number, signal.SIG_IGN)
     output_pipe, error_pipe = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
+    child_pid = os.fork()
+    if child_pid == 0:
         _run_as_child(run_command, output_pipe[1], error_pipe[1])
     os.close(output_pipe[1])
     os.close(error_pipe[1])
     output, error_output = _read_pipes(output_pipe[0], error_pipe[0], until)
     if time.monotonic() >= until:
-        os.kill(child, signal.SIGKILL)
+        os.kill(child_pid, signal.SIGKILL)
         error_output += _TIMEOUT_TEXT.encode()
     _write_without_blocking(_STDOUT, output)
     if error_output:
@@ -105,10 +105,10 @@ def _report(text: str) -> None:
 
 def _write_without_blocking(descriptor: int, content: bytes) -> None:
     """Write as much as possible without blocking, because the other end of a pipe may not be read."""
-    writable = select.poll()
-    writable.register(descriptor, select.POLLOUT)
+    poller = select.poll()
+    poller.register(descriptor, select.POLLOUT)
     with suppress(OSError):  # the reading process has exited
         for start in range(0, len(content), _CHUNK_BYTES):
-            if not any(event & select.POLLOUT for _, event in writable.poll(_WRITE_MILLISECONDS)):
+            if not any(event & select.POLLOUT for _, event in poller.poll(_WRITE_MILLISECONDS)):
                 return
             os.write(descriptor, content[start : start + _CHUNK_BYTES])

@@ -191,16 +191,16 @@ def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
 
 
 def _decode_job(content: bytes) -> Plain:
-    content_fields = json.loads(content)
-    if not isinstance(content_fields, dict):
+    record = json.loads(content)
+    if not isinstance(record, dict):
         raise ValueError("the content is not a JSON object")
-    job: dict[str, Plain] = {key: _text_or_empty(content_fields.get(key)) for key in (*_TEXT_FIELDS, "uid", "boot_id")}
-    devices = content_fields.get("devices")
+    job: dict[str, Plain] = {key: _text_or_empty(record.get(key)) for key in (*_TEXT_FIELDS, "uid", "boot_id")}
+    devices = record.get("devices")
     if isinstance(devices, list):
         job["devices"] = [_text_or_empty(device) for device in devices[:_MAX_DEVICES]]
     for key in ("started", "ended"):
-        if isinstance(content_fields.get(key), int | float):
-            job[key] = content_fields[key]
+        if isinstance(record.get(key), int | float):
+            job[key] = record[key]
     return job
 
 
