@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
-        """Return, for each source, how many device names in its claims match no device or several devices."""
+        """Return a sample per source: how many device names in its claims match no device, or several."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))

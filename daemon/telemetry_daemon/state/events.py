@@ -52,7 +52,7 @@ class OpenEvents:
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
-        """Return these events with one more event."""
+        """Return these events with this event added, or its time updated."""
         times = self.last_times | {code: wall_time}
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 

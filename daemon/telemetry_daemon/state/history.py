@@ -229,7 +229,7 @@ class History:
             self._valid_until = valid_until + self._clock.slept()
 
     def add_event(self, event: PastEvent) -> None:
-        """Add an event. Beyond the limit the oldest event is dropped."""
+        """Add an event. Beyond the limit, the oldest event is dropped."""
         boot_time = self._clock.boot_time()
         with self._lock:
             self._events.append(replace(event, wall_time=event.wall_time - boot_time))
@@ -251,7 +251,7 @@ class History:
             self._events = deque(events, maxlen=MAX_EVENTS)
 
     def clear(self) -> None:
-        """Drop the history of all devices, and continue with the next slot."""
+        """Drop the history of all devices, and start again with the current slot."""
         with self._lock:
             self._devices.clear()
             self._events.clear()

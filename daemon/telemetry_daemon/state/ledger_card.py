@@ -133,7 +133,7 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_ESTIMATED, missed)
 
     def add_event(self, time: float, code: str) -> None:
-        """Add an event at this time."""
+        """Add an event. If its time is settled, it counts for the holders at the end of the settled time."""
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:

@@ -50,7 +50,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = _with_holder(self._shares[index], holder, current_shares)
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder as of this time."""
+        """Remove a holder from this time on."""
         for index in self._split_at(since):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 

@@ -51,7 +51,7 @@ class Verdict:
 
     @property
     def is_slow(self) -> bool:
-        """Return whether the cause is something other than the work itself."""
+        """Return whether a cause of slowness was found: any cause except `compute` and `unknown`."""
         return self.cause not in ("compute", "unknown")
 
 
