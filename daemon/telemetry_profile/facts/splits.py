@@ -154,7 +154,6 @@ class _WorkOfSteps:
         self._unlaunched: list[Interval] = []
 
     def add(self, begin: int, end: int, launch_time: int | None) -> None:
-        """Add work. `launch_time` is the host time of its launch, or None if that is unknown."""
         if launch_time is None:
             self._unlaunched.append((begin, end))
             return

@@ -374,8 +374,6 @@ class Connection(asyncio.BufferedProtocol):
             except OSError:  # the client has reset the connection
                 self.abort()
 
-    # Helpers.
-
     def _enter_phase(self, phase: Phase) -> None:
         self._shared.open_connections.move(self, self._phase, phase)
         self._phase = phase
