@@ -102,7 +102,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
     connection.settimeout(_seconds_left(deadline))
     data = connection.recv(_CHUNK_BYTES)
     if len(data) > _FRAME_TYPE_OFFSET and not response.received_bytes and data[_FRAME_TYPE_OFFSET] != _SETTINGS:
-        raise _protocol_error(f"{_quoted(data[:_MAX_MESSAGE_LENGTH])}")
+        raise _protocol_error(_quoted(data[:_MAX_MESSAGE_LENGTH]))
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)

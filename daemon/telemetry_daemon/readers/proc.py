@@ -116,12 +116,12 @@ def command_line(pid: int) -> str:
 
 
 def proc_text(path: str, max_bytes: int = MAX_BYTES) -> str:
-    """Return the beginning of a /proc file as a string."""
+    """Return at most `max_bytes` from the beginning of a /proc file, as a string."""
     return proc_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 
 def proc_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the beginning of a /proc file."""
+    """Return at most `max_bytes` from the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""

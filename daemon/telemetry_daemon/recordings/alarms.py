@@ -207,7 +207,7 @@ class FlightFilePolicy:
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm starts a burst, else None. The new file counts towards the limits instead of `replaced`."""
+        """Return a new file if this alarm starts a burst within the limits, else None. The file counts instead of `replaced`."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):

@@ -149,11 +149,11 @@ def _device(item: DeviceJson) -> MergedDevice:
 
 
 def _labelled_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    entries = 0
+    entry_count = 0
     for metric, value in values.items():
         for label, entry in value.items() if isinstance(value, dict) else (("", value),):
-            entries += 1
-            if entries > bounds.MAX_READINGS:
+            entry_count += 1
+            if entry_count > bounds.MAX_READINGS:
                 return
             if metric in BY_KEY:
                 yield metric, clean(label[: bounds.MAX_NAME_LENGTH]), entry

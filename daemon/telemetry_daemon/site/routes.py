@@ -147,7 +147,7 @@ class Site:
         syntax, content_type = choose_format(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail, eof = page.tail(syntax), _EOF_BY_SYNTAX[syntax]
-        names = parse_qs(request.query).get("name[]")
+        requested_names = parse_qs(request.query).get("name[]")
         is_compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
         cache_key = page.cache_key + syntax.value
 
@@ -155,8 +155,8 @@ class Site:
             return page.render(snapshot, syntax)
 
         body: tuple[bytes, ...]
-        if names:
-            families = filter_families(self._rendered.body(cache_key, render) + tail, names)
+        if requested_names:
+            families = filter_families(self._rendered.body(cache_key, render) + tail, requested_names)
             body = GzippedBody(families).with_tail(eof) if is_compressed else (families, eof)
         elif is_compressed:
             body = self._rendered.gzipped(cache_key, render).with_tail(tail + eof)

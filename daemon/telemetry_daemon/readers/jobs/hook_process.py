@@ -74,9 +74,9 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
         os._exit(0)
 
 
-def _read_pipes(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes. Stop reading when both are closed or the time is over."""
-    content = {output: bytearray(), errors: bytearray()}
+def _read_pipes(output_descriptor: int, error_descriptor: int, until: float) -> tuple[bytes, bytes]:
+    """Return the content of both pipes. Stop reading when both are closed, or at the monotonic time `until`."""
+    content = {output_descriptor: bytearray(), error_descriptor: bytearray()}
     poller = select.poll()
     for descriptor in content:
         poller.register(descriptor, select.POLLIN)
@@ -88,7 +88,7 @@ def _read_pipes(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
             if not chunk:
                 open_pipes.discard(descriptor)
                 poller.unregister(descriptor)
-    return bytes(content[output]), bytes(content[errors])
+    return bytes(content[output_descriptor]), bytes(content[error_descriptor])
 
 
 def _report(text: str) -> None:
