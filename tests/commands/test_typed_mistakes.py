@@ -85,6 +85,8 @@ CASES = (
     ("metrics --names dcgm", USAGE, "did you mean dcgm-exporter?"),
     ("metrics --names dcgm-exporter --names-version 3", USAGE, "the versions of dcgm-exporter are"),
     ("metrics --dashboard x", USAGE, "--dashboard needs --names"),
+    ("metrics --names-version 3", USAGE, "--names-version needs --names"),
+    ("metrics --names xpumd --node x", USAGE, "--node needs --dashboard"),
     ("metrics --names xpumd --dashboard no.json", USAGE, "no such file: 'no.json'"),
     ("parse rocm-smy x", USAGE, "did you mean 'rocm-smi'?"),
     ("parse", USAGE, "SOURCE"),

@@ -1,5 +1,6 @@
 """The commands from outside: what they print, and the status that they end with."""
 
+import gzip
 import json
 import os
 import re
@@ -145,6 +146,12 @@ def test_invalid_output_is_parsed_to_a_problem(tmp_path, content):
     document = json.loads(out)
     assert (status, error, document["devices"]) == (2, "", [])
     assert document["sources"][0]["problems"]
+
+
+def test_recording_without_captures_is_refused(tmp_path):
+    path = tmp_path / "empty.gz"
+    path.write_bytes(gzip.compress(b""))
+    assert run_main("parse", "rocm-smi", str(path)).stderr.startswith(f"telemetry: '{path}' has no capture; ")
 
 
 def test_standard_input_and_files_are_parsed(saved, tmp_path):

@@ -50,8 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the metric catalogue, or the names that another exporter uses."""
-    if arguments.dashboard is not None and arguments.names is None:
-        raise CommandError("--dashboard needs --names EXPORTER, the exporter that the dashboard was made for")
+    for flag, needed in (("names-version", "names"), ("dashboard", "names"), ("node", "dashboard")):
+        if getattr(arguments, flag.replace("-", "_")) and getattr(arguments, needed) is None:
+            raise CommandError(f"--{flag} needs --{needed}; see 'telemetry metrics --help'")
     if arguments.names is None:
         is_markdown = arguments.format == "markdown"
         print(metrics_doc.metrics_markdown() if is_markdown else _matching_lines(arguments.words), end="")

@@ -100,7 +100,8 @@ def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Captur
             newest_by_poll[capture.poll] = capture
     lines = [f"'{path}': {text}" for text in damage.lines()]
     if not sources:
-        raise CommandError(f"{lines[0] if lines else repr(path)}; give a recording, or output of the tool")
+        reason = lines[0] if lines else f"'{path}' has no capture"
+        raise CommandError(f"{reason}; give a recording, or output of the tool")
     for text in lines:
         streams.say(text)
     if not newest_by_poll:
