@@ -23,8 +23,6 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
 class CallError:
     """The result of a failed call: the library's error number and text. Other calls may succeed."""
 
-    __slots__ = ("status", "text")
-
     def __init__(self, status: int, text: str) -> None:
         self.status = status
         self.text = text

@@ -2,7 +2,6 @@
 
 import json
 import math
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -186,28 +185,6 @@ def test_what_is_not_plain_has_no_line() -> None:
     for plain in (math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()):
         with pytest.raises(codec.CodecError, match="not JSON data"):
             codec.encode_line(plain)
-
-
-def test_line_is_that_of_the_standard_library() -> None:
-    """The pieces of the outer levels, also with empty parts, tuples, and keys that JSON writes as strings."""
-    for plain in (
-        {"a": [{}, [], {"b": [[[{"c": [1, "é"]}]]]}], 'd"': ""},
-        [({1: None}, True)],
-        {2: [1.5]},
-        [],
-        {},
-        None,
-    ):
-        assert codec.encode_line(plain) == json.dumps(plain, separators=(",", ":"))
-
-
-def test_encoding_needs_little_more_memory_than_the_line() -> None:
-    devices = [{f"field {number}": {"error": 3} for number in range(200)} for _ in range(8)]
-    tracemalloc.start()
-    line = codec.encode_line({"outputs": [{"data": {"gpus": devices}}]})
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 5 * len(line)
 
 
 def test_the_recorded_form_is_the_documented_one() -> None:

@@ -14,10 +14,6 @@ if TYPE_CHECKING:  # workers import this module, and `model` would use 2.6 MiB o
 _MAX_QUOTE_LENGTH = 40
 _MAX_WHOLE = 2**63
 _MAX_NUMBER = sys.float_info.max
-# Before Python 3.12, the encoder needs ten times the memory of its result. Therefore the outer levels of a document are
-# encoded piece by piece, down to the devices in a capture or in the result of a worker.
-_SPLIT_LEVELS = 5
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class CodecError(ValueError):
@@ -45,7 +41,7 @@ def unexpected(expected: str, value: Plain) -> CodecError:
 def encode_line(plain: Plain) -> str:
     """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and other data that JSON cannot represent."""
     try:
-        return "".join(_parts(plain, _SPLIT_LEVELS))
+        return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
         raise CodecError("", f"not JSON data: {error}") from None
 
@@ -112,21 +108,6 @@ def check_json(value: Plain) -> Plain:
         except CodecError as error:
             raise error.inside(path) from None
     return value
-
-
-def _parts(plain: Plain, levels: int) -> Iterator[str]:
-    if levels and plain and isinstance(plain, list):
-        for position, item in enumerate(plain):
-            yield "," if position else "["
-            yield from _parts(item, levels - 1)
-        yield "]"
-    elif levels and plain and isinstance(plain, dict) and all(isinstance(key, str) for key in plain):
-        for position, (key, item) in enumerate(plain.items()):
-            yield f"{',' if position else '{'}{_encode(key)}:"
-            yield from _parts(item, levels - 1)
-        yield "}"
-    else:
-        yield _encode(plain)
 
 
 def _join_path(path: str, step: str) -> str:

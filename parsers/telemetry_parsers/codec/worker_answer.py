@@ -47,5 +47,5 @@ def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plai
 
 
 def _encode_answer(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    answer = encode_line({"id": question_id, "cpu_seconds": cpu_seconds, "error": error})
-    return f'{answer[:-1]},"result":{encode_line(result)}}}\n'.encode("ascii")
+    answer = {"id": question_id, "cpu_seconds": cpu_seconds, "error": error, "result": result}
+    return encode_line(answer).encode("ascii") + b"\n"

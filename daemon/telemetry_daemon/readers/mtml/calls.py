@@ -23,8 +23,6 @@ _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 class Call:
     """A function of pymtml, with its arguments after the handle. If `part` is empty, the handle is that of the card."""
 
-    __slots__ = ("arguments", "convert", "function", "key", "part")
-
     def __init__(
         self,
         key: str,

@@ -24,8 +24,6 @@ def _bar1_to_dict(info: Any) -> Plain:
 class Call:
     """A function of pynvml with its arguments. `key` names the result. After a disabling error, the call is not repeated."""
 
-    __slots__ = ("arguments", "convert", "disabling_errors", "fallback", "function", "key")
-
     def __init__(
         self,
         key: str,

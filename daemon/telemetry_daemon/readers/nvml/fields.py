@@ -29,8 +29,6 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 class Field:
     """A field of NVML. Counters may have a wrong type. If `wraps`, 32-bit values are ignored, because they overflow."""
 
-    __slots__ = ("is_counter", "name", "number", "scope", "wraps")
-
     def __init__(
         self, name: str, number: int, scope: int = 0, *, is_counter: bool = False, wraps: bool = False
     ) -> None:
