@@ -45,7 +45,7 @@ HURRIED = """\
 #!/opt/device-telemetry/bin/python3
 import sys
 from telemetry_daemon import cli
-from telemetry_daemon.service import device_nodes
+from telemetry_daemon.readers import device_nodes
 device_nodes.CHECK_SECONDS = device_nodes.MIN_LIFE_SECONDS = 1.0
 sys.exit(cli.main())
 """
