@@ -227,9 +227,8 @@ def test_each_program_or_job_is_a_run_of_its_own(name: str, tmp_path: Path) -> N
     assert sorted(len(run["devices"]) for run in found["runs"]) == cards
     kernels = {text.split('"')[-2] for path, text in files.items() if "stats" in path}
     assert kernels <= {kernel["name"] for device in found["devices"] for kernel in device["kernels"]}
-    shown = screen(answer, 80, Colour.NEVER)
-    assert all(kernel in shown for kernel in kernels)
-    assert all(path.split("/")[0] in shown for path in files if len(cards) > 1), shown
+    names = kernels | {path.split("/")[0] for path in files if len(cards) > 1}
+    assert {name for name in names if name not in screen(answer, 80, Colour.NEVER)} == set()
 
 
 def test_the_figures_are_those_of_the_ranks_that_the_verdict_names(tmp_path: Path) -> None:
