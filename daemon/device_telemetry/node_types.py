@@ -39,7 +39,7 @@ class Device:
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """Return the number of a metric (and label), or None if it is absent. Raises UnknownNameError for a wrong name."""
+        """Return the value of a metric (and label), or None if it is absent. Raises UnknownNameError for a wrong name."""
         reading = self.readings.get(metric)
         if isinstance(reading, Mapping) if label else isinstance(reading, float | int):
             return reading.get(label) if isinstance(reading, Mapping) else reading

@@ -73,7 +73,7 @@ def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address where the local daemon answers, or None if none runs. Raise DaemonRefusedError on refusal."""
+    """Return an address where the local daemon answers, or None if none is running. Raise DaemonRefusedError on refusal."""
     socket_path = local_socket_in(settings.state.runtime_directory)
     is_running, reasons = False, []
     for address in local_addresses(settings):

@@ -76,7 +76,7 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return an examination that includes the given `findings`, and the sources that were polled for it."""
+    """Return (examination, polled sources). The examination includes the given `findings`."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
         if not findings:

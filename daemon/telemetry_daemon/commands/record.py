@@ -217,7 +217,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Start the recording time, because each source was polled once. Return whether to continue recording."""
+        """Start counting the recording time after the first round of polls. Return whether to continue recording."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 

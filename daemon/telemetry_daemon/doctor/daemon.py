@@ -217,10 +217,10 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
         if _is_broken(error, address):
             return replace(daemon, why_not=str(error), is_broken=True)
         is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _HTTP_NOT_FOUND)
-        return replace(daemon, why_not=str(error), is_denied=_is_denied(error)) if is_running else daemon
+        return replace(daemon, why_not=str(error), is_denied=_is_refused(error)) if is_running else daemon
 
 
-def _is_denied(error: NodeError) -> bool:
+def _is_refused(error: NodeError) -> bool:
     """Return whether the daemon refused the request, but might accept one from another user or with a password."""
     if error.status:
         return error.status < _HTTP_SERVER_ERROR

@@ -114,7 +114,7 @@ class _SharedPathCheck:
         self._is_protected = True
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raise UnsafeError."""
+        """Check the next step. Raise UnsafeError if another user could change it."""
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
         elif not (self._is_protected and step.is_ours):
@@ -133,7 +133,7 @@ class _OwnPathCheck(_SharedPathCheck):
         self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raise UnsafeError."""
+        """Check the next step. Raise UnsafeError if another user could change it."""
         super().visit(step)
         if not step.is_link:
             if self._runs_as_root:
@@ -276,7 +276,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return which other user or group could replace the file, with a remedy, or None. Raise OSError if the file is missing."""
+    """Name another user or group that could replace the file, and a remedy, or return None. Raise OSError if it is missing."""
     real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real_path, real_path.parent)

@@ -27,7 +27,7 @@ def description(parser: Parser) -> DescribedParser:
 
 
 def lazy_parser(parser: DescribedParser, target: str) -> Parser:
-    """Return a parser that imports the target for its first capture."""
+    """Return a parser that imports the target on its first capture."""
     return parser.with_parse(_LazyParse(parser, target))
 
 

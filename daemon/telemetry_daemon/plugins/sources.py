@@ -110,7 +110,7 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
 
 
 def _safety_problem(file: Path) -> str | None:
-    """Return which other user could change the module, with a remedy, or None if the module is safe to run."""
+    """Name another user who could change the module, and a remedy. Return None if the module is safe to run."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:

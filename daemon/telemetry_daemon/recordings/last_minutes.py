@@ -71,7 +71,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Add a listener, call `function` before the next capture is passed on, and return the result of `function`."""
+        """Add a listener, and return the result of `function`, which is called before the listener gets its first capture."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()

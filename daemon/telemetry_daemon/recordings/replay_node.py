@@ -89,7 +89,7 @@ class ReplayNode(Node):
         return []
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
-        """Start playing the recording into the store."""
+        """Start a playback that writes the recorded data to the store."""
         for warning in self.warnings():
             log.warning("not all of the recording is played", extra={"detail": warning})
         self.controls.start(store, self._create_feed(store, self._parsers), history)

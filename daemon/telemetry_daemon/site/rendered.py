@@ -83,7 +83,7 @@ def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _uncompressed_blocks(data: bytes) -> Iterator[bytes]:
-    """Yield these bytes as the last, uncompressed blocks of a deflate stream."""
+    """Yield the final blocks of a deflate stream, which contain these bytes uncompressed."""
     for start in range(0, len(data) or 1, _MAX_BLOCK_LENGTH):
         block = data[start : start + _MAX_BLOCK_LENGTH]
         yield _BLOCK_HEADER.pack(start + len(block) == len(data), len(block), len(block) ^ _MAX_BLOCK_LENGTH)

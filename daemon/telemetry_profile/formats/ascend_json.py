@@ -202,14 +202,14 @@ def _recognises_info(clue: Clue) -> bool:
 def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
     document = _read_object(lines)
     if "server_list" in document:
-        return _rank_table(document)
+        return _read_rank_table(document)
     rank, size = (whole_number(document.get(key), _MAX_RANK) for key in ("rank_id", "rank_size"))
     if rank is None and (match := _NAMED_RANK.search(clue.name)):
         rank = int(match[1])
     return Facts("ascend-info", _TOOL, ranks=size or None, devices=_device_of_folder(clue, rank))
 
 
-def _rank_table(document: dict[str, Any]) -> Facts:
+def _read_rank_table(document: dict[str, Any]) -> Facts:
     """Return the card of each rank from the job's hccl.json. The addresses in it are not kept."""
     cards = tuple(_rank_cards(document["server_list"]))
     return Facts(

@@ -176,7 +176,7 @@ def _read_rocprof(tables: Tables) -> Facts:
 
 
 def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
-    """Add the kernels to the timeline. Return the numbers of their cards."""
+    """Add the kernels to the timeline. Return the indices of their cards."""
     cards: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
         for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):

@@ -118,7 +118,7 @@ def _member_sort_key(member: Member) -> tuple[bool, int, bool, int, int]:
 
 
 def _has_content(device: Device) -> bool:
-    """Return whether a device has measured values, and not only a card and a rank."""
+    """Return whether a device has measured values, not just a card and a rank."""
     return bool(device.split != Split() or device.steps or device.kernels or device.flops)
 
 
@@ -152,7 +152,7 @@ def _owners(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
     """Yield the rank of each part. For a rank that is unknown or occurs in several jobs, yield the folder, too."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
-    # If a rank has results of one format, but without times, in several folders, these are of several jobs.
+    # Results without times in several folders, for the same rank and in the same format, belong to several jobs.
     counts = Counter((rank, name) for rank, name, _ in results)
     repeated = {None, *(rank for (rank, _), count in counts.items() if count > 1)}
     for part in parts:

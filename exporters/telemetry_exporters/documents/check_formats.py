@@ -58,7 +58,7 @@ class CheckupJson:
 
 
 class PerfData(NamedTuple):
-    """One value of Nagios performance data. `name` is the end of its label."""
+    """One value of Nagios performance data. `name` is the last part of its label, after the card."""
 
     name: str
     value: float | None

@@ -171,7 +171,7 @@ def worn_memory(view: DeviceView) -> list[str]:
 
 
 def critical_events(view: DeviceView) -> list[str]:
-    """Return the codes of open Xids that end jobs."""
+    """Return the codes of unresolved Xid errors that end jobs."""
     return [code for code in view.active("event_open") if _matches("xid_critical", code)]
 
 

@@ -154,7 +154,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the threshold of that name, a regular expression for whole words. Raises TypeError if it is not a pattern."""
+    """Return the regular expression, for whole words, that has this name. Raises TypeError for a threshold of another type."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a pattern")

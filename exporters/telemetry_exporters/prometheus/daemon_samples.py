@@ -44,7 +44,7 @@ class DaemonSamples:
         self._cached: dict[str, _CachedSource] = {}
 
     def columns(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
-        """Return the samples of each source, then all other samples of the daemon."""
+        """Return the samples of all sources, followed by all other samples of the daemon."""
         now = snapshot.monotonic_time
         sources = [self._cached_source(source, now) for source in snapshot.sources if _has_state(source)]
         self._cached = {source.status.source: source for source in sources}

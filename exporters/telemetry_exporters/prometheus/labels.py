@@ -34,7 +34,7 @@ def info_labels(device: MergedDevice) -> Labels:
     }
     for name, value in device.facts:
         if name == SERVER_FACT:
-            continue  # this label is only on the series of the rank
+            continue  # only the rank series has this label
         labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
     usable = ((name, value) for name, value in labels.items() if name[:1].isalpha() and name not in _RESERVED_LABELS)
     return tuple((name, value) for name, value in usable if value)

@@ -90,7 +90,7 @@ class Panel:
         return replace(self, width=width, height=height)
 
     def with_empty_text(self, text: str) -> Panel:
-        """Return the panel with a text that Grafana shows if there is no data."""
+        """Return the panel with the text that Grafana shows in place of missing data."""
         return replace(self, builder=self.builder.no_value(text))
 
 

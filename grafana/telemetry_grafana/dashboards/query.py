@@ -95,13 +95,13 @@ def by_card(promql: str) -> Query:
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), with the card number in the legend, and `not_reported` for all of them."""
+    """Return a query for each (PromQL, legend), with the card number in its legend, followed by one `not_reported` query."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), with the card's name in the legend, and `not_reported` for all of them."""
+    """Return a query for each (PromQL, legend), with the card's name in its legend, followed by one `not_reported` query."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_card_selectors(series)))
 
 

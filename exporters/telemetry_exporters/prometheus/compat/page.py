@@ -219,7 +219,7 @@ class _Layout:
         self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
-        """Return the page's numbers, or None if the layout is not valid for these columns."""
+        """Return the values to fill into the page, or None if the layout is not valid for these columns."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None

@@ -129,7 +129,7 @@ class PerLabelValue(_MetricFormula):
     new_name: Callable[[str], str | None] = str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value that `new_name` maps."""
+        """Return a sample for each label value that has a new name."""
         positions = device.positions(self.metric)
         names = ((self.new_name(value), position) for value, position in positions.items())
         return [Sample((position,), labels=((self.label, name),)) for name, position in names if name]
