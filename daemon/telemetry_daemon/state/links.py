@@ -30,28 +30,30 @@ class Links:
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
-        self._seen_devices: dict[str, MergedDevice] = {}
+        # When the newest results of each device were taken, by poll: a poll of links runs rarely, the merge at every poll.
+        self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
         """Map each device with new results to its lost links: links that were up earlier and are now down."""
         lost_links = {}
         for device in devices:
-            if self._seen_devices.get(device.id) is device:
-                continue
-            self._seen_devices[device.id] = device
             readings = Readings.of(device.readings)
-            if link_positions := _link_positions(readings.shape):
-                links = self._links_by_device.setdefault(device.id, {})
-                for label, position in link_positions:
-                    _update_link(links.setdefault(label, _Link()), readings, position)
-                if len(links) > bounds.MAX_WORDS:  # the source reports more and more labels
-                    links = self._links_by_device[device.id] = {label: links[label] for label, _ in link_positions}
-                lost_links[device.id] = _lost_labels(links)
+            link_positions, link_origins = _link_positions(readings.shape)
+            taken = [readings.origins[origin].taken for origin in link_origins]
+            if not taken or self._taken.get(device.id) == taken:
+                continue
+            self._taken[device.id] = taken
+            links = self._links_by_device.setdefault(device.id, {})
+            for label, position in link_positions:
+                _update_link(links.setdefault(label, _Link()), readings, position)
+            if len(links) > bounds.MAX_WORDS:  # the source reports more and more labels
+                links = self._links_by_device[device.id] = {label: links[label] for label, _ in link_positions}
+            lost_links[device.id] = _lost_labels(links)
         return lost_links
 
     def forget(self, device_id: str) -> bool:
         """Forget a device's earlier link states, and return whether any link was lost."""
-        self._seen_devices.pop(device_id, None)
+        self._taken.pop(device_id, None)
         return bool(_lost_labels(self._links_by_device.pop(device_id, {})))
 
 
@@ -68,5 +70,7 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
-def _link_positions(shape: Shape) -> tuple[tuple[str, int], ...]:
-    return tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")
+def _link_positions(shape: Shape) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
+    """Return the label and position of each link's state, and the origins of these readings."""
+    positions = tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")
+    return positions, frozenset(shape.origins[position] for _, position in positions)

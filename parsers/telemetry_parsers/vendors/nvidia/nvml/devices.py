@@ -98,14 +98,15 @@ def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tu
         "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
         "memory_kind": "unified" if is_integrated(recorded) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-        **{name: text(calls.get(call)) for name, call in _TEXT_FACTS},
-        **{name: _number_text(calls.get(call)) for name, call in _NUMBER_FACTS},
+        **{name: text(calls[call]) for name, call in _TEXT_FACTS if call in calls},
+        **{name: _number_text(calls[call]) for name, call in _NUMBER_FACTS if call in calls},
         "numa_node": _single_bit_position(calls.get(_AFFINITY_CALL)),
-        **{name: _word_for(calls.get(call), words) for name, call, words in _WORD_FACTS},
+        **{name: _word_for(calls[call], words) for name, call, words in _WORD_FACTS if call in calls},
     }
     yield from ((name, fact) for name, fact in facts.items() if fact is not None)
-    yield from _mode_facts("mig_mode", calls.get("MigMode"))
-    yield from _mode_facts("ecc_mode", calls.get("EccMode"))
+    for name, call in (("mig_mode", "MigMode"), ("ecc_mode", "EccMode")):
+        if call in calls:
+            yield from _mode_facts(name, calls[call])
     yield from _fabric_facts(mapping(calls.get("GpuFabricInfo")))
 
 
