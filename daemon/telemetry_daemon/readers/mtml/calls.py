@@ -24,12 +24,7 @@ class Call:
     """A function of pymtml, with its arguments after the handle. If `part` is empty, the handle is that of the card."""
 
     def __init__(
-        self,
-        key: str,
-        function: str,
-        part: str = "",
-        arguments: tuple[int, ...] = (),
-        convert: Callable[[Any], Plain] = to_plain,
+        self, key: str, function: str, part: str, arguments: tuple[int, ...], convert: Callable[[Any], Plain]
     ) -> None:
         self.key, self.function, self.part = key, function, part
         self.arguments, self.convert = arguments, convert
@@ -78,9 +73,9 @@ INVENTORY = (
     _call("", "MtBiosVersion"),
     PROPERTY,
 )
-FAN_COUNT = Call("DeviceCountFan", "mtmlDeviceCountFan")
+FAN_COUNT = Call("DeviceCountFan", "mtmlDeviceCountFan", "", (), to_plain)
 LINK_COUNT = _call("", "MtLinkSpec", convert=lambda spec: int(spec.linkNum))
-INSTANCE_COUNT = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances")
+INSTANCE_COUNT = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances", "", (), to_plain)
 
 
 def fan_speed(fan: int) -> Call:

@@ -22,111 +22,105 @@ def _bar1_to_dict(info: Any) -> Plain:
 
 
 class Call:
-    """A function of pynvml with its arguments. `key` names the result. After a disabling error, the call is not repeated."""
+    """The call `nvmlDeviceGet<name>`. By default, the key of its result consists of its name and arguments."""
 
     def __init__(
         self,
-        key: str,
-        function: str,
-        arguments: tuple[int, ...] = (),
+        name: str,
+        *arguments: int,
+        key: str = "",
         convert: Callable[[Any], Plain] = to_plain,
         fallback: Call | None = None,
         disabling_errors: frozenset[int] = codes.DISABLING_ERRORS,
     ) -> None:
-        self.key, self.function, self.arguments = key, function, arguments
-        self.convert, self.fallback, self.disabling_errors = convert, fallback, disabling_errors
-
-
-def _call(name: str, *arguments: int, fallback: Call | None = None, convert: Callable[[Any], Plain] = to_plain) -> Call:
-    """Return the call `nvmlDeviceGet<name>`. Its key consists of the name and arguments."""
-    key = ".".join((name, *map(str, arguments)))
-    return Call(key, f"nvmlDeviceGet{name}", arguments, convert, fallback)
+        self.key = key or ".".join((name, *map(str, arguments)))
+        self.function, self.arguments, self.convert = f"nvmlDeviceGet{name}", arguments, convert
+        # After a disabling error, the call is not repeated.
+        self.fallback, self.disabling_errors = fallback, disabling_errors
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
     """Return a call for hardware that some GPUs do not have. Some drivers then return the error "invalid argument"."""
-    call = _call(name, *arguments)
-    call.disabling_errors = codes.FIELD_DISABLING_ERRORS
-    return call
+    return Call(name, *arguments, disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 
 _MEMORY = Call(
-    "MemoryInfo_v2",
-    "nvmlDeviceGetMemoryInfo",
-    (_MEMORY_V2,),
-    members_to_dict("total", "reserved", "free", "used"),
-    _call("MemoryInfo", convert=members_to_dict("total", "free", "used")),
+    "MemoryInfo",
+    _MEMORY_V2,
+    key="MemoryInfo_v2",
+    convert=members_to_dict("total", "reserved", "free", "used"),
+    fallback=Call("MemoryInfo", convert=members_to_dict("total", "free", "used")),
 )
-_TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
+_TEMPERATURE = Call("TemperatureV", 0, fallback=Call("Temperature", 0))
 # The sensor of the hottest part of the GPU, and the first driver version with this sensor.
 _HOTTEST = _optional_call("TemperatureV", 1)
 _HOTTEST_SINCE = (615, 0)
-_CLOCK_REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
-_FAN_SPEED = _call("FanSpeed")
+_CLOCK_REASONS = Call("CurrentClocksEventReasons", fallback=Call("CurrentClocksThrottleReasons"))
+_FAN_SPEED = Call("FanSpeed")
 
-SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
-MIG_MODE = _call("MigMode")
-COMPUTE_CAPABILITY = _call("CudaComputeCapability")
+SUPPORTED_REASONS = Call("SupportedClocksEventReasons", fallback=Call("SupportedClocksThrottleReasons"))
+MIG_MODE = Call("MigMode")
+COMPUTE_CAPABILITY = Call("CudaComputeCapability")
 # Used only if the power fields are not supported, as on drivers before 525, on A100 and on older cards.
-POWER_USAGE = _call("PowerUsage")
-UUID = _call("UUID")
-PCI_INFO = _call("PciInfo", convert=lambda pci: bus_id(pci.busId))
-PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
+POWER_USAGE = Call("PowerUsage")
+UUID = Call("UUID")
+PCI_INFO = Call("PciInfo", convert=lambda pci: bus_id(pci.busId))
+PERSISTENT_NAMES = (Call("Name"), UUID, Call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
     """Return the calls for ECC errors in device memory (2) and SRAM (7), since driver load (span 0) or over the lifetime (1)."""
-    return tuple(_call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
+    return tuple(Call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
 _FAST = (
-    _call("UtilizationRates", convert=members_to_dict("gpu", "memory")),
+    Call("UtilizationRates", convert=members_to_dict("gpu", "memory")),
     _MEMORY,
     _TEMPERATURE,
-    _call("ClockInfo", 1),
-    _call("ClockInfo", 2),
+    Call("ClockInfo", 1),
+    Call("ClockInfo", 2),
     _CLOCK_REASONS,
-    _call("PerformanceState"),
+    Call("PerformanceState"),
 )
 # The fast calls on a MIG instance. Other values are read from its GPU.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
-    _call("ClockInfo", 0),
-    _call("ClockInfo", 3),
-    _call("MarginTemperature"),
-    _call("BAR1MemoryInfo", convert=_bar1_to_dict),
-    _call("CurrPcieLinkGeneration"),
-    _call("CurrPcieLinkWidth"),
-    _call("EncoderUtilization"),
-    _call("DecoderUtilization"),
-    _call("JpgUtilization"),
-    _call("OfaUtilization"),
+    Call("ClockInfo", 0),
+    Call("ClockInfo", 3),
+    Call("MarginTemperature"),
+    Call("BAR1MemoryInfo", convert=_bar1_to_dict),
+    Call("CurrPcieLinkGeneration"),
+    Call("CurrPcieLinkWidth"),
+    Call("EncoderUtilization"),
+    Call("DecoderUtilization"),
+    Call("JpgUtilization"),
+    Call("OfaUtilization"),
     *_ecc_counters(0),
 )
 # Used only if the limit fields are not supported.
-LIMITS = (_call("EnforcedPowerLimit"), _call("PowerManagementDefaultLimit"), _call("PowerManagementLimitConstraints"))
+LIMITS = (Call("EnforcedPowerLimit"), Call("PowerManagementDefaultLimit"), Call("PowerManagementLimitConstraints"))
 INVENTORY = (
-    *(_call("TemperatureThreshold", kind) for kind in (0, 1, 2)),
-    *(_call("MaxClockInfo", domain) for domain in (0, 1, 2, 3)),
-    _call("MaxPcieLinkGeneration"),
-    _call("MaxPcieLinkWidth"),
-    _call("EccMode"),
+    *(Call("TemperatureThreshold", kind) for kind in (0, 1, 2)),
+    *(Call("MaxClockInfo", domain) for domain in (0, 1, 2, 3)),
+    Call("MaxPcieLinkGeneration"),
+    Call("MaxPcieLinkWidth"),
+    Call("EccMode"),
     *_ecc_counters(1),
-    _call("PersistenceMode"),
-    _call("ComputeMode"),
-    _call("MinorNumber"),
-    _call("NumaNodeId"),
+    Call("PersistenceMode"),
+    Call("ComputeMode"),
+    Call("MinorNumber"),
+    Call("NumaNodeId"),
     # The nearest NUMA nodes of the host, as a bit mask of one word.
-    _call("MemoryAffinity", 1, 0, convert=list),
-    _call("Architecture"),
-    _call("BoardPartNumber"),
-    _call("VbiosVersion"),
-    _call("GspFirmwareVersion"),
-    _call("ModuleId"),
-    _call("AddressingMode"),
+    Call("MemoryAffinity", 1, 0, convert=list),
+    Call("Architecture"),
+    Call("BoardPartNumber"),
+    Call("VbiosVersion"),
+    Call("GspFirmwareVersion"),
+    Call("ModuleId"),
+    Call("AddressingMode"),
 )
-INVENTORY_OF_INSTANCE = (_call("Attributes_v2", convert=members_to_dict("multiprocessorCount", "memorySizeMB")),)
-FAN_COUNT = _call("NumFans")
+INVENTORY_OF_INSTANCE = (Call("Attributes_v2", convert=members_to_dict("multiprocessorCount", "memorySizeMB")),)
+FAN_COUNT = Call("NumFans")
 
 
 def fast_calls(driver: str) -> tuple[Call, ...]:
@@ -136,7 +130,7 @@ def fast_calls(driver: str) -> tuple[Call, ...]:
 
 def fan_speed(fan: int) -> Call:
     """Return the call for the speed of a fan. Its fallback is for old drivers, which support one fan only."""
-    return _call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
+    return Call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
 
 
 def link_state(link: int) -> Call:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 
 from telemetry_daemon.readers.binding import (
     DeviceLostError,
@@ -27,12 +26,8 @@ if TYPE_CHECKING:
 DENIED_RETRY_SECONDS = 600.0
 # If a poll begins with this many generic errors, the GPU is considered lost.
 _MAX_GENERIC_ERRORS = 3
-
-
-@cache
-def _disabled_forever(code: int) -> tuple[int, float]:
-    """Return the state of a disabled call. Cached, because links have many fields that are not supported."""
-    return code, math.inf
+# The states of calls that are not repeated. Shared, because links have many fields that are not supported.
+_DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 
 class DeviceCaller:
@@ -173,6 +168,6 @@ class DeviceCaller:
 
     def _disable(self, key: str, code: int | None, disabling_errors: frozenset[int]) -> None:
         if code in disabling_errors and code is not None:
-            self._disabled[key] = _disabled_forever(code)
+            self._disabled[key] = _DISABLED[code]
         elif code == codes.NO_PERMISSION:
             self._disabled[key] = (code, self._clock() + DENIED_RETRY_SECONDS)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _IDS = (
     ("uuid", UUID),
-    ("name", Call("Name", "nvmlDeviceGetName")),
-    ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
-    ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
+    ("name", Call("Name")),
+    ("gpu_instance", Call("GpuInstanceId")),
+    ("compute_instance", Call("ComputeInstanceId")),
 )
 _GONE_ERRORS = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
 
