@@ -169,11 +169,3 @@ def test_what_many_devices_have_in_common_is_named_once():
     (trouble,) = troubles(node)
     assert trouble.what == "nvidia 0-11"
     assert trouble.why == "over 87 °C: hotter than the limit at which the device slows down"
-
-
-def test_a_hostile_code_is_shown_on_one_line():
-    card = kit.device(0, kit.reading("event_open", 1.0, "xid\n\x1b[31m\u202e79"), kit.reading("power_watts", 10.0))
-    text = table(kit.snapshot(card), 0, Colour.NEVER)
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert len(text.splitlines()) == 7

@@ -37,9 +37,6 @@ class Sysfs:
             files["mem_banks/0/properties"] = _lines({"heap_type": 1, "size_in_bytes": bank_bytes})
         self._write(self.root / f"sys/class/kfd/kfd/topology/nodes/{number}", files)
 
-    def no_process(self) -> None:
-        (self.root / "sys/class/kfd/kfd/proc").mkdir(parents=True)
-
     def process(self, pid: int, gpu_id: str, used_bytes: int) -> None:
         self._write(self.root / f"sys/class/kfd/kfd/proc/{pid}", {f"vram_{gpu_id}": str(used_bytes)})
 

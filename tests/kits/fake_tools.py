@@ -89,10 +89,6 @@ class ToolFolder:
         """Write a tool that ends and leaves a child that keeps its output open."""
         return self.script(name, f"sleep 600 &\n{self._show(stdout)}\nexit 0")
 
-    def leaves_stranger(self, name: str, stdout: str, lives_seconds: float) -> Path:
-        """Write a tool that leaves a child in another session, out of reach of signals, with all descriptors open."""
-        return self.script(name, f"setsid sleep {lives_seconds} >/dev/null 2>&1 &\n{self._show(stdout)}\nexit 0")
-
     def crashes(self, name: str, stdout: str = "", signal_name: str = "SEGV") -> Path:
         """Write a tool that prints and is then killed by a signal."""
         return self.script(name, f"{self._show(stdout)}\nkill -{signal_name} $$\nsleep 600")
@@ -105,9 +101,6 @@ class ToolFolder:
         fresh.chmod(0o755)
         fresh.replace(path)  # a tool that is running keeps the file that it was started from
         return path
-
-    def forget_calls(self, name: str) -> None:
-        (self._notes / name).unlink(missing_ok=True)
 
     def _started(self, name: str) -> list[str]:
         notes = self._notes / name

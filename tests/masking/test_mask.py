@@ -95,6 +95,14 @@ NOT_SECRET = (
     "the daemon has other settings than this command for sources, paths, parsers or ranks\n",
     "token expired, unexpected token in line 3\n",
     "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
+    "power: 300 W",
+    "tokens_total 123",
+    "Node  0: 12",
+    "PASS: 3",
+    "License: Apache-2.0",
+    "driver version 1.2.3.4",
+    "Node  Memory\n0     512 MiB",
+    "sk-hynix HBM3",
 )
 
 

@@ -95,7 +95,7 @@ def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None
     bench.report()
     bench.fake.lose(4)
     bench.report()
-    bench.fake.bring_back(4)
+    bench.fake.heal()
     bench.move(30)
     bench.report()
     bench.fake.xid(4, 13)
@@ -266,7 +266,8 @@ def test_no_gpus_is_an_answer_and_one_that_comes_is_found(tmp_path: Path) -> Non
 
 
 def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
-    bench.fake.grow_processes(0, by=90)
+    call = "nvmlDeviceGetComputeRunningProcesses"
+    bench.fake.tell(0, f"{call}.growth", 90, bench.fake.calls(f"{call}_v3", 0))  # 90 more at each call
     counts = [value(bench.report("processes"), "processes") for _ in range(3)]
     assert all(isinstance(count, float) and count > 90 for count in counts)
     assert counts == sorted(counts)

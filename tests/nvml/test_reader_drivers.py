@@ -141,7 +141,7 @@ def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Pat
 
 def test_a_wrong_type_and_an_untouched_counter_are_known(bench: Bench) -> None:
     """Drivers leave ECC counters untouched while ECC is off, and returned some with a wrong type."""
-    bench.fake.blank_field(0, 3)
+    bench.fake.tell(0, "field.3.0", "blank")
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.2")
     bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.7")
     report = bench.report("slow")

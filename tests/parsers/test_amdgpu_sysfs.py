@@ -52,7 +52,7 @@ def test_empty_process_list_counts_0_and_a_missing_one_counts_nothing(sysfs: Sys
     sysfs.card(BUS, mi210())
     sysfs.node(2, "5521", **gpu_node(0xC100, 777))
     assert values(sysfs.report(2)) == {}
-    sysfs.no_process()
+    (sysfs.root / "sys/class/kfd/kfd/proc").mkdir(parents=True)
     assert values(sysfs.report(2)) == {"processes": 0.0}
     sysfs.process(4242, "5521", 0)
     assert values(sysfs.report(2)) == {"processes": 0.0}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from telemetry_parsers.text.framed import Table, TableShape, headings_in, is_rule, read_table
+from telemetry_parsers.text.framed import Table, TableShape, is_rule, read_table
 from telemetry_parsers.text.lines import lines
 
 SHAPE = TableShape(
@@ -163,17 +163,3 @@ def test_rules_only_draw() -> None:
         ("-----x", False),
     ]:
         assert is_rule(text) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ID   Name", ("id", "name")),
-        ("ID Name", ("id", "name")),
-        ("Load  Heat Sum", ("load", "heat sum")),
-        ("Heat Load", ("heat load",)),
-        ("", ()),
-    ],
-)
-def test_headings_of_a_cell(text: str, expected: tuple[str, ...]) -> None:
-    assert headings_in(text, SHAPE.headings) == expected

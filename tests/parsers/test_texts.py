@@ -48,11 +48,6 @@ def test_blanks_after_the_last_end_are_no_line() -> None:
     assert [line.text for line in lines("one\n   ")] == ["one"]
 
 
-@pytest.mark.parametrize("text", ["", "\n", "   "])
-def test_nothing_has_no_text(text: str) -> None:
-    assert not any(line.text.strip() for line in lines(text))
-
-
 def test_where_names_the_stream_of_a_line() -> None:
     assert lines("a\nb\n", "stderr")[1].where == "stderr line 2"
     assert lines("a\n")[0].where == "line 1"

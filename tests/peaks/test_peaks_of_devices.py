@@ -1,7 +1,5 @@
 """Peaks beside the readings of devices: on the page and in the document, whole cards and partitions."""
 
-from dataclasses import replace
-
 import pytest
 
 from kits import snapshots as kit
@@ -53,14 +51,8 @@ def test_the_document_has_them_like_any_reading() -> None:
     assert device["origin"]["peak_flops"] == "peaks"
 
 
-def test_an_unknown_card_stays_as_it_is() -> None:
-    device = card(model="MTT S5000")
-    assert PeakFinder().with_peaks((device,)) == (device,)
-
-
-@pytest.mark.parametrize("up", [False, None])
-def test_a_card_that_is_not_there_has_no_peak(up) -> None:
-    device = replace(card(), up=up)
+@pytest.mark.parametrize("device", [card(model="MTT S5000"), card(up=False), card(up=None)])
+def test_unknown_or_missing_card_stays_as_it_is(device) -> None:
     assert PeakFinder().with_peaks((device,)) == (device,)
 
 

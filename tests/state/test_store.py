@@ -93,13 +93,6 @@ def test_remembered_cards_are_listed_if_the_first_poll_fails():
     assert [(device.up, device.last_read) for device in node.store.snapshot().devices] == [(None, None)] * 2
 
 
-def test_failed_poll_removes_its_report():
-    node = fed(FAST)
-    node.fail("timeout")
-    assert (node.powers(), node.ups()) == ([], [None, None])
-    assert [status.state for status in node.store.snapshot().sources] == ["failed"]
-
-
 @pytest.mark.parametrize(
     ("result", "left"),
     [

@@ -14,7 +14,7 @@ import pytest
 from kits.waiting import PATIENCE_SECONDS, until
 from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access import auth
-from telemetry_daemon.web.access.auth import MAX_CACHED_RESULTS, MAX_QUEUE_LENGTH, parse_basic
+from telemetry_daemon.web.access.auth import MAX_CACHED_RESULTS, MAX_QUEUE_LENGTH
 from telemetry_daemon.web.messages import Request, Response
 
 WebFile = Callable[[str], Path]
@@ -43,10 +43,12 @@ def users(*pairs: tuple[str, str]) -> str:
         (basic("ALICE", "secret"), 401),
         ({}, 401),
         ({"Authorization": "Basic"}, 401),
-        ({"Authorization": "Basic !!!"}, 401),
+        ({"Authorization": "Basic !" + base64.b64encode(b"alice:secret").decode()}, 401),
+        ({"Authorization": "Basic YTp"}, 401),
+        ({"Authorization": "Basics " + base64.b64encode(b"alice:secret").decode()}, 401),
         ({"Authorization": "Basic " + base64.b64encode(b"no colon").decode()}, 401),
         ({"Authorization": "Bearer abc"}, 401),
-        ({"Authorization": "bAsIc " + base64.b64encode(b"alice:secret").decode()}, 200),
+        ({"Authorization": "bAsIc   " + base64.b64encode(b"alice:secret").decode() + "  "}, 200),
     ],
 )
 def test_who_is_let_in(web_file: WebFile, headers: dict[str, str], status: int) -> None:
@@ -74,7 +76,7 @@ def test_right_and_wrong_passwords_are_each_checked_once_and_what_is_none_never(
             assert fetch(running.port, headers=basic("alice", "secret")).status == 200
             assert fetch(running.port, headers=basic("alice", "wrong")).status == 401
             assert fetch(running.port, headers=basic("unknown", "secret")).status == 401
-            for headers in ({}, {"Authorization": "Basic !!!"}, {"Authorization": "Bearer x"}):
+            for headers in ({}, *({"Authorization": text} for text in ("Basic !!!", "Basic YQ==", "Bearer x"))):
                 assert fetch(running.port, headers=headers).status == 401
         assert running.statistics().password_checks == 3
 
@@ -280,21 +282,3 @@ def test_the_server_ends_while_checks_are_waiting(held: Held, monkeypatch: pytes
     held.let_pass()
     closing.join()
     assert "bcrypt" not in [thread.name for thread in threading.enumerate()]
-
-
-@pytest.mark.parametrize(
-    ("header", "credentials"),
-    [
-        ("Basic YTpi", (b"a", b"b")),
-        ("basic   YTpi  ", (b"a", b"b")),
-        ("Basic Og==", (b"", b"")),
-        ("Basic YTpiOmM=", (b"a", b"b:c")),
-        ("Basic YQ==", None),
-        ("Basic YTpi\xe9", None),
-        ("Basic YTp", None),
-        ("BasicYTpi", None),
-        ("", None),
-    ],
-)
-def test_the_header(header: str, credentials: tuple[bytes, bytes] | None) -> None:
-    assert parse_basic(header) == credentials

@@ -241,16 +241,6 @@ def test_durations(web_file: WebFile, interval: str, seconds: float) -> None:
     assert config.rate_interval_seconds == pytest.approx(seconds)
 
 
-def test_relative_paths_are_relative_to_the_file(pki: Pki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "conf"
-    folder.mkdir()
-    (folder / "s.crt").write_bytes(pki.server.certificate.read_bytes())
-    (folder / "s.key").write_bytes(pki.server.key.read_bytes())
-    (folder / "web.yml").write_text("tls_server_config: {cert_file: s.crt, key_file: ./s.key}\n")
-    monkeypatch.chdir(tmp_path)
-    assert load_config("conf/web.yml").context is not None
-
-
 def test_an_encrypted_key_is_refused_without_asking_for_its_password(pki: Pki, web_file: WebFile) -> None:
     text = f"tls_server_config:\n  cert_file: {pki.server.certificate}\n  key: |\n    -----BEGIN ENCRYPTED PRIVATE KEY-----\n"
     with pytest.raises(WebConfigError, match=r"tls_server_config\.key: the key is encrypted"):

@@ -110,10 +110,6 @@ class FakeNvml:
         """Let one field return this error; the call as a whole succeeds."""
         self.tell(where, _field(number, scope), f"!{code}")
 
-    def blank_field(self, where: Where, number: int, *, scope: int = 0) -> None:
-        """Let the driver leave a field untouched: no error, time, type or value (ECC counters while ECC is off)."""
-        self.tell(where, _field(number, scope), "blank")
-
     def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
         """Set the device's memory in bytes for both calls; the older call counts reserved memory as used."""
         free = total - used - reserved
@@ -125,11 +121,6 @@ class FakeNvml:
         """Set the processes on a device; kinds: Compute, Graphics, MPSCompute."""
         words = (process_text(p.pid, p.memory_bytes, p.gpu_instance, p.compute_instance) for p in processes)
         self.tell(where, f"nvmlDeviceGet{kind}RunningProcesses", *words)
-
-    def grow_processes(self, where: Where, by: int, kind: str = "Compute") -> None:
-        """Add `by` processes each time the list is read."""
-        call = f"nvmlDeviceGet{kind}RunningProcesses"
-        self.tell(where, f"{call}.growth", by, self.calls(f"{call}_v3", where))
 
     def cost(self, card: str) -> None:
         """Let calls and fields take as much CPU as the driver of this card: `h200` or `rtx4090`, see costs.toml."""
@@ -163,10 +154,6 @@ class FakeNvml:
     def lose(self, gpu: int, after_calls: int = 0) -> None:
         """Let the GPU fall off the bus: its calls return GPU_IS_LOST, at once or after some more calls."""
         self._lost[str(gpu)] = ("fault", self._rule_text(ANY, gpu, GPU_IS_LOST, None, after_calls))
-        self._write()
-
-    def bring_back(self, gpu: int) -> None:
-        self._lost.pop(str(gpu))
         self._write()
 
     def unplug(self, where: Where) -> None:
