@@ -45,7 +45,7 @@ def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterat
 
 
 def node_updates(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
-    """Yield the node, and again after each pause. Raises TelemetryError if reading fails."""
+    """Yield the node now and after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
         raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _MIN_INTERVAL_SECONDS:

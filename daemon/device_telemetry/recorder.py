@@ -148,7 +148,7 @@ class Recorder(ContextDecorator):
                 self._note_boundary(now)
 
     def _note_boundary(self, now: float) -> None:
-        """Let the sampling thread request counters, unless it has just done so. The caller holds `_condition`."""
+        """Let the sampling thread request counters, unless it did so within the last second. The caller holds `_condition`."""
         self._boundary = now
         if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()

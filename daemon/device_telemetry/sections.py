@@ -133,7 +133,7 @@ class Section:
         self._counted_seconds[name] = self._counted_seconds.get(name, 0.0) + seconds
 
     def numbers(self) -> dict[str, float]:
-        """Map keys such as `0/power_watts/mean` to numbers. Energy after the last counter reading is estimated, so not exact."""
+        """Map keys such as `0/power_watts/mean` to numbers. Energy after the last counter reading is an estimate."""
         results = {"seconds": self.seconds}
         for (name, metric), statistics in sorted(self._statistics.items()):
             results[f"{name}/{metric}/mean"] = statistics.weighted_sum / statistics.seconds

@@ -60,7 +60,7 @@ class Split:
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
     def without(self, *parts: str) -> Split:
-        """Return the split with these values set to unknown."""
+        """Return the split with the values named `parts` set to unknown."""
         return replace(self, **dict.fromkeys(parts))
 
 
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """A first collective, far longer than others because it waits for profilers. `rest` is the split without it."""
+    """The first collective, far longer than others because it waits for profilers. `rest` is the split of all other time."""
 
     length_ns: int
     rest: Split
@@ -146,16 +146,16 @@ class Device:
     without_gaps: Split | None = None  # the whole time without the gaps and the first collective
 
     def without_first_collective(self) -> Split | None:
-        """Return the split without the first collective, or None if the device has no such collective."""
+        """Return how the time without the first collective was spent, or None if that collective is not unusually long."""
         return None if self.first_collective is None else self.limited(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
-        """Return the device with these values set to unknown, in its whole split and in each step."""
+        """Return the device with the values named `parts` set to unknown, both for the whole time and for each step."""
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return `part`, the split of a shorter time. What is unknown for the whole time becomes unknown in it, too."""
+        """Return `part`, the split of a shorter time. Values that are unknown for the whole time become unknown."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 

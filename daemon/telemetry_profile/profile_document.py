@@ -248,7 +248,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Return an instance of `cls`. Fields that are not in `values` are copied from the attributes of `source`."""
+    """Return an instance of `cls` with the given values. The other fields are copied from the attributes of `source`."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 

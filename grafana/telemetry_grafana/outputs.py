@@ -72,7 +72,7 @@ def _prometheus_rule(alert: Alert) -> dict[str, object]:
 
 
 def _as_template(summary: str, value: str) -> str:
-    """Convert a summary to the template language of Prometheus or Grafana. `value` is its variable for the alert's value."""
+    """Convert a summary to the template language of Prometheus or Grafana, in which `value` stands for the alert's value."""
 
     def replace_label(match: re.Match[str]) -> str:
         expression = value if match[1] == "value" else f".Labels.{match[1]}"

@@ -212,7 +212,7 @@ def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
 
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
-    """Return the row with this model name or, for an unknown name, PCI id. Return None if they contradict each other."""
+    """Return the row with this model name or, if the name is unknown, with this PCI id. None if the two contradict."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)

@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position of this device in the report, or None. The only chip of a card matches without its number."""
+        """Return the position of this device in the report, or None. A card's only chip matches even without a number."""
         chip = chip_of(device)
         if chip is None:
             return None

@@ -45,7 +45,7 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source's report that an owner has a device, or that it exists and has none. Times are Unix seconds."""
+    """A source's report that an owner has a device, or that an owner without devices exists. Times are Unix seconds."""
 
     owner: Owner
     # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,

@@ -97,7 +97,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the parts of the time without gaps and `first_collective`; without gaps, ((), None)."""
+    """Return the long gaps, and the split of all other time except `first_collective`. Return ((), None) without gaps."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:

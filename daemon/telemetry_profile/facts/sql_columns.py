@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add a table's calls to the timeline. The expressions are begin, end and name; `names` may map the latter to a name."""
+    """Add a table's calls to the timeline. Expressions: start, end, and the name or its key in `names`."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
@@ -66,7 +66,7 @@ def columns_of(schema: Schema, table: str, column_names: Sequence[str]) -> list[
 
 
 def integer(value: object) -> int | None:
-    """Return the whole number in a value, which may be a string or a float; None if it contains no whole number."""
+    """Return the whole number in a value such as a string or a float, or None if there is no whole number."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):

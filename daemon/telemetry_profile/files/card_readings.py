@@ -81,7 +81,7 @@ def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> Ca
 
 
 def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices are equal. A card with a UUID or bus address never matches, because this is a guess."""
+    """Return whether the indices are equal. A card with a UUID or address never matches, because an index is a guess."""
     card = profiled.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 

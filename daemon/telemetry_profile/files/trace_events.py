@@ -130,7 +130,7 @@ class Block:
 
 
 def next_block(window: Window) -> Block | None:
-    """Decode the events up to the last place where an event may end, else up to earlier ones. Return None if all fail."""
+    """Decode the events up to the last possible end of an event or, if that fails, up to an earlier one. None if all fail."""
     data = window.data
     for attempt, match in enumerate(_possible_ends(data)):
         if attempt == _MAX_TRIES:

@@ -144,7 +144,7 @@ def _add_transports(transports: Any, rank: str, content: _Communication) -> None
 
 
 def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], content: _Communication) -> None:
-    """Add a link of a matrix. Files about one rank number the ranks within a group, other files within the job."""
+    """Add a link of a matrix. In files about one rank, ranks are numbered within a group; in other files, within the job."""
     ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not keys[0].lower().startswith("step")

@@ -165,7 +165,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
         session = next((session for session in sessions if _belongs_to(part, session)), None)
-        # The first file of a format that the latest session does not contain belongs to that session.
+        # A file belongs to the latest session if that session has no file of the same format yet.
         latest_formats = {other.file.facts.format for other in (sessions[0] if sessions else ())}
         if not session and sessions and part.file.facts.format not in latest_formats:
             session = sessions[0]
@@ -183,7 +183,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether two files of one format differ in the total time of kernels. Sums of one program do not differ."""
+    """Return whether two files of one format are from different programs, because their total kernel times differ."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return part.file.facts.format == other.file.facts.format and has_other_total

@@ -34,7 +34,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Set each member's folder to the highest folder in which no rank occurs twice: the folder of its job."""
+    """Set each member's folder to that of its job, which is the topmost folder that contains no rank twice."""
     paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     counts = Counter((path, member.device.rank) for member, above in zip(members, paths, strict=True) for path in above)
     repeated = {path for (path, _), count in counts.items() if count > 1}

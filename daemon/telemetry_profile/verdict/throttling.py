@@ -19,7 +19,7 @@ _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "a
 
 
 class Throttling(NamedTuple):
-    """A throttled card. `share` is the throttled part of the time; `loss` is the part of a step that this costs at most."""
+    """A throttled card. `share` is the throttled part of the time; `loss` is the largest part of a step that it can cost."""
 
     share: float
     text: str
@@ -69,7 +69,7 @@ def _throttling_of(rank: UsualStep, card: CardTelemetry) -> Throttling | None:
 
 
 def _largest_loss(rank: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the share of a step that the lower clock costs at most. If the clock is unknown, return `share`."""
+    """Return the largest share of a step that the lower clock can cost. If the clock is unknown, return `share`."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank.split.span_ns, rank.split.idle_ns

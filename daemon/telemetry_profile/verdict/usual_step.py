@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known step and compute times, and their names. If none or all are known: all ranks and ""."""
+    """Return the ranks with known step and compute times, and their names. If these are none or all, return all and ""."""
     timed = [rank for rank in ranks if rank.split.span_ns and rank.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""

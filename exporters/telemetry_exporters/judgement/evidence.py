@@ -182,7 +182,7 @@ def lasting_events(view: DeviceView) -> list[str]:
 
 
 def late_events(view: DeviceView) -> list[str]:
-    """Return the codes of Xids that are neither critical nor application errors, and `gpu_lost`, while their alert fires."""
+    """Return `gpu_lost` and the codes of Xids that are neither critical nor application errors, while their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -234,7 +234,7 @@ def narrow_pcie(view: DeviceView) -> list[str]:
 
 
 def fan_stopped(view: DeviceView) -> list[str]:
-    """Return `fan stopped` if the fan does not turn on a hot device. Tools may print 0 for a model without a fan."""
+    """Return `fan stopped` if the fan of a hot device has stopped. Models on which no fan turns may have no fans."""
     is_hot = (_main_temperature(view) or 0.0) > threshold("fan_stopped_celsius")
     return ["fan stopped"] if view.number("fan_ratio") == 0.0 and is_hot and view.model.has_turning_fan else []
 

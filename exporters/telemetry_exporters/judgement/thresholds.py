@@ -154,7 +154,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the regular expression, for whole words, that has this name. Raises TypeError for a threshold of another type."""
+    """Return the regular expression with this name, which matches whole words. Raises TypeError for other thresholds."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a pattern")

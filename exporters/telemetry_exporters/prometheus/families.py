@@ -104,7 +104,7 @@ class SharedLabels:
     labels: Labels
 
 
-# A series: (shared labels, value of the metric's own label or "", position of the number in `values`).
+# A series: (shared labels, value of the metric's additional label or "", index of the series' number in `values`).
 # It is a tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
 Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
@@ -124,7 +124,7 @@ class Family:
 
 
 def first_positions(shown: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the index in the values of each device's first value, and of the first daemon sample."""
+    """Return the index of each device's first value, and the index of the daemon's first sample, within all values."""
     positions, position = [], 0
     for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
         positions.append(position)

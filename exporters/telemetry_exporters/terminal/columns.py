@@ -51,13 +51,13 @@ class Column(Generic[_T]):
     cell: Callable[[_T], Cell]
     rank: Callable[[_T], Rank | None]  # returns the sort key of a row, None without a value
     priority: int  # columns with the highest number are dropped first
-    min_width: int = 0  # the width to which texts may be cut; 0: they are never cut
+    min_width: int = 0  # the width to which texts may be cut, or 0 if they are never cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
     group: str = ""  # of the columns in a group, only the widest that fits is shown
     is_text: bool = False
     has_history: bool = False  # whether the history keeps the column's values
-    max_width: int = 0  # the maximum width of a drawing; 0: not a drawing
+    max_width: int = 0  # the maximum width of a drawing, or 0 if the column is not a drawing
     draw: Callable[[_T, int], Cell] | None = None
 
 

@@ -99,7 +99,7 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    """Return advice for a node without accelerators, and the sources that are installed."""
+    """Return lines for a node without accelerators: they list the installed sources and advise what to do."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
     words = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
     result = f"No accelerator found{f' by {words}' if words else ''}."

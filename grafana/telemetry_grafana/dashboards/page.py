@@ -102,7 +102,7 @@ _ANNOTATIONS = (
 
 
 def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
-    """Return the annotations of a dashboard. Without `has_all_alerts`, only critical alerts are annotated."""
+    """Return the annotations of a dashboard. If `has_all_alerts` is false, only critical alerts are annotated."""
     # Annotations for all warnings in a fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [

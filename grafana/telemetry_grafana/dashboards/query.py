@@ -56,7 +56,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return an expression with a card's or node's name in the label `name`. On mixed nodes, it includes the vendor."""
+    """Return an expression that adds the label `name`: the name of a card or node, with the vendor on mixed nodes."""
     # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'

@@ -125,7 +125,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorFanStopped",
-            # Some tools print 0 for a card without a fan. So a model counts as having fans only after one has turned.
+            # Some tools print 0 for a card without a fan. So a model counts as having fans only after a fan has turned.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_TEMPERATURE} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
@@ -236,7 +236,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of a ratio if the card was busy most of the time, as jobs pause to write checkpoints."""
+    """Return the half-hour average of a ratio for cards that were busy most of the time. Jobs pause to write checkpoints."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

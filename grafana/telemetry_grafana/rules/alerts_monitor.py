@@ -8,10 +8,10 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 # In these states, a source is expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _UNLESS_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# Jobs in which all responding targets are telemetry daemons. Their targets that never responded count as daemons, too.
+# Jobs in which all responding targets are telemetry daemons. Targets of these jobs that never responded count, too.
 _IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _POLL_DURATION = "telemetry_source_duration_seconds"
-# Polls that run a tool once per card. With sixteen cards, they would exceed the limit for a poll of one run.
+# Polls that run a tool once per card. With sixteen cards, they would exceed the limit for polls that run a tool once.
 PER_CARD_POLLS = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",

@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Alerts read hours of these series. They are recorded once a minute, because reading each scrape would take seconds.
+# Alerts read hours of these series, so the series are recorded once a minute: reading each scrape would take seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -122,7 +122,7 @@ def _once_rule(name: str, current: str, group_labels: str, presence: str, meanin
 
 
 def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
-    """Return a rule for the highest value that a series has ever had. It forgets a series that has been gone for a week."""
+    """Return a rule for the highest value that a series has ever had. The rule forgets a series that has been gone for a week."""
     return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
 
 

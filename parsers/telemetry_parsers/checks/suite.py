@@ -86,7 +86,7 @@ def cut_violations(
     capture: Capture,
     positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
-    """Return a violation for each number that the report on a truncated text has, but not that on the whole text."""
+    """Return a violation for each number that is in the report on a truncated text, but not in that on the whole text."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]

@@ -135,7 +135,7 @@ class _Assignment:
                 self._owners.setdefault(device_id, {})[id(entry)] = entry
 
     def owners(self, device_id: str) -> list[OwnerEntry]:
-        """Return the owners that claim this device. If it is not shared and some are known to run, return only those."""
+        """Return the owners that claim this device. Unless the device is shared, prefer running owners."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [entry for entry in claimants if entry.is_running]
         shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)

@@ -34,7 +34,7 @@ class ReadingPositions:
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device, its (report index, position in the report) pairs, and the indices of the newest lists with it."""
+    """A listed device, its (report index, position in the report) pairs, and the indices of the newest lists that contain it."""
 
     device: MergedDevice
     readings: ReadingPositions

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# Maps each way of naming a device by a number to the facts with this number, which may follow a word: `renderD128`.
+# Maps each way of naming a device by number to the facts with the number, which may follow a word: `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
@@ -46,7 +46,7 @@ class DeviceNames:
         return cards if not name.instance else self._instances_of(cards, name.instance)
 
     def _device_number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the number by which this way names the device. An unknown minor number is replaced with its position."""
+        """Return the number by which this way names the device. If the minor number is unknown, return the position."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)

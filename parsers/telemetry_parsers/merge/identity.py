@@ -126,7 +126,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return an unused id: the unique UUID, else the address, else vendor:index; parent/partition for a partition."""
+    """Return an unused id: the unique UUID, then `parent/partition` for a partition, or the address or vendor:index."""
     device = group.device
     candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:

@@ -104,7 +104,7 @@ class _OtherReport:
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
-        """Return where the newest list has the parent of the device at `position` in this report, or None."""
+        """For the device at `position` in this report, return its parent's position in the newest list, or None."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None

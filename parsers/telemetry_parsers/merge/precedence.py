@@ -17,7 +17,7 @@ _TOTAL_LABEL = "all"
 # A candidate for a reading: (rank of the value, rank of the report's form, rank of the report, index of the report,
 # position in the report). The lowest candidate is chosen.
 Choice = tuple[int, int, int, int, int]
-REPORT, POSITION = 3, 4  # the items of a Choice that say where the reading is
+REPORT, POSITION = 3, 4  # in a Choice, the indices of the report's index and of the reading's position
 # The position of an `Absent` value that no report contains, because no source reports the metric.
 NO_POSITION = -1
 # Maps (device id, metric, label) of each counter to the source to which the counter is pinned.

@@ -148,7 +148,7 @@ def check_report(
     if columns is None or columns.plugin_metrics is not plugin_metrics or columns.names != names:
         columns = create_columns(names, plugin_metrics)
     values = columns.values(readings)
-    # All values that are not floats: absences, or None for a missing ratio.
+    # Maps positions to the values that are not floats. None is a memory ratio that cannot be computed.
     absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
     properties = (columns, absences, report.report.devices, _report_traits(report))
     if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):

@@ -104,7 +104,7 @@ class Draft:
         return len(self._devices)
 
     def set_index(self, position: int, index: int | None) -> None:
-        """Give the device its printed index instead of the index from its key. None changes nothing."""
+        """Give the device its printed index instead of the index from its key, unless `index` is None."""
         if index is not None:
             self._devices[position] = replace(self._devices[position], index=index)
 

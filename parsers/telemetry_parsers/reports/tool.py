@@ -30,7 +30,7 @@ class ToolText:
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command that printed this text, which is in the text or is the output's name."""
+        """Return the command that printed this text, from the text itself or else from the output's name."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -39,9 +39,9 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# A function that reads a text into the draft if it has the expected shape, and returns whether it has.
+# A function that reads a text into the draft and returns True, or returns False if the text has another shape.
 Reader = Callable[[ToolText, Draft], bool]
-# A function that takes the draft's report on a text without devices, and returns the final report.
+# A function that takes the report on a text that lists no devices, and returns the report to use instead.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
 # A function that returns a report on output in no known shape, or None if it does not recognize the output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
@@ -66,7 +66,7 @@ def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
 
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a successful report if the output lists no devices, as a process list may, or a report on a printed error."""
+    """Accept an empty list, such as a list of processes: return a successful report, unless an error was printed."""
     checked_report = _must_list_devices(report, text, tool)
     return Report(facts=report.facts) if checked_report.outcome == "no_devices" else checked_report
 

@@ -163,7 +163,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
-    """Return the metric of a RAS block's error count. Without `error_kind`, return that of its state, if it has one."""
+    """Return the metric for a RAS block's error count or, if `error_kind` is None, for its state. It may have no metric."""
     if error_kind is not None:
         return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()

@@ -37,7 +37,7 @@ class Listing:
 
 
 def join_listings(listings: Sequence[Listing]) -> Listing:
-    """Merge listings of the same cards into the first of them, and return it."""
+    """Merge listings of the same cards into the first listing, and return this listing."""
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():

@@ -111,7 +111,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report that quotes the first known error in these lines, else the first unknown one, or None without errors."""
+    """Return a report that quotes the first known error in these lines, or else the first unknown error. None without errors."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()

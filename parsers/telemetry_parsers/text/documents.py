@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON document and its offsets. If it is truncated or invalid, `fault` says why, and `value` has the items before."""
+    """A JSON document and its offsets. If it is truncated or invalid, `fault` says why, and `value` has the items before it."""
 
     start: int
     end: int

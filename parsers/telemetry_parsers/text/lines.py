@@ -32,7 +32,7 @@ class Line:
 
 
 def plain(text: str) -> str:
-    """Return the text without colours, byte order mark and sudo's prompt. Non-breaking blanks become blanks."""
+    """Return the text without colours, a byte order mark or sudo's prompt. Non-breaking spaces become ordinary spaces."""
     text = _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
     return _PROMPT.sub("", text) if "[sudo]" in text else text
 

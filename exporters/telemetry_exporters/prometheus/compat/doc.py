@@ -48,7 +48,7 @@ def _expand(pattern: str) -> tuple[str, ...]:
 
 
 def names_list(exporter: table.ExporterTable) -> str:
-    """Return the exporter's names, our metrics for them and their fit, in aligned columns."""
+    """Return aligned columns with each name of the exporter, our metric for it, and how exactly the two agree."""
     rows = [(match.name, match.ours or "-", match.fit, match.why) for match in matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 

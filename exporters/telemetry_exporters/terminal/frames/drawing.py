@@ -59,7 +59,7 @@ def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase`, the slots from the epoch to slot 0, keeps the borders of parts in place."""
+    """The half hour before the slot `end`. `phase` counts the slots before slot 0, to keep the borders of parts in place."""
 
     end: int
     phase: int

@@ -209,7 +209,7 @@ def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the note that most nodes have, such as that their devices are simulated, with these nodes."""
+    """Yield the most frequent note, such as that devices are simulated, with the nodes to which it applies."""
     nodes_by_note: dict[str, list[str]] = {}
     for scene in scenes:
         for note in scene.content.notes if scene.content is not None else ():

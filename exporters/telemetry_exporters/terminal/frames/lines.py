@@ -89,7 +89,7 @@ def wrapped(
 
 
 def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Line]:
-    """Yield the text as one line. A word that is wider than the terminal is split into several lines."""
+    """Yield the text as a single line or, if it is a word that is wider than the terminal, as several lines."""
     free_width = max(1, width - len(prefix))
     while display_width(text) > free_width:
         end = max(1, len(cut(text, free_width + 1)) - 1)

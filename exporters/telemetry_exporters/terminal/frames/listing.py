@@ -37,7 +37,7 @@ class Listing(Generic[_T]):
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the filtered, sorted items. The item with the key `chosen` is highlighted, else the first; with None, no item."""
+        """Return the filtered, sorted items. Unless `chosen` is None, the item with this key or else the first is highlighted."""
         shown = self._ordered(self._filtered(items, options.filter), options)
         keys = [self.key(item) for item in shown]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0

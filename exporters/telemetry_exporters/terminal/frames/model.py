@@ -124,12 +124,12 @@ class State:
     title: str = ""  # the origin of the readings
     view: View = View.CARDS
     glyphs: Glyphs = UNICODE
-    node: str = ""  # the name of the chosen node; empty: the first node
-    card: str = ""  # the id of the chosen card; empty: the worst card
+    node: str = ""  # the name of the chosen node; if empty, the first node is chosen
+    card: str = ""  # the id of the chosen card; if empty, the worst card is chosen
     metric: str = KEPT[0]
     options_by_view: Mapping[View, ViewOptions] = field(default_factory=dict)
     counters: Counters = NO_COUNTERS  # the counters of the chosen node
-    past_time: float | None = None  # the Unix time that is shown; None: now
+    past_time: float | None = None  # the Unix time that is shown, or None for the present
     view_before_help: View = View.CARDS  # the view that is shown when the help is closed
     is_typing: bool = False
     has_process_pane: bool = True

@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of this node's server: `server_name`, or one with a name of the node, or the only server."""
+    """Return the ranks of the server `server_name`. By default, look for the node's `names`, then take the only server."""
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]

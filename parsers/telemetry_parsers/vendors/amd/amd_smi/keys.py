@@ -290,7 +290,7 @@ _IGNORED_PATHS = frozenset(
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
-        # The totals include the cache counts. If they had a location beside `all`, a sum would count them twice.
+        # The totals include the cache counts. If these had a location beside `all`, a sum would count them twice.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)

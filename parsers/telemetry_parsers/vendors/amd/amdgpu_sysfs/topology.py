@@ -202,7 +202,7 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device. Add a new device. Return None for a partition without a card."""
+    """Return the position of the node's device, which is added if it is new. Return None for a partition without a card."""
     if node.partition is not None:
         return draft.add_device(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:

@@ -1,4 +1,4 @@
-"""Reads the readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, have own rules."""
+"""Reads the readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, need code."""
 
 from __future__ import annotations
 
