@@ -37,8 +37,8 @@ def machine() -> str:
     build = ", ".join(f"{'with' if flag in arguments else 'without'} {words}" for flag, words in ways)
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     return (
-        f"{cores} × {models[0] if models else platform.machine()}, Linux {platform.release()}, load {load:.1f} before; "
-        f"Python {platform.python_version()} ({build}, {platform.python_compiler()}) for all contestants in Python."
+        f"{cores} × {models[0] if models else platform.machine()}, Linux {platform.release()}, load average {load:.1f} before the run. "
+        f"All Python programs use Python {platform.python_version()} ({build}, {platform.python_compiler()})."
     )
 
 
