@@ -168,11 +168,3 @@ def test_a_number_that_becomes_unfit_is_left_out_and_said_and_is_back_afterwards
     assert page.count("accelerator_power_watts{") == 2
     assert 'telemetry_source_problems{source="nvml"} 4.0\n' in page
     assert renderer.text(fit) == before
-
-
-def test_a_plugin_that_is_loaded_later_has_its_lines_from_then_on():
-    extra: dict[str, Metric] = {}
-    renderer = Renderer(extra)
-    assert b"acme" not in renderer.text(START)
-    extra[ACME.key] = ACME
-    assert renderer.text(START) == text_page(START, extra)

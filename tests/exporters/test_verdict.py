@@ -161,11 +161,3 @@ def test_unread_cards_of_a_released_source_name_the_command_that_ends_it():
     for state, remedy in (("released", "telemetry resume nvml: it is released"), ("stuck", "see what is wrong")):
         *_, trouble = troubles(kit.snapshot(unread, sources=(kit.source("nvml", state=state),)))
         assert (trouble.why, trouble.remedy.startswith(remedy)) == ("unknown", True)
-
-
-def test_what_many_devices_have_in_common_is_named_once():
-    hot = Fault("", "", {("temperature_celsius", "core"): 90.0})
-    node = kit.snapshot(*(kit.device(number, *readings_with(hot)) for number in range(12)))
-    (trouble,) = troubles(node)
-    assert trouble.what == "nvidia 0-11"
-    assert trouble.why == "over 87 °C: hotter than the limit at which the device slows down"

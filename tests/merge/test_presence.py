@@ -49,20 +49,6 @@ def test_a_list_that_is_cut_loses_nobody():
     assert ups(node.see(first_only(taken=4.0), now=4.0)) == {BUS0: True, BUS1: False}
 
 
-def test_nobody_knows():
-    """A source that failed takes its devices' series away; it does not make them lost."""
-    node = Node()
-    node.see(both())
-    assert ups(node.see(now=2.0)) == {}
-    assert ups(node.see(both(taken=4.0), now=4.0)) == {BUS0: True, BUS1: True}
-
-
-def test_expired_reports_are_gone():
-    node = Node()
-    assert ups(node.see(both(life=10.0), now=9.9)) == {BUS0: True, BUS1: True}
-    assert ups(node.see(both(life=10.0), now=10.0)) == {}
-
-
 def test_another_source_that_never_listed_it_says_nothing_of_it():
     node = Node()
     node.see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(0, bus_id=BUS1), {})]))

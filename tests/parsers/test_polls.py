@@ -6,10 +6,10 @@ import pytest
 
 from kits.captures import registered_parsers
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent, Capture, Command, Device, Failure, Library, Poll, Problem, Reading, Report
+from telemetry_parsers.model import Absent, Command, Device, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft, problem_by_text
 from telemetry_parsers.reports.targets import fact, identity, metric, special, state, switch, value_of
-from telemetry_parsers.text.answers import MAX_PROBLEMS, ErrorText, capped, error_report, failed_midway, not_read
+from telemetry_parsers.text.answers import MAX_PROBLEMS, ErrorText, capped, error_report, failed_midway
 from telemetry_parsers.text.lines import lines
 
 PARSERS = registered_parsers()
@@ -94,13 +94,6 @@ def test_a_tools_own_words_come_first_and_bring_their_remedy() -> None:
     assert report is not None
     assert report.outcome == "no_devices"
     assert report.problems[0].text.endswith("(plug one in)")
-
-
-def test_a_readers_failure_is_passed_on() -> None:
-    failure = Failure("stuck", "timeout", "no answer in 10 s")
-    report = not_read(Capture("foo", "readings", Library("foo", ("a",)), failure=failure))
-    assert report is not None
-    assert (report.outcome, report.reason, report.problems[0].text) == ("failed", "timeout", "no answer in 10 s")
 
 
 @pytest.mark.parametrize(("status", "reason"), [(1, "exit_status"), (-9, "killed")])

@@ -30,13 +30,10 @@ def with_poll(**changes: Any) -> DescribedParser:
     return replace(GOOD, polls=(replace(GOOD.polls[0], **changes),))
 
 
-def test_good_declaration_has_no_violation() -> None:
-    assert violations(GOOD) == ()
-
-
 @pytest.mark.parametrize(
     "parser",
     [
+        GOOD,
         with_metric(name="accelerator_acme_resets_total", kind="counter", unit=""),
         with_metric(name="accelerator_acme_idle_seconds_total", kind="counter", unit="seconds"),
         with_metric(label="rail", words=("core", "io_1")),

@@ -18,14 +18,10 @@ SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2,
 CARD = "0000:33:00.0"
 
 
+@pytest.mark.parametrize("is_scraped", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_history_matches_observations(seed: int) -> None:
-    live(seed, 80, is_scraped=True)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_history_without_scrapes_invents_nothing(seed: int) -> None:
-    live(seed, 80, is_scraped=False)
+def test_history_matches_observations(seed: int, *, is_scraped: bool) -> None:
+    live(seed, 80, is_scraped=is_scraped)
 
 
 class Node(FedNode):
