@@ -97,6 +97,8 @@ def test_polls_that_take_turns_keep_their_arrangement():
         arrangements.append(before.arrangement)
     # The number of lists in which a card was seen counts in powers of two.
     assert len({id(arrangement) for arrangement in arrangements[17:31]}) == 1
+    # Pages keep their template while the readings keep their order.
+    assert len({tuple(arrangement.devices[0].readings.shape.keys) for arrangement in arrangements[2:]}) == 1
 
 
 def test_the_next_source_takes_over_when_the_better_one_expires():
