@@ -105,7 +105,7 @@ def test_what_is_asked_over_the_socket_is_done_or_refused(tmp_path: Path) -> Non
     }
     with played(tmp_path, MINUTE, PlaybackOptions(loops=False)) as it:
         for (action, value), says in asked.items():
-            answer = it.node.verbs()["replay"].answer(control_requests.ReplayRequest(action, value))
+            answer = it.node.handlers()["replay"].answer(control_requests.ReplayRequest(action, value))
             assert says in str(answer.get("error") or f"{it.node.controls.speed:g} ×")
             assert ("error" in answer) == says.startswith("'")
 

@@ -230,14 +230,14 @@ def test_snapshot_is_kept_until_a_change(tmp_path: Path) -> None:
 
 def test_remaining_seconds_are_shown_until_the_end(tmp_path: Path) -> None:
     chores = Chores(tmp_path)
-    chores.desk.verbs["maintenance_on"].answer(MaintenanceRequest(25.0, "new fans"))
+    chores.desk.handlers["maintenance_on"].answer(MaintenanceRequest(25.0, "new fans"))
     shown = []
     for _ in range(4):
         shown.append(chores.store.snapshot().maintenance)
         chores.keep_house(8.0)
     assert [maintenance.ends_in for maintenance in shown] == [25.0, 15.0, 5.0, -5.0]
     assert [maintenance.is_on for maintenance in shown] == [True, True, True, False]
-    chores.desk.verbs["maintenance_on"].answer(MaintenanceRequest(25.0, ""))
+    chores.desk.handlers["maintenance_on"].answer(MaintenanceRequest(25.0, ""))
     assert chores.store.snapshot().maintenance.is_on
-    chores.desk.verbs["maintenance_off"].answer(EmptyRequest())
+    chores.desk.handlers["maintenance_off"].answer(EmptyRequest())
     assert not chores.store.snapshot().maintenance.is_on

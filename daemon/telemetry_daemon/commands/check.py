@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error in the first line, as monitoring plugins do, and return the exit status for unknown."""
+    """Print a usage error as the first line, as monitoring plugins do. Return the exit status that means unknown."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 

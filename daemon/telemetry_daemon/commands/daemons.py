@@ -152,7 +152,7 @@ def _read_text(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address in `--node` or, without it, of this node's daemon. Raise CommandError if no daemon answers."""
+    """Return the address in `--node` or, without it, that of this node's daemon. Raise CommandError if no daemon answers."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     address = find_local_daemon(options.settings(arguments), read_credentials(arguments))
@@ -187,7 +187,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None if no daemon has equal settings. Raise DaemonRefusedError."""
+    """Return the local daemon's snapshot, or None if no daemon has the same settings. Raise DaemonRefusedError."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")
@@ -202,7 +202,7 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
 
 
 def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot over HTTP, or None if none is ready. Raise DaemonRefusedError."""
+    """Request the local daemon's snapshot over HTTP. Return None if no daemon is ready. Raise DaemonRefusedError."""
     credentials = read_credentials(arguments)
     address = find_local_daemon(options.settings(arguments), credentials)
     if address is None:

@@ -152,7 +152,7 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
 
 
 def _records_in_line(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line, which may be several in `ledger.json`. Raise CodecError if the line is invalid."""
+    """Return the records in a line. Only `ledger.json` has several in one line. Raise CodecError if the line is invalid."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):

@@ -60,7 +60,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the given flags, of `--node`, `--demo` and `--replay`. A command line can have only one of them. `demo` says what is simulated."""
+    """Add the flags, some of `--node`, `--demo` and `--replay`, of which a command line can have only one."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -254,7 +254,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
-    """Return an error that suggests the most similar choice. Without one, it has `fallback` or lists all choices."""
+    """Return an error that suggests the most similar choice. If none is similar, append `fallback` or list all choices."""
     from telemetry_daemon.terminal.suggestions import similar_names
 
     suggestions = similar_names(name, names := sorted(choices))

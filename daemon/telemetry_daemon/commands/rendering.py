@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A snapshot to print. Plugins define `metrics`. `document` is the daemon's JSON if a daemon sent the snapshot."""
+    """A snapshot to print. `metrics` come from plugins. `document` is the daemon's JSON if a daemon sent the snapshot."""
 
     snapshot: Snapshot
     origin: str = ""

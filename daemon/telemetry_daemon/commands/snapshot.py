@@ -207,7 +207,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_processes(result: Result) -> Result:
-    """Add details from /proc that this user may read to the processes. Processes that have ended are unchanged."""
+    """Add details from /proc to the processes, as far as this user may read them. Ended processes stay unchanged."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER

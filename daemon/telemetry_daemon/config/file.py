@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of a variable, or None. If a variable matches several settings, the longest path wins."""
+    """Return the setting of an environment variable, or None. Of several that match, take the one with the longest path."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)

@@ -66,7 +66,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` maps the path of each value from a variable or flag to that variable or flag."""
+    """The document to validate. `origins` maps the path of a value to the variable or flag that set it."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -84,7 +84,7 @@ class Document:
         return True
 
 
-# Requests to the daemon and scheduler hooks need only the next three functions, which do not validate the
+# Scheduler hooks and requests to the daemon need only the next three functions, which do not validate the
 # configuration. Validation would take longer than the rest of the command.
 
 

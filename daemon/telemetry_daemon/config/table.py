@@ -154,7 +154,7 @@ def _example_path(path: KeyPath) -> KeyPath:
 
 
 def example_line(section: KeyPath) -> str:
-    """Return a line of a file that sets the first setting of the section, or the setting with this path."""
+    """Return an example line for the first setting of a section, or for the setting with this path."""
     path = placeholder_path(section)
     row = next(row for row in settings_rows() if row.path[: len(path)] == path)
     value = row.default if row.example is None else row.example

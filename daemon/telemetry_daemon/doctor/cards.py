@@ -39,7 +39,7 @@ _BUG_REMEDY = "this is a bug of device telemetry: send the file of `telemetry do
 
 @dataclass(frozen=True, slots=True)
 class VendorSources:
-    """The names of a vendor's sources, grouped by state. `read_by` are the working sources with readings of its cards."""
+    """The names of a vendor's sources, grouped by state. `read_by` are the working sources that read the cards."""
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
 
 
 def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each fault of each device in the snapshots once. `recordings` maps a fault to its newest recording."""
+    """Yield each device fault in the snapshots once. `recordings` maps a fault to its newest recording."""
     reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
@@ -136,7 +136,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         bound_count = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # If only display drivers are bound to cards, the device nodes belong to these drivers and need no vendor's tool.
+        # If only display drivers are bound to cards, the device nodes belong to those drivers, and no vendor tool is missing.
         if not sources.is_read_well and (bound_count or (nodes and not has_display_driver)):
             yield from _missing_tools(machine, sources, bound_count)
             if not nodes:
@@ -208,7 +208,7 @@ def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The cards of a vendor that a source listed. `is_incomplete` means that the source itself reports missing cards."""
+    """One vendor's cards in one source's list. `is_incomplete` means that the source itself reports missing cards."""
 
     source: str
     vendor: str
@@ -254,7 +254,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 def contradictions(
     bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield differences between the PCI bus, the sources and the merged devices. `bus_addresses` maps vendors to cards."""
+    """Yield differences between the PCI bus, the sources and the merged devices. `bus_addresses` has cards by vendor."""
     for listing in listed:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.

@@ -104,7 +104,7 @@ def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding
 
 
 def folder_findings(folders: Sequence[Folder], container: str, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about folders that the daemon cannot write to. Skip other users' folders outside containers, or if a daemon runs."""
+    """Yield findings about unusable folders. If a daemon runs, or outside a container, skip folders of other users."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
         if what and not (folder.owner and (daemon.is_running or not container)):
@@ -128,7 +128,7 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
 
 
 def read_limits(root: Path, unit: Unit | None = None) -> Limits:
-    """Return the limits of this process. `hides_processes` refers to the daemon's unit if given, else to this process."""
+    """Return the limits of this process. If a unit is given, its view of /proc is examined instead."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)

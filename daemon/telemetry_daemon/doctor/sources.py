@@ -110,7 +110,7 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all sources once, or those in `only`. If one of those reports owners, poll all, as it needs the cards."""
+    """Poll all sources once, or those in `only`. A source of owners needs the cards: if `only` has one, poll all."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep_capture(capture: Capture, report: Report | None) -> None:
@@ -196,7 +196,7 @@ def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
 
 
 def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
-    """Map each reason to the metrics that are absent for it. For partitions, skip metrics that are just not reported."""
+    """Map each reason for absence to the metrics that it affects. Skip metrics that partitions do not report."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in source.devices

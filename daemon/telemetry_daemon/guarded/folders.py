@@ -126,7 +126,7 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # The expected owner is this user. For root, the owner may change once along the path, to the service's user.
+        # The expected owner is this user. For root, it becomes the service's user at the first folder of that user.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
         # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
@@ -276,7 +276,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Name another user or group that could replace the file, and a remedy, or return None. Raise OSError if it is missing."""
+    """Return text that names another user or group that could replace the file, or None. Raise OSError if it is missing."""
     real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real_path, real_path.parent)

@@ -80,7 +80,7 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """Yield the span of each word in a path, an address or a command line that is not harmless."""
+    """In a path, an address or a command line, yield the span of each word that is not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
@@ -122,7 +122,7 @@ def _is_tool_word(word: str) -> bool:
 
 
 def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """Yield the span of each word in a tool's output that looks like an identity and is not in `harmless`."""
+    """In a tool's output, yield the span of each word that looks like an identity and is not in `harmless`."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units

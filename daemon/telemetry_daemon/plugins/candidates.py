@@ -22,7 +22,7 @@ class PluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A parser that is not loaded yet. `target` is `MODULE:OBJECT` or `FILE:OBJECT`. `remedy` says how to fix it."""
+    """A parser that is not loaded yet. `target` is `MODULE:OBJECT` or `FILE:OBJECT`. `remedy` is for failures to load it."""
 
     plugin: str
     origin: str

@@ -52,7 +52,7 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
 
 
 def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
-    """Return the entry points of parsers and readers, built-in ones first. A distribution hides later ones of the same name."""
+    """Return the entry points of parsers and readers, built-in ones first. Of distributions with one name, the first counts."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:

@@ -57,7 +57,7 @@ class EarlyPolls:
                 yield source.name, other
 
     def _lists_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the polls that list devices in the vendor's other sources, whose outdated lists would keep a lost card."""
+        """Yield the device-listing polls of the vendor's other sources: their outdated lists would keep a lost card."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield polls that found no device to run for, from the vendor's sources that list no devices themselves."""
+        """From the vendor's sources that list no devices, yield the polls that found no device to run for."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

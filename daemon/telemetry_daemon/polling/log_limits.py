@@ -33,7 +33,7 @@ class _LineLimit:
         self._logged: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line. Return how many were still allowed, or 0 if its pattern is known or the limit is reached."""
+        """Count a line. Return how many lines are allowed, including this one, or 0 if it must be omitted."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Poll
 
 _CHECK_JOB = "missing sources (background task)"  # no poll's job can have this name
 
-# A function of a source's name and a poll, which checks whether the poll's tool, library or files exist.
+# A function that takes a source's name and a poll, and checks whether the poll's tool, library or files exist.
 CheckPoll = Callable[[str, Poll], None]
 
 

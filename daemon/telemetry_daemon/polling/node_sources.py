@@ -71,7 +71,7 @@ class Node(ABC):
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
         """Start filling the store and history with recorded or simulated data. Does nothing for a real machine."""
 
-    def verbs(self) -> Mapping[str, Handler]:
+    def handlers(self) -> Mapping[str, Handler]:
         """Map the names of the control requests that depend on the kind of node to their handlers."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs

@@ -70,7 +70,7 @@ class PciBus:
 
 
 def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return a problem with the missing devices if a source lists fewer than the PCI bus has, else None."""
+    """If a source lists fewer devices than the PCI bus has, return this problem, else None."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []

@@ -35,7 +35,7 @@ class FastPollNeed:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between successful polls. The setting is for fast polls, and never speeds up expensive ones."""
+    """Return the seconds between successful polls. The configured interval is for fast polls. It never speeds up expensive polls."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval

@@ -78,7 +78,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 # The first pause after a tool has closed its output (it usually exits at once), and the first wait for its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
-# The longest pause. It adds to the time that closing a reader takes: see RunLimits.
+# The longest pause. Closing a reader may take this much longer: see RunLimits.
 _MAX_PAUSE_SECONDS = 0.1
 
 

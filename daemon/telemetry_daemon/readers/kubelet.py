@@ -44,7 +44,7 @@ def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
 
 
 class KubeletReader(Reader):
-    """Reads from `kubelet_socket`, or else the usual paths. Reconnects for each call: a restarted kubelet has a new socket."""
+    """Reads from the configured or the usual sockets. Reconnects for each call: a restarted kubelet has a new socket."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root

@@ -39,7 +39,7 @@ class NewRankLimit:
         self._rank_count = 0
 
     def forget(self, now: float) -> None:
-        """Forget ranks that were last reported more than an hour ago, or in the future because the clock was set back."""
+        """Forget ranks whose last report is over an hour old, or is in the future because the clock was set back."""
         kept = {
             user: {rank: reported_at for rank, reported_at in ranks.items() if abs(now - reported_at) < _RANK_SECONDS}
             for user, ranks in self._last_reports.items()

@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write to the locked file which process holds the lock, the PID of the tool (0 before its start), and the source."""
+    """Write this process's PID, the tool's PID (0 before the tool starts) and the source to the lock file."""
     with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)

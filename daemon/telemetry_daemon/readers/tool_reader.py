@@ -124,7 +124,7 @@ class CommandReader:
         return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Stop using this command line for an hour or until the tool changes. Return whether another line can be tried."""
+        """Stop using the capture's command line for an hour or until the tool changes. Return whether there is another line."""
         return isinstance(capture.request, Command) and self._chooser.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:

@@ -45,7 +45,7 @@ def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
 
 
 def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
-    """Return why a tool could not be started. `exists` says whether its file exists."""
+    """Return why a tool could not be started. A tool without a file is missing; other errors are failures."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
         return failed("no_permission", f"{text}; allow the service's user to execute it")

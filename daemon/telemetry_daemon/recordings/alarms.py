@@ -186,7 +186,7 @@ def _severity(code: str) -> Severity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedFile:
-    """A file that counts towards the limits. `start` is monotonic. If `is_exempt`, it only counts towards the daily limits."""
+    """A file that counts towards the limits. Exempt files count only towards the daily limits. `start` is a monotonic time."""
 
     start: float
     alarm: Alarm = Alarm("", "")
@@ -207,7 +207,7 @@ class FlightFilePolicy:
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm starts a burst within the limits, else None. The file counts instead of `replaced`."""
+        """Return a new file if this alarm starts a burst within the limits, else None. `replaced` no longer counts."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):

@@ -1,4 +1,4 @@
-"""Encodes the daemon's captures as lines of a recording, passes them to listeners, and keeps those of three minutes."""
+"""Encodes the daemon's captures as lines of a recording, passes them to listeners, and keeps the last three minutes."""
 
 from __future__ import annotations
 

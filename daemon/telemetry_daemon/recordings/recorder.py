@@ -253,7 +253,7 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. `round_ended` is the time at which each poll had run once, or None before."""
+    """A status line between captures. `round_ended` is when all polls had run once, or None before."""
 
     lost_count: int
     round_ended: float | None
@@ -279,7 +279,7 @@ class DaemonCaptures:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past and new captures until each poll has run once. If `is_continued()` then, continue for the given seconds."""
+        """Yield past and new captures until each poll has run once. Then, if the caller agrees, continue for some seconds."""
         lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )

@@ -105,8 +105,8 @@ class ReplayNode(Node):
     def _create_feed(self, store: Store, parsers: Mapping[str, Parser]) -> StoreFeed:
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
-    def verbs(self) -> Mapping[str, Handler]:
-        """Return the control socket's request handler for `telemetry replay`."""
+    def handlers(self) -> Mapping[str, Handler]:
+        """Map the name of the control request of `telemetry replay` to its handler."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

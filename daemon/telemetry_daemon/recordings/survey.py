@@ -126,7 +126,7 @@ def _placed_at_start(captures: Iterable[PlacedCapture], start: float) -> Iterato
 
 @dataclass(slots=True)
 class Survey:
-    """The length, times and host of a recording, the number of captures of each poll, and an example of each source."""
+    """The length, times and host of a recording, the number of captures of each poll, and an example capture of each source."""
 
     length: float = 0.0
     wall_times: WallTimes = field(default_factory=WallTimes)
@@ -195,7 +195,7 @@ def parse_time(text: str) -> RecordingTime:
 
 
 def _find_position(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
-    """Return the position of a wall time, or None. `wall_time` returns the time to look for in a segment."""
+    """Return the position of a wall time, or None. `wall_time` maps a segment to the time to find in it."""
     for segment in survey.wall_times.segments():
         offset = wall_time(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:

@@ -8,7 +8,7 @@ from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
 # The schema of a line with the number of captures that were dropped before it. `round_ended` is the monotonic time when
-# each poll had ended once since the recording began, or since the daemon started if the flight recorder is on.
+# all polls had ended once since the recording began, or since the daemon started if the flight recorder is on.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 
@@ -65,7 +65,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapturesRequest:
-    """Request the captures of the last minutes, or else the newest of each poll. If `live`, live captures follow."""
+    """If `minutes_before`, request the captures of the last minutes, else each poll's newest. If `live`, new ones follow."""
 
     minutes_before: bool
     live: bool

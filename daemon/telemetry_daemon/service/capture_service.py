@@ -34,7 +34,7 @@ class BeginRound(Protocol):
     """Starts a round, in which each poll runs once. Returns a function that reports whether the round has ended."""
 
     def __call__(self, *, poll_now: bool) -> Callable[[], bool]:
-        """If `poll_now` is true, run all polls now. Otherwise, polls since the start of the daemon are part of the round."""
+        """If `poll_now` is true, run all polls now. Otherwise, polls that have run since the daemon's start count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CaptureService:
         self._state_directory = ""
         self._flights: tuple[FlightFile, ...] = ()
         self.alarm_detector = AlarmDetector(self._on_alarm, clock.monotonic)
-        self.verbs = {"captures": StreamHandler(control_requests.CapturesRequest, self._send_captures)}
+        self.handlers = {"captures": StreamHandler(control_requests.CapturesRequest, self._send_captures)}
 
     def configure(self, settings: Settings) -> None:
         """Enable or disable the flight recorder."""

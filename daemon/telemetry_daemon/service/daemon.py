@@ -173,7 +173,7 @@ class Service:
         operators = OperatorRequestHandler(self._store, self._poller, self._source, self._metrics, self._save_devices)
         return ControlServer(
             control.socket_path(self._settings.state.runtime_directory),
-            {**operators.verbs, **self._maintenance.verbs, **self._capture_service.verbs, **node.verbs()},
+            {**operators.handlers, **self._maintenance.handlers, **self._capture_service.handlers, **node.handlers()},
         )
 
     def _create_owners(self, node: Node) -> OwnerAccounting | None:
@@ -308,7 +308,7 @@ class Service:
         self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """Reload once the current reload has ended. At most one reload waits, for all signals that arrive before it begins."""
+        """Reload after the current reload. At most one reload waits; it covers all signals that arrive before it begins."""
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True

@@ -37,7 +37,7 @@ class OperatorRequestHandler:
         self._create_source = create_source
         self._metrics = metrics
         self._save_devices = save_devices
-        self.verbs: Mapping[str, Handler] = {
+        self.handlers: Mapping[str, Handler] = {
             "forget": Handler(control_requests.ForgetRequest, self._forget),
             "forget_lost": Handler(control_requests.ForgetLostRequest, self._forget_lost),
             "release": Handler(control_requests.ReleaseRequest, self._release),
@@ -100,7 +100,7 @@ class MaintenanceRequestHandler:
         self._store = store
         self._changes = ChangeLog()
         self._exposed: Maintenance | None = None
-        self.verbs: Mapping[str, Handler] = {
+        self.handlers: Mapping[str, Handler] = {
             "maintenance": Handler(control_requests.EmptyRequest, self._maintenance_state),
             "maintenance_on": Handler(control_requests.MaintenanceRequest, self._begin_maintenance),
             "maintenance_off": Handler(control_requests.EmptyRequest, self._end_maintenance),

@@ -16,7 +16,7 @@ from telemetry_parsers.vendor import Vendor
 WARM_UP_SECONDS = 300
 # After a longer pause between polls, the simulation skips to this many seconds before the present.
 _MAX_SECONDS_AT_ONCE = 3600
-# A loss is announced by an event this long before, so that a poll reports the event while the card is present.
+# An event announces a loss this long in advance, so that a poll reports the event while the card is present.
 _WARNING_SECONDS = 5.0
 _MAX_EVENTS_KEPT = 100
 # Staged faults begin after the daemon has found all cards.

@@ -105,12 +105,12 @@ class SimulatedReader(Reader):
         )
 
     def call_locked(self, function: Callable[[Simulation, Sequence[Device]], _T]) -> _T:
-        """Call the function with the simulation and its devices under the lock. Return its result."""
+        """Call the function with the simulation and its devices, and hold the lock meanwhile. Return the function's result."""
         with self._lock:
             return function(self._simulation, self._devices)
 
     def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """Return the present cards with their partitions and the values of these metrics, in the form of `_CaptureData`."""
+        """Return the present cards and their partitions, with the values of these metrics, as serialized `_CaptureData`."""
         demo, present = self._demo, self._simulation.present_cards()
         parts = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(

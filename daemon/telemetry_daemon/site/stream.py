@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a stream may begin. If all are in use, end a stream of the client with the most, or an old stream."""
+        """Return whether a new stream may begin. At the limit, end a stream of the client that has the most, or an old one."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):

@@ -59,7 +59,7 @@ def path_in(directory: str) -> Path:
 
 
 def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
-    """Return the stored devices. If the file is unusable, log a warning and return none, with `since` set to `now`."""
+    """Return the stored devices. If the file is unusable, log a warning and return no devices and `now` as `since`."""
     try:
         with OwnFolder.at(path.parent) as folder:
             content = _decode(folder.read(path.name, MAX_FILE_BYTES))

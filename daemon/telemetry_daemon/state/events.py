@@ -37,7 +37,7 @@ class CounterFloor:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """A device's open events: codes and Unix times (0: unknown). A new `boot` or `binding`, or lower counts, close them."""
+    """A device's open events. They close when the node reboots, the card is bound again, or its counters restart."""
 
     id: str
     codes: tuple[str, ...]

@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source to when its most frequent device list expired or began to fail. Omit sources with a current list."""
+    """Map each source without a current device list to when its most frequently polled list expired or began to fail."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)

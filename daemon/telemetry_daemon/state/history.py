@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the slots from `first` to before `end` of these devices and metrics, and the events since `first`."""
+        """Return these devices' and metrics' slots from `first` up to but excluding `end`, and the events since `first`."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)

@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the reported start (monotonic) if it is the owner's first from a hook or on this card, else None."""
+        """If this is the owner's first start from a hook, or its first on this card, return the monotonic time, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
@@ -316,7 +316,7 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_unknown_begin(self, entry: Entry, counted_from: float) -> None:
-        """Record a gap from the owner's start to the first counted time, for its first card only."""
+        """If this is the owner's first card, record a gap between the owner's start and the time when counting began."""
         start, begin = entry.start.time, self._wall - (self._now - counted_from)
         if begin - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, begin, begin - start)

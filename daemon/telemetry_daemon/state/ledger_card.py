@@ -45,7 +45,7 @@ class LedgerCard(Generic[_Holder]):
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest_segment = 0.0
-        # Tallies of the use whose owners may still change, and how many numbers of each curve they include.
+        # The tallies of use that is not settled yet, and how many elements of each curve's array they include.
         self._preliminary: Tallies[_Holder] = {}
         self._tallied_numbers: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}

@@ -30,7 +30,7 @@ class Links:
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
-        # When the newest results of each device were taken, by poll: a poll of links runs rarely, the merge at every poll.
+        # For each device, when its newest results were taken. Links are polled rarely, but `update` is called at every poll.
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:

@@ -118,7 +118,7 @@ class Store:
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
 
     def set_change_callback(self, callback: Callable[[], None]) -> None:
-        """Set the function that is called after each accepted attempt, in the thread of the caller of `put`."""
+        """Set the function that is called after each accepted attempt, in the thread that called `put`."""
         self._on_change = callback
 
     def put(
@@ -287,7 +287,7 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_unless(self, *, is_unchanged: bool) -> MergedNode:
-        """Merge the reports, unless a poll failed as before: every minute, a node checks for a dozen missing tools."""
+        """Merge the reports, unless a poll failed as it did before. A node checks for a dozen missing tools every minute."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None

@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Add a holder for a past period. It gets the unused share and the shares of holders that it `may_displace`."""
+        """Add a holder for a past period. It gets the unused share. Holders accepted by `may_displace` lose theirs to it."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# (name, descriptor, flags, mode). A closed stream becomes /dev/null with flags that let its use still fail (EBADF).
+# (name, descriptor, flags, mode). A closed stream becomes /dev/null, with flags that make any use of it fail (EBADF).
 # Otherwise the next file or socket would get its descriptor, and the log would be written into it.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"

@@ -22,7 +22,7 @@ NOT_UNDERSTOOD = "the response is not valid"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the screen shows: the view, its node and card (empty for the first), and whether processes are visible."""
+    """What the screen shows: the view, its node and card (the first if empty), and whether processes are visible."""
 
     view: View = View.CARDS
     node: str = ""

@@ -270,7 +270,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the slot count from `first` to before `end`, and the device's series in these slots."""
+    """Return the number of slots from `first` up to but excluding `end`, and the device's series in these slots."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

@@ -23,7 +23,7 @@ from telemetry_exporters.terminal.style import Style
 
 _ALTERNATIVE = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
-# Names for Boolean arguments, which help because the functions of curses accept no keyword arguments.
+# Names for Boolean arguments, because the functions of curses accept no keyword arguments.
 _ON, _OFF = True, False
 _COLOURS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,

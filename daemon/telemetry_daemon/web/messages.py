@@ -86,14 +86,14 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Converts between bytes on the socket and bytes of HTTP. This base class changes nothing."""
+    """Encrypts and decrypts the bytes of a connection. This base class changes nothing."""
 
     def receive(self, data: bytes) -> ReceivedData:
-        """Convert bytes from the socket to bytes of HTTP."""
+        """Decrypt bytes from the socket."""
         return ReceivedData(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """Convert bytes of an HTTP response to bytes for the socket."""
+        """Encrypt bytes for the socket."""
         return data
 
     def closing_bytes(self) -> bytes:

@@ -69,7 +69,7 @@ PERSISTENT_NAMES = (Call("Name"), UUID, Call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors in device memory (2) and SRAM (7), since driver load (span 0) or over the lifetime (1)."""
+    """Return the calls for ECC errors in device memory and SRAM: since driver load if `span` is 0, over the lifetime if 1."""
     return tuple(Call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 

@@ -40,7 +40,7 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, is_counter=True) for name, number in rows)
 
 
-# The scopes of power fields: (the module that contains the GPU and the CPU (Grace), the memory of the GPU).
+# The scopes of power fields: the module of GPU and CPU (Grace), and the memory of the GPU.
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 FAST = (
@@ -145,8 +145,8 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # The fields to read for all links together, if the driver does not report them by link.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# Maps driver versions to the first field number of the slowdown counters, which these versions changed. Before 575, the
-# numbers from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
+# The first field number of the slowdown counters, by the driver version that introduced it. Before 575, the numbers
+# from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 

@@ -238,7 +238,7 @@ def _is_settled(stamp: tuple[int, ...]) -> bool:
 
 
 class HostRule:
-    """Checks the `Host` header against DNS rebinding, with which a foreign web page could read the site."""
+    """Checks the `Host` header, because a foreign web page could otherwise read the site by DNS rebinding."""
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))

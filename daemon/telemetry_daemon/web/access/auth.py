@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Refuse the newest check of the client with the most checks. Return False if `client` itself has the most."""
+        """Drop the newest check of the client with the most checks. Return False if `client` itself has the most."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()

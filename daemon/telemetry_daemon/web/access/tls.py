@@ -187,7 +187,7 @@ class TlsChannel(Channel):
         return ReceivedData(b"".join(pieces), self._outgoing.read(), is_closed)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """Return the encrypted bytes."""
+        """Encrypt bytes for the socket."""
         self._tls.write(data)
         return self._outgoing.read()
 

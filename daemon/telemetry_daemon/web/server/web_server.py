@@ -115,7 +115,7 @@ class WebServer:
         new_listeners = _open_all([text for text in texts if text not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
         served = [*kept_listeners, *new_listeners]
-        # An old listener that a new address includes (127.0.0.1:9100 in :9100) stays open: closing it could lose a client.
+        # An old listener stays open if a new address includes it (127.0.0.1:9100 in :9100): closing it could lose a client.
         closing_texts = [
             listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
