@@ -19,7 +19,7 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """Return the devices that this program may use: all, or those in the vendor's variable before its first invalid entry."""
+    """Return the devices that this program may use: all, or those that the vendor's variable lists before an invalid entry."""
     return tuple(device for _, device in named_visible_devices(devices, environment))
 
 

@@ -22,7 +22,7 @@ Basis = Literal["told", "shapes"]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card as the profiler identifies it. `index` numbers the devices of the job, not of the node."""
+    """The card as the profiler identifies it. `index` counts the job's devices, not the node's."""
 
     index: int | None = None
     model: str = ""

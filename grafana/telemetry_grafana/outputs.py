@@ -166,7 +166,7 @@ def _without_inhibited(alert: Alert) -> str:
 
 
 def _firing(alert: Alert) -> str:
-    """Return an expression that is true if the alert fires: its condition has held for its hold time."""
+    """Return an expression that is true if the alert fires: its condition has been true for the hold time."""
     if alert.hold == AT_ONCE:
         return alert.promql
     return f"count_over_time(({alert.promql})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"

@@ -366,7 +366,7 @@ def within(metric_limits: Limits, value: Value) -> Value:
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a reading for each supported word (default: all of the metric): 1 for the active word, 0 for the others."""
+    """Return a reading for each supported word (by default, each of the metric's words): 1 if it is active, else 0."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 

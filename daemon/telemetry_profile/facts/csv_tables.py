@@ -305,12 +305,12 @@ class CsvRows:
 
 
 def headings_predicate(*names: str) -> IsHeading:
-    """Return a predicate on the cells of a line: whether they include all of these headings."""
+    """Return a predicate that accepts the cells of a line if they include all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
 def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a predicate on files: whether the first non-blank line contains the headings."""
+    """Return a predicate that accepts a file if its first non-blank line contains the headings."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

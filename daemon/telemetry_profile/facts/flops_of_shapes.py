@@ -78,7 +78,7 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts FLOPs: one forward pass per requested gradient, or one if that is unknown."""
+    """Return a function that counts FLOPs: those of a forward pass for each requested gradient, or of one if unknown."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)

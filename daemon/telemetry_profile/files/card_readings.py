@@ -19,7 +19,7 @@ from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 if TYPE_CHECKING:  # this module is large, and only recordings need it
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# A step may be shorter than the time between two polls. Then the nearest sample within this time is used.
+# A step may be shorter than the time between two polls. Then the nearest sample is used if it is this near.
 _NEAREST_SECONDS = 15.0
 _MAX_ERRORS = 10
 _RESPONSE_SECONDS = 20.0

@@ -37,7 +37,7 @@ _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them all
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Entries that repeat other entries: the sum of a group, and single calls of a matrix besides `allreduce-total@…`.
+# Entries that repeat other entries: the sum of a group, and the calls whose sum is another entry of a matrix.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # hcom_allReduce__445_0_1@6297232067196334501: the call number and the group follow the name.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -53,7 +53,7 @@ _IGNORED = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
-    # Tables of msprof that have no step times, according to its manual, and task_time, a subset of op_summary.
+    # Tables of msprof: task_time is a subset of op_summary. According to the manual, the others have no step times.
     r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
     r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )
@@ -109,7 +109,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _iter_operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield the keys of each operation (step, operation, and rank or both ends of a link) and its values."""
+    """For each operation, yield its keys (step, operation, and rank or the two ends of a link) and its values."""
     if not isinstance(node, dict) or len(keys) > 6 or (keys and _REPEATS.search(keys[-1])):
         return
     if _TIME in node or "Transport Type" in node:

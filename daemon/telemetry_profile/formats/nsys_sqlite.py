@@ -75,7 +75,7 @@ class _Cards:
     def key(self, global_pid: object, device: object) -> Hashable:
         lookup = global_pid, device
         if lookup not in self._keys:
-            process, device_number = _process(global_pid), integer(device)
+            process, device_number = _process_id(global_pid), integer(device)
             gpu_id = self._id_by_process.get((process, device_number), self._id_by_number.get(device_number))
             card = self._cards.get(gpu_id)
             self._keys[lookup] = (device_number if card is None else gpu_id, card is None)
@@ -87,7 +87,7 @@ def _uuid(printed: str) -> str:
     return f"GPU-{printed.lower()}" if _UUID.match(printed) else printed
 
 
-def _process(serialized: object) -> int | None:
+def _process_id(serialized: object) -> int | None:
     """Return the process ID in a global ID of nsys. The lowest 24 bits are the thread ID, the next 24 the process ID."""
     number = integer(serialized)
     return None if number is None else number >> 24 & 0xFFFFFF
@@ -122,7 +122,7 @@ def _add_host_activity(
     for start, end, name, string_id, thread in records(tables, "NVTX_EVENTS", _RANGE_COLUMNS):
         if end is not None:
             begin, length = _begin_and_length(start, end, session_start)
-            timeline.add_range(text(name) or text(strings.get(string_id)), begin, length, _process(thread))
+            timeline.add_range(text(name) or text(strings.get(string_id)), begin, length, _process_id(thread))
     functions = {number: _VERSION.sub("", text(string)) for number, string in strings.items()}
     table = f"{_ACTIVITY}RUNTIME"
     add_calls(timeline, tables, table, columns_of(tables.schema, table, ("start", "end", "nameId")), functions)

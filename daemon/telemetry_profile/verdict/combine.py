@@ -137,7 +137,7 @@ def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[
 def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     groups: dict[tuple[object, ...], list[_DeviceInFile]] = {}
     indices: dict[tuple[object, ...], set[int]] = {}
-    owners = list(zip(parts, _owners(parts), strict=True))
+    owners = list(zip(parts, _owner_keys(parts), strict=True))
     for part, owner in owners:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
@@ -148,7 +148,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
     return list(groups.values())
 
 
-def _owners(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
+def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
     """Yield the rank of each part. For a rank that is unknown or occurs in several jobs, yield the folder, too."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
@@ -298,11 +298,11 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
     """Return a sort key that is greater for more detail: intervals, then steps, then the count of known values."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
-    has_stated_span = any(_states_span(step.split) for step in device.steps)
+    has_stated_span = any(_is_span_stated(step.split) for step in device.steps)
     return device.begin_ns is not None, bool(device.steps), has_stated_span, known_values, len(device.kernels)
 
 
-def _states_span(split: Split) -> bool:
+def _is_span_stated(split: Split) -> bool:
     """Return whether the file states the span's length. A length that equals the sum of the parts is only computed."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)

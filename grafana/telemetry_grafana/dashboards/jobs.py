@@ -91,7 +91,7 @@ def _owner_series(title: str, description: str, unit: str, promql: str) -> Panel
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """Return a table of half the width. `empty_text` is shown if it has no rows."""
+    """Return a table as wide as half the page. `empty_text` is shown if the table has no rows."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
     return card_table(title, description, labels, columns, sort).with_size(12, _LOW_HEIGHT).with_empty_text(empty_text)
 

@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# The variables: (name, label, series). Every node, or every card of every vendor, has these series.
+# The variables: (name, label, series). These series exist for every node, or for every card of every vendor.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),

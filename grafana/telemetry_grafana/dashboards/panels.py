@@ -35,7 +35,7 @@ Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return colour thresholds: green below `yellow`, yellow from there on, and red from `red` on if it is given."""
+    """Return colour thresholds: green at first, yellow from the value `yellow` on, and red from `red` on, if given."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
@@ -158,7 +158,7 @@ def word_panel(title: str, description: str, words: Words, promql: str) -> Panel
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of several numbers in a panel. `steps` are its colours by value."""
+    """One of several numbers in a panel. `steps` assign colours to ranges of the number."""
 
     name: str
     promql: str

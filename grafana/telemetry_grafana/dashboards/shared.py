@@ -66,7 +66,7 @@ STATE = (
 
 
 def throttle_state(condition: str = "") -> str:
-    """Return an expression whose value, for each reason, is the current key of `THROTTLE_STATES`."""
+    """Return an expression that has the current key of `THROTTLE_STATES` as its value for each throttling reason."""
     all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
@@ -142,7 +142,7 @@ _SEVERITY = (
 
 
 def current_value(metric: str) -> str:
-    """Return an expression for the current value of a metric of each card, with the labels that tables join by."""
+    """Return an expression for each card's current value of a metric, with the labels by which tables are joined."""
     return f"max {BY_CARD} ({metric}{{$cards}})"
 
 

@@ -22,7 +22,7 @@ _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cl
 
 
 def _if_more_than(metric: str, node: str, known: str) -> str:
-    """Return an expression for the metric if it exceeds `known` on its node. If `known` has no value, it is taken as 0."""
+    """Return an expression for the metric if it exceeds `known` on its node. A missing `known` counts as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_UNLESS_INACTIVE}"
 

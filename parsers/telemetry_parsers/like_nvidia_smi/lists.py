@@ -42,7 +42,7 @@ def is_card_heading(line: Line, shape: CardListShape) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
-    """Add the cards to the draft. If all other cards end with a section that the last one lacks, report a truncated list."""
+    """Add the cards to the draft. If the last card lacks the section with which all others end, report a truncated list."""
     *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:

@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, the sources whose listed indices changed, and what is still learnt."""
+    """The sightings with learnt addresses, the sources whose listed indices changed, and the addresses that stay learnt."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]

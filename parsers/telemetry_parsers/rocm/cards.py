@@ -143,7 +143,7 @@ def _facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to its first die, which prints the power of both. The dies of a package share a unique id."""
+    """Map each second die to its package's first die, which prints the power of both. The two share a unique id."""
     # The first die is not the parent of the second die: both are separate devices on the PCI bus and for programs.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {

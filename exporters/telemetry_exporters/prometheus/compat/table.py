@@ -273,7 +273,7 @@ NANO = 1e9
 
 # Numbers are rounded to this many decimals, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
-# The devices that have a row: all (""), whole cards, partitions, cards without partitions, or partitions and cards without them.
+# The devices that have a row: all (""), whole cards, partitions, undivided cards, or partitions and undivided cards.
 Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 

@@ -127,7 +127,7 @@ RenderLines = Callable[[int, int], list[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The lines of a view. `render(first, last)` returns the headings and the lines with these indices, without `last`."""
+    """The lines of a view. `render(first, last)` returns the headings and the lines from index `first` to `last` - 1."""
 
     count: int
     render: RenderLines

@@ -164,7 +164,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line, or if it is unknown, the program, unless the process is named like its program."""
+    """Return the command line or, if it is unknown, the program, which is omitted if it equals the process's name."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line

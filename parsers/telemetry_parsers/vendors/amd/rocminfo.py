@@ -88,7 +88,7 @@ class PrintedValue:
 
 @dataclass(slots=True)
 class Agent:
-    """An agent (CPU, GPU or other processor) with its own values and its memory pools; `line` is its heading."""
+    """An agent (CPU, GPU or other processor) with its own values and its memory pools; `line` has its heading."""
 
     line: Line
     values: dict[str, PrintedValue] = field(default_factory=dict)

@@ -173,7 +173,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path, without its partition, of a name that is printed for each partition, or ()."""
+    """For a name that is printed for each partition, return the path without the partition, or () if unknown."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _IGNORED_NAME.fullmatch(name):

@@ -204,7 +204,7 @@ END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
     EndKey("temperature", excludes="aicore usage rate"),  # temp (`common` prints the power below the temperature)
 )
-# Answers about one chip, by the last key. They do not name the chip or (common, temp, volt) name it above its lines.
+# Answers about one chip, by the last key. They do not name the chip, or name it above its lines (common, temp, volt).
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A

@@ -224,7 +224,7 @@ def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_Lin
 
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
-    """Yield the sections of a paragraph. The lines that name a part are all above its values, or all below them."""
+    """Yield the sections of a paragraph if the names of parts are all above or all below their values. Else report it."""
     items = _with_one_name(paragraph)
     name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])
