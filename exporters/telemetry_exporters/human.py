@@ -63,9 +63,9 @@ def byte_size(value: float) -> str:
 
 def byte_pair(used: float, total: float) -> str:
     """Format used and total memory. If both have the same unit, it is written once, as in `1.5 / 80 GiB`."""
-    number, unit = _format_scaled(used, 1024.0, _BINARY)
+    used_number, used_unit = _format_scaled(used, 1024.0, _BINARY)
     total_number, total_unit = _format_scaled(total, 1024.0, _BINARY)
-    used_text = number if unit == total_unit or used == 0 else f"{number} {unit}"
+    used_text = used_number if used_unit == total_unit or used == 0 else f"{used_number} {used_unit}"
     return f"{used_text} / {total_number} {total_unit}"
 
 
@@ -107,8 +107,8 @@ def bytes_per_second(value: float) -> str:
 
 
 def _format_with_prefix(value: float, unit: str) -> str:
-    number, prefix = _format_scaled(value, 1000.0, _DECIMAL)
-    return f"{number} {prefix}{unit}"
+    number_text, prefix = _format_scaled(value, 1000.0, _DECIMAL)
+    return f"{number_text} {prefix}{unit}"
 
 
 def seconds(value: float) -> str:

@@ -135,10 +135,10 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
     """Return the device with printable strings. Its readings are not checked yet."""
-    kept = shown_readings(device)
+    readings = shown_readings(device)
     if not _is_clean(device):
-        return replace(deep_clean(replace(device, readings=())), readings=kept)
-    return device if kept is device.readings else replace(device, readings=kept)
+        return replace(deep_clean(replace(device, readings=())), readings=readings)
+    return device if readings is device.readings else replace(device, readings=readings)
 
 
 def _is_clean(device: MergedDevice) -> bool:

@@ -24,14 +24,14 @@ def error_in(answer: Plain) -> int | None:
     return code if type(code) is int and abs(code) < _LARGEST else -1
 
 
-def part_of(answer: Plain, part: str | int | None) -> Plain:
-    """Return the member or the list item `part` of an answer, or the answer itself if `part` is None."""
-    if part is None:
+def part_of(answer: Plain, key: str | int | None) -> Plain:
+    """Return the member or the list item `key` of an answer, or the answer itself if `key` is None."""
+    if key is None:
         return answer
-    if isinstance(answer, dict) and isinstance(part, str):
-        return answer.get(part)
-    if isinstance(answer, list) and isinstance(part, int):
-        return answer[part] if part < len(answer) else None
+    if isinstance(answer, dict) and isinstance(key, str):
+        return answer.get(key)
+    if isinstance(answer, list) and isinstance(key, int):
+        return answer[key] if key < len(answer) else None
     return None if answer is None else "not understood"
 
 

@@ -132,9 +132,9 @@ def _summary(checkup: Checkup) -> str:
         return "this node has no accelerators"
     if not failing:
         return f"{len(checkup.devices)} device{'s' * (len(checkup.devices) != 1)} ok"
-    shown = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_IN_FIRST_LINE])
+    first_failures = "; ".join(f"{check.name}: {check.words}" for check in failing[:_MAX_IN_FIRST_LINE])
     omitted_count = len(failing) - _MAX_IN_FIRST_LINE
-    return f"{shown}; and {omitted_count} more" if omitted_count > 0 else shown
+    return f"{first_failures}; and {omitted_count} more" if omitted_count > 0 else first_failures
 
 
 def _one_line(text: str) -> str:

@@ -52,11 +52,11 @@ _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 def metrics_markdown() -> str:
     """Return the content of docs/metrics.md."""
-    parts = [_INTRODUCTION]
+    sections = [_INTRODUCTION]
     for title, metrics in _metrics_by_group():
         rows = [_HEADINGS, tuple("-" * len(heading) for heading in _HEADINGS), *map(_table_row, metrics)]
-        parts.append(f"## {title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
-    return "\n".join(parts)
+        sections.append(f"## {title}\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows))
+    return "\n".join(sections)
 
 
 def _metrics_by_group() -> Iterator[tuple[str, list[Metric]]]:

@@ -104,8 +104,8 @@ def device_name(device: MergedDevice) -> str:
 
 def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
     status = worst(map(_status_of, findings))
-    shown = (finding for finding in findings if status is Status.OK or _status_of(finding) is not Status.OK)
-    words = ", ".join(finding.headline for finding in shown)
+    shown_findings = (finding for finding in findings if status is Status.OK or _status_of(finding) is not Status.OK)
+    words = ", ".join(finding.headline for finding in shown_findings)
     remedy = next((finding.remedy for finding in findings if _status_of(finding) is status), "")
     words_with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
     return Check(device_name(device), status, words_with_model, remedy, device=device.id, rank=findings[0].rank)

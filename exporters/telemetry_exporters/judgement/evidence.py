@@ -93,7 +93,7 @@ def _model_summaries(devices: list[DeviceView]) -> Mapping[tuple[str, str], Mode
         fans[model] |= bool(view.number("fan_ratio"))
         if view.numbers("link_up"):
             links[model].append(len(view.active("link_up")))
-    return {model: ModelSummary(tuple(links[model]), turns) for model, turns in fans.items()}
+    return {model: ModelSummary(tuple(links[model]), has_turning_fan) for model, has_turning_fan in fans.items()}
 
 
 Evidence = Callable[[DeviceView], list[str]]

@@ -42,10 +42,10 @@ class Finding:
     @property
     def headline(self) -> str:
         """Return the word. A known Xid is explained: `Xid 79, fell off the bus`."""
-        number = self.word.removeprefix("xid_")
-        if number == self.word:
+        xid = self.word.removeprefix("xid_")
+        if xid == self.word:
             return self.word
-        return ", ".join(filter(None, (f"Xid {number}", _XIDS.get(number))))
+        return ", ".join(filter(None, (f"Xid {xid}", _XIDS.get(xid))))
 
 
 @dataclass(frozen=True, slots=True)

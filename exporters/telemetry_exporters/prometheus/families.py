@@ -123,10 +123,10 @@ class Family:
         return (*shared.labels, (self.metric.label, value)) if self.metric.label else shared.labels
 
 
-def first_positions(shown: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
+def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
     """Return the index of each device's first value, and the index of the daemon's first sample, within all values."""
     positions, position = [], 0
-    for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
+    for device, (_, keys) in zip(snapshot.devices, names.devices, strict=True):
         positions.append(position)
         position += presence_count(device) + len(keys)
     return positions, position + len(names.host)
@@ -137,10 +137,10 @@ def presence_count(device: MergedDevice) -> int:
     return len(_PRESENCE[device.up])
 
 
-def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
-    """Yield a family for each metric with series, in catalogue order, then for plugins. `shown` is a cleaned snapshot."""
+def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
+    """Yield a family for each metric with series, in catalogue order, then for plugins. `snapshot` is a cleaned snapshot."""
     series: _SeriesByKey = defaultdict(list)
-    names_and_values = zip(_series_names(shown, columns.names), columns.values, strict=True)
+    names_and_values = zip(_series_names(snapshot, columns.names), columns.values, strict=True)
     for position, ((metric, shared, label_value), value) in enumerate(names_and_values):
         if not isinstance(value, Absent):
             series[metric].append((shared, label_value, position))
@@ -149,10 +149,10 @@ def families(shown: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_MET
             yield Family(usable, tuple(series[key]))
 
 
-def _series_names(shown: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
+def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
     """Yield metric, shared labels and label value of every number, in the order of the values."""
-    owner_labels = names.owner_labels or ((),) * len(shown.devices)
-    for device, (_, keys), device_owner in zip(shown.devices, names.devices, owner_labels, strict=True):
+    owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
+    for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
         yield from _device_series_names(device, keys, device_owner)
     node = SharedLabels(())
     for metric, label_value in names.host:

@@ -96,10 +96,10 @@ def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[st
     name_width = max(display_width(source.source) for source in snapshot.sources)
     indent = " " * (name_width + 4)
     for source in snapshot.sources:
-        words = f"  {pad_right(source.source, name_width)}  {_source_words(source, snapshot.monotonic_time)}"
-        first, *others = wrapped(words[len(indent) :], width and max(1, width - len(indent)))
-        yield words[: len(indent)] + first
-        yield from (indent + line for line in others)
+        text = f"  {pad_right(source.source, name_width)}  {_source_words(source, snapshot.monotonic_time)}"
+        first_line, *other_lines = wrapped(text[len(indent) :], width and max(1, width - len(indent)))
+        yield text[: len(indent)] + first_line
+        yield from (indent + line for line in other_lines)
         for problem in source.problems:
             for line in wrapped(f"{indent}{problem.where}: {problem.text}", width, indent):
                 yield paint(line, Style.WARNING, colour)
@@ -134,14 +134,14 @@ def process_lines(
     if not cells:
         return ["No processes reported."]
     non_empty = {heading for heading, *texts in zip(_PROCESS_HEADINGS, *cells, strict=True) if any(texts)}
-    shown = [
+    shown_columns = [
         index for index, heading in enumerate(_PROCESS_HEADINGS) if heading in non_empty or heading not in _OPTIONAL
     ]
-    headings = [_PROCESS_HEADINGS[index] for index in shown]
-    rows = [headings, *([line[index] or ABSENT for index in shown] for line in cells)]
+    headings = [_PROCESS_HEADINGS[index] for index in shown_columns]
+    rows = [headings, *([line[index] or ABSENT for index in shown_columns] for line in cells)]
     lines = aligned(rows, [index for index, heading in enumerate(headings) if heading in _NUMBER_HEADINGS])
-    heading, *others = (cut(line, width) if width else line for line in lines)
-    return [paint(heading, Style.BOLD, colour), *others]
+    heading, *other_lines = (cut(line, width) if width else line for line in lines)
+    return [paint(heading, Style.BOLD, colour), *other_lines]
 
 
 def _process_cells(device: MergedDevice, process: Process, command_line: str, now: float) -> tuple[str, ...]:

@@ -56,9 +56,9 @@ def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
             yield Mutation(f"output {position}: {name}", replace(capture, outputs=outputs))
 
 
-def cut_positions(text: str, most: int) -> Iterator[int]:
-    """Yield about `most` evenly spaced positions in a string."""
-    step = max(1, len(text) // most)
+def cut_positions(text: str, max_count: int) -> Iterator[int]:
+    """Yield about `max_count` evenly spaced positions in a string."""
+    step = max(1, len(text) // max_count)
     return iter(range(0, len(text), step))
 
 

@@ -120,9 +120,9 @@ class CellReader:
 
     def read_start(self, text: str) -> TargetTexts:
         """Return the texts at the start of a truncated cell. The last word may be a fragment and is ignored."""
-        words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
+        complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
-            texts = _create_reader(self.columns[:count]).read(words)
+            texts = _create_reader(self.columns[:count]).read(complete_text)
             last_column = self.columns[count - 1]
             if texts is not None:
                 return texts[: len(texts) - len(last_column.targets)] if last_column.pattern == NAME else texts

@@ -95,19 +95,19 @@ def _read_line(state: _ScanState, line: Line) -> None:
 
 
 def _read_text(state: _ScanState, text: str, line: Line) -> None:
-    parts = _SEPARATOR.split(text, maxsplit=1)
+    key_and_value = _SEPARATOR.split(text, maxsplit=1)
     if state.device is None:
-        state.card_count = _read_header(state.draft, state.shape, parts) or state.card_count
-    elif len(parts) == 1:
+        state.card_count = _read_header(state.draft, state.shape, key_and_value) or state.card_count
+    elif len(key_and_value) == 1:
         state.section = _section_name(state.draft, state.shape, text, state.section)
-    elif not parts[0].strip():
+    elif not key_and_value[0].strip():
         state.draft.add_problem(line.where, value_without_key(text))
-    elif not _belongs_to_next_card(state, key := (state.section, _normalized_key(parts[0], state.shape)), line):
+    elif not _belongs_to_next_card(state, key := (state.section, _normalized_key(key_and_value[0], state.shape)), line):
         state.card_keys[key] = None
         if key in state.shape.address_keys:
-            state.addresses.setdefault(state.device, {})[key] = parts[1].strip()
+            state.addresses.setdefault(state.device, {})[key] = key_and_value[1].strip()
         else:
-            _read_value(state.draft, state.device, state.shape, key, parts[1], line)
+            _read_value(state.draft, state.device, state.shape, key, key_and_value[1], line)
 
 
 def _belongs_to_next_card(state: _ScanState, key: Key, line: Line) -> bool:
@@ -140,11 +140,11 @@ def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Lin
     return device
 
 
-def _read_header(draft: Draft, shape: CardListShape, parts: Sequence[str]) -> int | None:
+def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str]) -> int | None:
     """Read a line above the cards. Return the number of cards if the line contains it, else None."""
-    if len(parts) == 1:
+    if len(key_and_value) == 1:
         return None
-    name, text = _normalized_key(parts[0], shape), parts[1].strip()
+    name, text = _normalized_key(key_and_value[0], shape), key_and_value[1].strip()
     if name == shape.count_key:
         return units.whole(text)
     fact = shape.header_facts.get(name)

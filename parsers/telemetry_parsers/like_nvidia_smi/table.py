@@ -162,12 +162,12 @@ def _is_expected(text: str, shape: CardTableShape) -> bool:
 
 
 def _split_cells(text: str, *, has_border: bool) -> list[str]:
-    parts = text.split("|")
-    if has_border and not parts[0].strip():
-        parts = parts[1:]
-    if has_border and parts and not parts[-1].strip():
-        parts = parts[:-1]
-    return parts
+    cells = text.split("|")
+    if has_border and not cells[0].strip():
+        cells = cells[1:]
+    if has_border and cells and not cells[-1].strip():
+        cells = cells[:-1]
+    return cells
 
 
 def _add_headings(state: _ScanState, line: Line) -> None:

@@ -95,16 +95,16 @@ def lists_processes(device: MergedDevice) -> bool:
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
     """Return each device's processes. A process listed for both a card and its instance belongs to the instance."""
-    parts: dict[str, list[MergedDevice]] = {}
+    partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
-            parts.setdefault(device.parent, []).append(device)
+            partitions_by_card.setdefault(device.parent, []).append(device)
     processes_by_device = {device.id: device.processes for device in devices}
     for card in devices:
-        if card.id not in parts:
+        if card.id not in partitions_by_card:
             continue
-        instance_ids = {dict(part.facts).get(INSTANCE_FACT, ""): part.id for part in parts[card.id]}
-        instance_pids = {process.pid for part in parts[card.id] for process in part.processes}
+        instance_ids = {dict(part.facts).get(INSTANCE_FACT, ""): part.id for part in partitions_by_card[card.id]}
+        instance_pids = {process.pid for part in partitions_by_card[card.id] for process in part.processes}
         card_processes = [process for process in card.processes if process.pid not in instance_pids]
         for process in card_processes:
             if process.instance and process.instance in instance_ids:
@@ -259,27 +259,27 @@ _DeviceUses = Mapping[str, _DeviceUse]
 
 def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses) -> tuple[Allocation, ...]:
     """Return a card's allocations, which include those of its partitions. Each owner has one allocation."""
-    parts = [device for device in devices if device.parent == card.id]
-    allocations = [item for part in parts for item in _partition_allocations(part, card, devices, uses)]
-    free_share = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, parts)) for part in parts))
+    partitions = [device for device in devices if device.parent == card.id]
+    allocations = [item for part in partitions for item in _partition_allocations(part, card, devices, uses)]
+    free_share = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, partitions)) for part in partitions))
     own = _device_allocations(uses[card.id])
-    if parts and allocations:
+    if partitions and allocations:
         own = tuple(replace(item, share=item.share * free_share, basis="partition") for item in own if free_share > 0)
     return _limit_owners(_combine_by_owner((*allocations, *own)))
 
 
 def _partition_allocations(
-    part: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses
+    partition: MergedDevice, card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses
 ) -> tuple[Allocation, ...]:
-    parts = [device for device in devices if device.parent == card.id]
-    fraction = fraction_of(part, card, _partition_count(card, parts))
-    on_partition = _device_allocations(uses[part.id])
+    partitions = [device for device in devices if device.parent == card.id]
+    fraction = fraction_of(partition, card, _partition_count(card, partitions))
+    allocations = _device_allocations(uses[partition.id])
     # If sources contradict each other, two entries may have the same owner.
-    return _combine_by_owner([replace(item, share=item.share * fraction, basis="partition") for item in on_partition])
+    return _combine_by_owner([replace(item, share=item.share * fraction, basis="partition") for item in allocations])
 
 
-def _partition_count(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
-    return len(parts) + (card.partition is not None)
+def _partition_count(card: MergedDevice, partitions: Sequence[MergedDevice]) -> int:
+    return len(partitions) + (card.partition is not None)
 
 
 def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:

@@ -154,17 +154,17 @@ def _choose_readings(
         choices = precedence.choose_readings(device, fresh, counters, pending)
         chosen[device.identity.id] = {**choices, **missing_metrics.find_absences(device, choices)}
     for device in devices:
-        _drop_card_level(chosen[device.identity.id], chosen.get(device.identity.parent or ""))
+        _drop_card_metrics(chosen[device.identity.id], chosen.get(device.identity.parent or ""))
     return chosen
 
 
-def _drop_card_level(chosen: dict[ReadingKey, Choice], of_parent: Mapping[ReadingKey, Choice] | None) -> None:
+def _drop_card_metrics(choices: dict[ReadingKey, Choice], card_choices: Mapping[ReadingKey, Choice] | None) -> None:
     """Drop a partition's readings of card-level metrics, such as power, if the card itself has numbers for them."""
-    if of_parent is None:
+    if card_choices is None:
         return
-    metrics = {metric for (metric, _), choice in of_parent.items() if precedence.is_number(choice)}
-    for key in [key for key in chosen if key[0] in metrics and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
-        del chosen[key]
+    metrics = {metric for (metric, _), choice in card_choices.items() if precedence.is_number(choice)}
+    for key in [key for key in choices if key[0] in metrics and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
+        del choices[key]
 
 
 def _arranged_devices(
@@ -189,8 +189,8 @@ def _arranged_devices(
         )
 
 
-def _merged_device(named: NamedDevice) -> MergedDevice:
-    identity, device = named.identity, named.group.device
+def _merged_device(named_device: NamedDevice) -> MergedDevice:
+    identity, device = named_device.identity, named_device.group.device
     facts = dict(device.facts)
     if identity.power_kind is not None:
         facts["power_kind"] = identity.power_kind
@@ -229,14 +229,14 @@ def absent_device(identity: Identity) -> MergedDevice:
 
 
 def _host_readings(fresh: FreshReports, shapes: _ShapeCache) -> ReadingPositions:
-    chosen: dict[ReadingKey, Choice] = {}
+    choices: dict[ReadingKey, Choice] = {}
     for report_index in fresh.host:
         shape = fresh.reports[report_index].shape
         for position in shape.by_device[None]:
             key = shape.columns.keys[position]
             if key[0] in BY_KEY and BY_KEY[key[0]].scope == "host":
-                chosen[key] = (shape.ranks[position], 0, 0, report_index, position)
-    return shapes.locate(chosen, fresh, fresh.host)
+                choices[key] = (shape.ranks[position], 0, 0, report_index, position)
+    return shapes.locate(choices, fresh, fresh.host)
 
 
 def _device_ids(fresh: FreshReports, devices: Iterable[NamedDevice]) -> dict[tuple[str, str], tuple[str | None, ...]]:
@@ -260,5 +260,5 @@ def _device_order(device: ArrangedDevice | MergedDevice) -> DisplayOrder:
 
 def display_order(device: MergedDevice) -> DisplayOrder:
     """Return the sort key of a device: vendor, label (numbers in numeric order), and id."""
-    parts = tuple((int(part), "") if part.isdigit() else (-1, part) for part in device.device.split(":"))
-    return device.vendor, parts, device.id
+    label_order = tuple((int(part), "") if part.isdigit() else (-1, part) for part in device.device.split(":"))
+    return device.vendor, label_order, device.id

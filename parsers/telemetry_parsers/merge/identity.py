@@ -206,11 +206,11 @@ def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
 
 def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
     ranks: dict[int, int] = {}
-    seen: Counter[str] = Counter()
+    next_ranks: Counter[str] = Counter()
     for group in sorted(groups, key=lambda item: (item.vendor, item.device.bus_id or "~", item.device.index or 0)):
         if group.device.partition is None:
-            ranks[id(group)] = seen[group.vendor]
-            seen[group.vendor] += 1
+            ranks[id(group)] = next_ranks[group.vendor]
+            next_ranks[group.vendor] += 1
     return ranks
 
 

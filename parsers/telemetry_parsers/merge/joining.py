@@ -147,13 +147,13 @@ def _create_sighting(newest_list: _NewestList, position: int, others: Sequence[_
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
     """Return the sightings of a source that lists no devices: one per device index in each index space."""
-    parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
+    positions_by_index: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
-                parts.setdefault((report.report.index_space, device.index), []).append((report, position))
+                positions_by_index.setdefault((report.report.index_space, device.index), []).append((report, position))
     attached_sightings = []
-    for (space, _), reports_of_device in parts.items():
+    for (space, _), reports_of_device in positions_by_index.items():
         preferred, position = reports_of_device[0]
         device = preferred.report.devices[position]
         for report, other_position in reports_of_device[1:]:

@@ -53,7 +53,7 @@ def choose_readings(
                 continue
             best[key] = choice
     _drop_totals(best)
-    _choose_ratio(best, fresh)
+    _prefer_derived_ratio(best, fresh)
     return best
 
 
@@ -62,22 +62,22 @@ def is_number(choice: Choice) -> bool:
     return choice[0] == NUMBER
 
 
-def _drop_totals(chosen: dict[ReadingKey, Choice]) -> None:
+def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
     """Drop a metric's total (label `all`) if its parts are reported, since a sum over labels would count them twice."""
-    for metric in [metric for metric, label in chosen if label == _TOTAL_LABEL]:
-        if any(is_number(choice) for key, choice in chosen.items() if key[0] == metric and key[1] != _TOTAL_LABEL):
-            del chosen[(metric, _TOTAL_LABEL)]
+    for metric in [metric for metric, label in choices if label == _TOTAL_LABEL]:
+        if any(is_number(choice) for key, choice in choices.items() if key[0] == metric and key[1] != _TOTAL_LABEL):
+            del choices[(metric, _TOTAL_LABEL)]
 
 
-def _choose_ratio(chosen: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
+def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
     """If used and total memory are from the same capture, choose the memory ratio that is derived from them."""
-    used, total = (chosen.get(key) for key in RATIO_OF)
+    used, total = (choices.get(key) for key in RATIO_OF)
     if used is None or total is None or used[REPORT] != total[REPORT]:
         return
     shape = fresh.reports[used[REPORT]].shape
     ratio_position = shape.columns.ratios.get((used[POSITION], total[POSITION]))
     if ratio_position is not None and shape.absences.get(ratio_position, Absent.IMPLAUSIBLE) is not None:
-        chosen[RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
+        choices[RATIO] = (shape.ranks[ratio_position], *used[1:-1], ratio_position)
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:

@@ -105,20 +105,20 @@ def _hierarchy_paths(text: str) -> Iterator[tuple[str, str]]:
 
 def _match_parts(path: str) -> list[_MatchedPart]:
     matches = []
-    above = ""
-    for raw in path.split("/", _MAX_PARTS)[:_MAX_PARTS]:
-        part = _unescaped(raw[:_MAX_NAME_LENGTH])
+    parent_path = ""
+    for escaped in path.split("/", _MAX_PARTS)[:_MAX_PARTS]:
+        part = _unescape(escaped[:_MAX_NAME_LENGTH])
         for pattern in _PATTERNS:
             match = pattern.pattern.match(part)
-            if match is not None and (pattern.above is None or pattern.above.search(above)):
+            if match is not None and (pattern.above is None or pattern.above.search(parent_path)):
                 matches.append(_MatchedPart(pattern.kind, match[1]))
-        above += part + "/"
+        parent_path += part + "/"
     return matches
 
 
-def _unescaped(part: str) -> str:
+def _unescape(name: str) -> str:
     r"""Return a unit's name without systemd's escapes, such as `\x2d` for a hyphen."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), part)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def _choose_owner(matches: list[_MatchedPart]) -> CgroupOwner:

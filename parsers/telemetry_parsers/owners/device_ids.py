@@ -163,4 +163,4 @@ def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes
     if render_node is not None:
         # Partitions have the address of their card, but each partition has its own render node.
         names = (replace(name, way="render", value=render_node), name)
-    return AllocatedDevice(names, next((groups[part] for part in ("part", "own_part", "suffix") if part in groups), ""))
+    return AllocatedDevice(names, next((groups[key] for key in ("part", "own_part", "suffix") if key in groups), ""))

@@ -158,8 +158,8 @@ def _number(value: Plain) -> float | None:
     return float(value) if 0 <= value <= _MAX_NUMBER else None
 
 
-def _whole(value: Plain, most: float) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None
+def _whole(value: Plain, maximum: float) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= maximum else None
 
 
 def _is_rank(text: str) -> bool:

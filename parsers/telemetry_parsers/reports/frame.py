@@ -95,9 +95,9 @@ def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence
 
 
 def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
-    first = next(line for line in printed if line.text.strip())
+    first_line = next(line for line in printed if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"not a known output of {tool}: {quote(first.text)}")
+    return failed(reason, first_line.where, f"not a known output of {tool}: {quote(first_line.text)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
     """Parse the lines in each possible way. Return the first answers that list a device or, if none do, the first answers."""
     fallback: list[_AnswerReport] = []
-    for printed in _ways_to_read(stdout, tool):
+    for printed in _candidate_texts(stdout, tool):
         answers = _parse_lines(printed, output, tool)
         if answers and (tool.per_device is not None or any(answer.report.devices for answer in answers)):
             return answers
@@ -145,11 +145,11 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
     return fallback
 
 
-def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
+def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
     """Yield the lines with and without a launcher's prefix or typed commands, the likeliest form first."""
     bare = without_prefix(stdout)
-    ways = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
-    yield from ways
+    candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
+    yield from candidates
     if tool.per_device is not None and (without_typed := without_commands(stdout, tool.per_device.command)) != stdout:
         yield without_typed
 

@@ -53,8 +53,8 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
     if error is not None:
         return replace(error, facts=report.facts)
     if report.problems:
-        first = "; ".join(problem.text for problem in report.problems[:3])
-        return replace(failed("not_understood", report.problems[0].where, quote(first)), facts=report.facts)
+        first_problems = "; ".join(problem.text for problem in report.problems[:3])
+        return replace(failed("not_understood", report.problems[0].where, quote(first_problems)), facts=report.facts)
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 

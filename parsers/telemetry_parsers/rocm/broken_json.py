@@ -62,9 +62,9 @@ class _Scanner:
         self.offset = match.end()
         return match[1] or match[2] or match[3]
 
-    def expect(self, mark: str) -> None:
+    def expect(self, punctuation: str) -> None:
         """Read this punctuation mark. Raise `_BrokenJsonError` if the next token is another."""
-        if self.next_token() != mark:
+        if self.next_token() != punctuation:
             raise _BrokenJsonError
 
     def skip_object_end(self) -> bool:

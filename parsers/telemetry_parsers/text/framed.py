@@ -131,7 +131,7 @@ class _TableReader:
         self.is_in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
-        first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+        first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")
         names = headings_in(first_cell, self.shape.headings)
         return bool(names) and names[0] == self.shape.opening and self.shape.headings.issuperset(names)
 
@@ -168,27 +168,27 @@ class _TableReader:
             self.unread.append(row.line)
 
     def _split_row(self, line: Line) -> _Row:
-        parts = line.text.split("|")
-        if self.has_border and not parts[0].strip():
-            parts = parts[1:]
+        cell_texts = line.text.split("|")
+        if self.has_border and not cell_texts[0].strip():
+            cell_texts = cell_texts[1:]
         is_truncated = not line.ended
-        if self.has_border and not parts[-1].strip():
-            parts = parts[:-1]
+        if self.has_border and not cell_texts[-1].strip():
+            cell_texts = cell_texts[:-1]
         elif self.has_border:
             is_truncated = True
-        cells = [Cell(part.strip()) for part in parts]
+        cells = [Cell(text.strip()) for text in cell_texts]
         if is_truncated and cells:
-            cells[-1] = _truncated_cell(parts[-1])
+            cells[-1] = _truncated_cell(cell_texts[-1])
         return _Row(line, tuple(cells))
 
 
-def _truncated_cell(part: str) -> Cell:
+def _truncated_cell(text: str) -> Cell:
     """Return a truncated cell without its last, possibly incomplete word: `9%  133MiB(163` becomes `9%  133MiB(`."""
-    head, last = part.rstrip(), ""
-    if head == part:
-        start = max(head.rfind(sign) for sign in " \t") + 1
-        head, last = head[:start], head[start:]
-    complete_part = last[: max(last.rfind("("), last.rfind(")")) + 1]
+    head, last_word = text.rstrip(), ""
+    if head == text:
+        start = max(head.rfind(blank) for blank in " \t") + 1
+        head, last_word = head[:start], head[start:]
+    complete_part = last_word[: max(last_word.rfind("("), last_word.rfind(")")) + 1]
     return Cell((head + complete_part).strip(), whole=False)
 
 
@@ -216,9 +216,9 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
     for row, row_headings in zip(rows, headings, strict=False):
         fits = len(row.cells) <= len(row_headings)  # a row may omit cells at its end
         for cell, cell_headings in zip(row.cells, row_headings, strict=False) if fits else ():
-            parts = _split_cell(cell, cell_headings, shape)
-            fits = fits and parts is not None
-            values.update({heading: Value(heading, text, row.line) for heading, text in (parts or {}).items()})
+            texts = _split_cell(cell, cell_headings, shape)
+            fits = fits and texts is not None
+            values.update({heading: Value(heading, text, row.line) for heading, text in (texts or {}).items()})
         if not fits or (row.line.ended and _is_short(row, row_headings)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
@@ -234,24 +234,24 @@ def _split_cell(cell: Cell, headings: Sequence[str], shape: TableShape) -> dict[
     if not cell.text:
         return {}
     pieces = _split_at_gaps(cell.text)
-    parts: dict[str, str] | None
+    texts: dict[str, str] | None
     if len(headings) == 1:
-        parts = {headings[0]: cell.text}
+        texts = {headings[0]: cell.text}
     elif len(pieces) == len(headings):
-        parts = dict(zip(headings, pieces, strict=True))
+        texts = dict(zip(headings, pieces, strict=True))
     else:
-        parts = _assign_words(cell.text.split(), headings, shape)
-    if parts is None or not _is_complete(parts, headings, shape):
+        texts = _assign_words(cell.text.split(), headings, shape)
+    if texts is None or not _is_complete(texts, headings, shape):
         return None
     if cell.whole:
-        return parts
-    return {name: text for name, text in parts.items() if name in shape.words}
+        return texts
+    return {name: text for name, text in texts.items() if name in shape.words}
 
 
-def _is_complete(parts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
+def _is_complete(texts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
     """Return whether each heading has a value, which must match the heading's pattern if there is one."""
-    return len(parts) == len(headings) and all(
-        heading not in shape.words or shape.words[heading].match(text) for heading, text in parts.items()
+    return len(texts) == len(headings) and all(
+        heading not in shape.words or shape.words[heading].match(text) for heading, text in texts.items()
     )
 
 

@@ -39,19 +39,19 @@ def plain(text: str) -> str:
 
 def lines(text: str, stream: str = "") -> list[Line]:
     """Return the lines of a string, numbered from 1. `stream` is the stream's name, empty for standard output."""
-    parts = plain(text).split("\n")
-    last = parts.pop()
-    result = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]
+    rows = plain(text).split("\n")
+    last = rows.pop()
+    result = [Line(number, row.rstrip("\r"), stream=stream) for number, row in enumerate(rows, 1)]
     if last.strip():
-        result.append(Line(len(parts) + 1, last.rstrip("\r"), ended=False, stream=stream))
+        result.append(Line(len(rows) + 1, last.rstrip("\r"), ended=False, stream=stream))
     return result
 
 
 def quote(text: str) -> str:
     """Return the beginning of a tool's text as one line of printable characters, for a problem."""
-    piece = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
-    piece = "".join(character if character.isprintable() else "?" for character in piece)
-    return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
+    line = " ".join(text.lstrip()[: 4 * _QUOTE_LENGTH].split())
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= _QUOTE_LENGTH else line[: _QUOTE_LENGTH - 1] + "…"
 
 
 def bus_address(text: str) -> str | None:

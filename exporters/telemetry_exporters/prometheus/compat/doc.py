@@ -165,12 +165,12 @@ def _queries(document: Any) -> Iterator[str]:
     """Yield all queries in the document. Recursion would exceed Python's limit in a deeply nested document."""
     pending = [document]
     while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            yield from (part[key] for key in _QUERY_KEYS if isinstance(part.get(key), str))
-            pending.extend(reversed(list(part.values())))
-        elif isinstance(part, list):
-            pending.extend(reversed(part))
+        element = pending.pop()
+        if isinstance(element, dict):
+            yield from (element[key] for key in _QUERY_KEYS if isinstance(element.get(key), str))
+            pending.extend(reversed(list(element.values())))
+        elif isinstance(element, list):
+            pending.extend(reversed(element))
 
 
 def _names_in(query: str) -> Iterator[str]:

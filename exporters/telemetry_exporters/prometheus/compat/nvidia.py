@@ -61,14 +61,14 @@ def _ecc_rows() -> tuple[Row, ...]:
     )
     by_location = (
         Row(
-            f"ecc_errors_{kind}_{scope}_{theirs}",
-            f"ecc.errors.{kind}.{scope}.{theirs}",
+            f"ecc_errors_{kind}_{scope}_{nvidia_location}",
+            f"ecc.errors.{kind}.{scope}.{nvidia_location}",
             first_of(f"ecc_{kind}{suffix}_total{{{ours}}}"),
             scope="cards",
         )
         for scope, suffix in scopes
         for kind in kinds
-        for theirs, ours in _LOCATIONS
+        for nvidia_location, ours in _LOCATIONS
     )
     return (*totals, *by_location)
 

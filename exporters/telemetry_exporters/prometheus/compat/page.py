@@ -126,15 +126,15 @@ class _LayoutBuilder:
     def _reported_devices(self, snapshot: Snapshot) -> Iterator[_LabelledDevice]:
         by_id = {device.id: device for device in snapshot.devices}
         with_partitions = {device.parent for device in snapshot.devices}
-        firsts, _ = first_positions(snapshot, self.columns.names)
+        starts, _ = first_positions(snapshot, self.columns.names)
         owner_labels = self.columns.names.owner_labels or ((),) * len(snapshot.devices)
-        aligned = zip(snapshot.devices, firsts, self.columns.names.devices, owner_labels, strict=True)
-        for device, first, (_, keys), owner in aligned:
+        device_rows = zip(snapshot.devices, starts, self.columns.names.devices, owner_labels, strict=True)
+        for device, start, (_, keys), owner in device_rows:
             is_included = self._all_vendors or device.vendor in self._exporter.vendors
             if is_included and (device.parent is None or self._exporter.has_partitions):
                 card = by_id.get(device.parent or "", device)
                 context = DeviceContext(device, card, self._node, dict(owner), device.id in with_partitions)
-                yield self._reported_device(context, first, keys), self._share_labels(self._labels_of(context))
+                yield self._reported_device(context, start, keys), self._share_labels(self._labels_of(context))
 
     def _labels_of(self, context: DeviceContext) -> Labels:
         labels = list(_label_values(self._exporter.labels, context))
@@ -142,13 +142,13 @@ class _LayoutBuilder:
             labels.append((_VENDOR, context.device.vendor))
         return tuple(labels)
 
-    def _reported_device(self, context: DeviceContext, first: int, keys: Sequence[tuple[str, str]]) -> ReportedDevice:
+    def _reported_device(self, context: DeviceContext, start: int, keys: Sequence[tuple[str, str]]) -> ReportedDevice:
         positions: dict[str, dict[str, int]] = {}
         if context.device.up is not None:
-            positions["up"] = {"": first + 1}
-        first += presence_count(context.device)
+            positions["up"] = {"": start + 1}
+        start += presence_count(context.device)
         gaps = set()
-        for position, (metric, label_value) in enumerate(keys, first):
+        for position, (metric, label_value) in enumerate(keys, start):
             value = self.columns.values[position]
             if not isinstance(value, Absent):
                 positions.setdefault(metric, {})[label_value] = position

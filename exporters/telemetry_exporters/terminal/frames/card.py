@@ -171,16 +171,16 @@ def _axis_lines(past: Past, scene: Scene, parts: list[tuple[int, int]], margin: 
 
 def _chart_title(key: str, scene: Scene, card: Card, series: Series | None) -> str:
     metric = BY_KEY[key]
-    parts = [f"{human.metric_name(metric)} {_value_text(key, scene, card, series)}"]
+    phrases = [f"{human.metric_name(metric)} {_value_text(key, scene, card, series)}"]
     numbers = [] if series is None else [value for value in series.highest if not math.isnan(value)]
     if series is not None and numbers:
         highest = max(numbers)
         time = scene.past.start + series.highest.index(highest) * scene.past.slot_seconds
-        parts.append(f"highest {human.value_text(highest, metric)} at {time_of_day(time)}")
+        phrases.append(f"highest {human.value_text(highest, metric)} at {time_of_day(time)}")
     limit = slowdown_celsius(card.row.device)
     if key == "temperature_celsius" and limit is not None:
-        parts.append(f"slows down at {human.celsius(limit)}")
-    return ", ".join(parts)
+        phrases.append(f"slows down at {human.celsius(limit)}")
+    return ", ".join(phrases)
 
 
 def _value_text(key: str, scene: Scene, card: Card, series: Series | None) -> str:

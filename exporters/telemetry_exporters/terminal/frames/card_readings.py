@@ -132,12 +132,12 @@ def heading(text: str) -> Line:
 
 def group_lines(groups: Groups, width: int) -> Iterator[Line]:
     """Yield the lines of all groups that have readings. In each group, readings of 0 share one line."""
-    shown = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
-    widths = _Widths.for_entries([entry for entries in shown.values() for entry in entries], width)
+    nonzero = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
+    widths = _Widths.for_entries([entry for entries in nonzero.values() for entry in entries], width)
     for subject, entries in groups.items():
         if entries:
-            yield heading(f"{subject}: none" if subject == "errors" and not shown[subject] else subject)
-        yield from _lines_in_columns(shown[subject], widths, width)
+            yield heading(f"{subject}: none" if subject == "errors" and not nonzero[subject] else subject)
+        yield from _lines_in_columns(nonzero[subject], widths, width)
         zeros = ", ".join(_merged_names([entry for entry in entries if entry.is_zero]))
         if zeros:
             yield from wrapped(f"0  {zeros}", width, Style.DIM, "     ", "  ", _MAX_ZEROS)

@@ -154,8 +154,8 @@ def _time_text(state: State, scenes: Sequence[Scene], size: Size) -> str:
     times = [scene.content.snapshot.wall_time for scene in scenes if scene.content is not None]
     if state.past_time is None and not times:
         return ""
-    shown = max(times) if state.past_time is None else state.past_time
-    text = human.utc(shown) if size.columns >= _WIDE else f"{time_of_day(shown)} UTC"
+    shown_time = max(times) if state.past_time is None else state.past_time
+    text = human.utc(shown_time) if size.columns >= _WIDE else f"{time_of_day(shown_time)} UTC"
     return text if state.past_time is None else f"PAST {text}"
 
 
@@ -246,11 +246,11 @@ def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     """Yield a line for each of the worst troubles, then the count of the others."""
     for scene in scenes:
         all_troubles = () if scene.content is None else scene.node.cache.get(_all_troubles, scene.content)
-        shown = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
-        for trouble in shown:
+        shown_troubles = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
+        for trouble in shown_troubles:
             yield cut_line((Piece(f"✗ {trouble.what}", Style.BAD), Piece(f": {trouble.why}")), size.columns)
-        if len(all_troubles) > len(shown):
-            yield (Piece(f"and {len(all_troubles) - len(shown)} more troubles", Style.DIM),)
+        if len(all_troubles) > len(shown_troubles):
+            yield (Piece(f"and {len(all_troubles) - len(shown_troubles)} more troubles", Style.DIM),)
 
 
 def _failing_source_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
@@ -273,11 +273,11 @@ def _maintenance_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
     """Return the lines below the view. `above` and `below` count the hidden lines of the view."""
-    counts = " ".join(f"{mark} {count}" for mark, count in (("▲", above), ("▼", below)) if count)
-    right = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
-    key_width = size.columns - sum(display_width(piece.text) + 1 for piece in right)
+    counts = " ".join(f"{arrow} {count}" for arrow, count in (("▲", above), ("▼", below)) if count)
+    hidden_counts = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
+    key_width = size.columns - sum(display_width(piece.text) + 1 for piece in hidden_counts)
     keys = join_fitting([text for text, views in _KEYS if state.view in views], key_width, "  ")
-    key_line = left_and_right((Piece(keys, Style.DIM),), right, size.columns)
+    key_line = left_and_right((Piece(keys, Style.DIM),), hidden_counts, size.columns)
     return [*_filter_lines(state, size), key_line]
 
 

@@ -173,8 +173,8 @@ def _move_in_time(slots: int) -> Callable[[State, Size], State]:
         oldest, newest = oldest_slot_time(state), newest_slot_time(state)
         if oldest is None or newest is None:
             return replace(state, past_time=None)
-        current = newest + SLOT_SECONDS if state.past_time is None else state.past_time
-        past_time = max(current + slots * SLOT_SECONDS, oldest)
+        shown_time = newest + SLOT_SECONDS if state.past_time is None else state.past_time
+        past_time = max(shown_time + slots * SLOT_SECONDS, oldest)
         return replace(state, past_time=None if past_time > newest + SLOT_SECONDS / 2 else past_time)
 
     return action

@@ -25,13 +25,13 @@ def line_width(line: Iterable[Piece]) -> int:
 
 def cut_text(text: str, width: int) -> str:
     """Return the text, or its beginning with an ellipsis. A number that would be cut is omitted."""
-    short = cut(text, width)
-    if short == text or not short:
-        return short
-    kept = short[:-1]
-    if text[len(kept) : len(kept) + 1] in _NUMBER_CHARACTERS:
-        kept = _PARTIAL_NUMBER.sub("", kept)
-    return kept.rstrip() + short[-1]
+    shortened = cut(text, width)
+    if shortened == text or not shortened:
+        return shortened
+    prefix = shortened[:-1]
+    if text[len(prefix) : len(prefix) + 1] in _NUMBER_CHARACTERS:
+        prefix = _PARTIAL_NUMBER.sub("", prefix)
+    return prefix.rstrip() + shortened[-1]
 
 
 def cut_line(line: Line, width: int) -> Line:

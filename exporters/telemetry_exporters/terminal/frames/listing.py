@@ -38,11 +38,11 @@ class Listing(Generic[_T]):
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
         """Return the filtered, sorted items. Unless `chosen` is None, the item with this key or else the first is highlighted."""
-        shown = self._ordered(self._filtered(items, options.filter), options)
-        keys = [self.key(item) for item in shown]
+        shown_items = self._ordered(self._filtered(items, options.filter), options)
+        keys = [self.key(item) for item in shown_items]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
-        renderer = _ListRenderer(self, shown, width, glyphs, index, self._marked_headings(options))
-        return Body(len(shown), renderer.render, 1, keys, index, self.headings())
+        renderer = _ListRenderer(self, shown_items, width, glyphs, index, self._marked_headings(options))
+        return Body(len(shown_items), renderer.render, 1, keys, index, self.headings())
 
     def _filtered(self, items: Iterable[_T], filter_text: str) -> list[_T]:
         words = filter_text.lower().split()
@@ -53,9 +53,9 @@ class Listing(Generic[_T]):
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}
-        mark = "▼" if options.is_reversed == column.is_text else "▲"
+        arrow = "▼" if options.is_reversed == column.is_text else "▲"
         group = [other for other in self.columns if other is column or (column.group and other.group == column.group)]
-        return {other.heading: other.heading + mark for other in group}
+        return {other.heading: other.heading + arrow for other in group}
 
     def _ordered(self, items: list[_T], options: ViewOptions) -> list[_T]:
         """Return the items sorted by the chosen column, missing values last. If none is chosen, the worst items are first."""
@@ -132,22 +132,22 @@ class _ListRenderer(Generic[_T]):
         text = self.glyphs.displayable(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
-    def _measured_drawings(self, index: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
+    def _measured_drawings(self, index: int, width: int, items: Sequence[_T]) -> list[_Measured]:
         draw = self.listing.columns[index].draw
-        return [] if draw is None else [self._measured(draw(item, width)) for item in shown]
+        return [] if draw is None else [self._measured(draw(item, width)) for item in items]
 
 
-def _joined(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+def _joined(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
     """Return the cells as a line. Adjacent cells with the same style become one piece."""
     pieces: list[Piece] = []
-    text, style, separator = mark, Style.PLAIN, ""
-    for column, width, measured in parts:
+    text, style, separator = line_prefix, Style.PLAIN, ""
+    for column, width, measured in cells:
         cell, _ = measured
-        shown = _padded(measured, width, is_left_aligned=column.is_text or bool(column.max_width))
+        padded_text = _padded(measured, width, is_left_aligned=column.is_text or bool(column.max_width))
         if cell.style is not style:
             pieces.append(Piece(text + separator, style))
             text, style, separator = "", cell.style, ""
-        text += separator + shown
+        text += separator + padded_text
         separator = gap
     return (*pieces, Piece(text, style))
 

@@ -234,10 +234,10 @@ def process_pane(state: State, size: Size) -> list[Line]:
     )
     if not body.count:
         return []
-    shown = min(body.count, size.rows - _MIN_PANE_ROWS + 1)
-    count = str(shown) if shown == body.count else f"{shown} of {body.count}"
-    title = f"processes: {count}   4: all   P: hide"
-    return [(), (Piece(title, Style.DIM),), *body.render(0, shown)]
+    shown_count = min(body.count, size.rows - _MIN_PANE_ROWS + 1)
+    count_text = str(shown_count) if shown_count == body.count else f"{shown_count} of {body.count}"
+    title = f"processes: {count_text}   4: all   P: hide"
+    return [(), (Piece(title, Style.DIM),), *body.render(0, shown_count)]
 
 
 def _process_rows(scene: Scene) -> list[ProcessRow]:

@@ -218,9 +218,9 @@ def scene_at(node: NodeState, past_time: float | None) -> Scene:
 
 
 def _node_content(snapshot: Snapshot) -> NodeContent:
-    shown = clean_snapshot(snapshot)
-    all_rows = rows(shown)
-    return NodeContent(shown, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
+    cleaned = clean_snapshot(snapshot)
+    all_rows = rows(cleaned)
+    return NodeContent(cleaned, all_rows, node_figures(all_rows), tuple(filter(None, (simulation_note(cleaned),))))
 
 
 def _is_old(node: NodeState) -> bool:

@@ -190,9 +190,9 @@ class _AnswerReader:
     def _read_port(self, value: str) -> None:
         """Read the port in `port_id: 4`, or `0x4` in the output about bit errors."""
         self.is_understood = True
-        number = value.lower().removeprefix("0x")
-        if _NUMBER.match(number) and not self.port.number:
-            self.port = Port(self.port.die, number)
+        port_number = value.lower().removeprefix("0x")
+        if _NUMBER.match(port_number) and not self.port.number:
+            self.port = Port(self.port.die, port_number)
 
     def _read_counter(self, key: str, value: str, line: Line) -> None:
         if self.port.number or key in _ROCE_COUNTERS or (key == _FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):

@@ -169,8 +169,8 @@ def _read_setting(grid: _GridState, name: str, text: str, line: Line) -> None:
         return
     if (grid.last_key, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
         range_match = _RANGE.match(text)
-        for target, number in zip(keys.CAP_RANGE, range_match.groups() if range_match else (text, text), strict=True):
-            grid.draft.store(grid.device, (target,), number, line.where)
+        for target, limit in zip(keys.CAP_RANGE, range_match.groups() if range_match else (text, text), strict=True):
+            grid.draft.store(grid.device, (target,), limit, line.where)
     elif (setting := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
         grid.draft.store(grid.device, (setting,), text, line.where)
     elif not text:
@@ -226,7 +226,7 @@ def _store_label(grid: _GridState) -> None:
         if label and not is_known:
             grid.draft.add_unknown(label)
         return
-    for tile, tile_text in _tiles(text):
+    for tile, tile_text in _split_tiles(text):
         position = _position_of(grid, tile, device)
         value = _number_in(tile_text)
         if value is None:
@@ -235,13 +235,13 @@ def _store_label(grid: _GridState) -> None:
             grid.draft.store(position, (target,), value, grid.label_where)
 
 
-def _tiles(text: str) -> Iterator[tuple[str, str]]:
+def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
     """Yield (tile number, text), as in `Tile 0: 143; Tile 1: 97`. The number is empty for the device's own text."""
-    device_text, *parts = _TILE.split(text)
-    if device_text.strip() or not parts:
+    device_text, *numbers_and_texts = _TILE.split(text)
+    if device_text.strip() or not numbers_and_texts:
         yield "", device_text.strip()
-    for tile, part in zip(parts[::2], parts[1::2], strict=True):
-        yield tile, part.strip(" ;")
+    for tile_number, tile_text in zip(numbers_and_texts[::2], numbers_and_texts[1::2], strict=True):
+        yield tile_number, tile_text.strip(" ;")
 
 
 def _position_of(grid: _GridState, tile: str, device: int) -> int:
@@ -259,12 +259,12 @@ def _number_in(text: str) -> str | None:
     if current is not None or ":" not in device_text:
         return current[1] if current else device_text
     engines = _ENGINE.findall(text)
-    numbers = [number for _, number in engines if number != "N/A"]
+    number_texts = [number for _, number in engines if number != "N/A"]
     if [int(number) for number, _ in engines] != [*range(len(engines))]:
         return None  # an engine is missing, and it may be the busiest
-    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in numbers):
+    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(number), Absent) for number in number_texts):
         return None
-    return max(numbers, key=float, default="N/A")
+    return max(number_texts, key=float, default="N/A")
 
 
 def _read_health(grid: _GridState, text: str, line: Line) -> None:

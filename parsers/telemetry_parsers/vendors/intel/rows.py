@@ -54,16 +54,16 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_r
 
 
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
-    number = units.whole(index)
-    if number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
+    device_number = units.whole(index)
+    if device_number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
         draft.add_problem(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
-    if number is None:
+    if device_number is None:
         draft.add_problem(line.where, f"not a device number: {quote(index)}")
         return
-    device = draft.device(number)
+    device = draft.device(device_number)
     if units.whole(tile) is not None:
-        parent, device = device, draft.device((number, tile))
+        parent, device = device, draft.device((device_number, tile))
         draft.set_partition(device, parent, tile)
     for target, cell in _cells_by_target(headings, cells):
         draft.store(device, (target,), cell, line.where)

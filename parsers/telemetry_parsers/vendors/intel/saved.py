@@ -92,11 +92,11 @@ def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
 def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
     """Store the busiest engine of each kind."""
     for kind, engines in engines_by_kind.items() if isinstance(engines_by_kind, dict) else ():
-        numbers = [str(engine.get("value", "")) for engine in objects_in(engines)]
-        readable_numbers = [text for text in numbers if not isinstance(units.number(text), Absent)]
-        if numbers and kind in keys.ENGINE_KINDS:
+        texts = [str(engine.get("value", "")) for engine in objects_in(engines)]
+        readable_texts = [text for text in texts if not isinstance(units.number(text), Absent)]
+        if texts and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
-            draft.store(device, (target,), max(readable_numbers, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+            draft.store(device, (target,), max(readable_texts, key=float, default=texts[0]), f"JSON {quote(kind)}")
 
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:

@@ -205,7 +205,7 @@ def _is_quantity(value: dict[str, Plain]) -> bool:
 def _format_value(value: Plain) -> str:
     """Return a value as amd-smi prints it in text: a number and its unit."""
     if isinstance(value, dict):
-        number, unit = _format_value(value.get("value", "a unit without a value:")), value.get("unit")
-        has_unit = isinstance(unit, str) and units.placeholder(number) is None
-        return f"{number} {unit}".strip() if has_unit else number
+        number_text, unit = _format_value(value.get("value", "a unit without a value:")), value.get("unit")
+        has_unit = isinstance(unit, str) and units.placeholder(number_text) is None
+        return f"{number_text} {unit}".strip() if has_unit else number_text
     return "" if value is None else str(value)

@@ -58,9 +58,9 @@ def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
         if entry.path[:-1] == path:
             links.setdefault(entry.group, {})[entry.path[-1]] = entry.text
     for link in links.values():
-        number = units.whole(link.get("gpu", ""))
-        if number is not None and number != block.index:
-            yield f"gpu{number}", link
+        neighbour_index = units.whole(link.get("gpu", ""))
+        if neighbour_index is not None and neighbour_index != block.index:
+            yield f"gpu{neighbour_index}", link
 
 
 _PROCESS_LIST = "process_list"

@@ -113,19 +113,19 @@ def _text_or_none(text: str) -> str | None:
 
 
 def _read_sensors(position: int, card: CardFiles, draft: Draft) -> None:
-    for number in range(1, _MAX_SENSORS):
-        output = card.files.get(f"temp{number}_input")
+    for sensor_number in range(1, _MAX_SENSORS):
+        output = card.files.get(f"temp{sensor_number}_input")
         if output is None:
             continue
-        if card.is_empty(f"temp{number}_label"):
+        if card.is_empty(f"temp{sensor_number}_label"):
             draft.add_problem(
-                f"{card.bus_id or card.number} temp{number}_label", "the file is empty; the sensor is unknown"
+                f"{card.bus_id or card.number} temp{sensor_number}_label", "the file is empty; the sensor is unknown"
             )
             continue
-        label = values.sensor_label(card.text(f"temp{number}_label"), number)
+        label = values.sensor_label(card.text(f"temp{sensor_number}_label"), sensor_number)
         draft.add_reading(reading(position, "temperature_celsius", values.value_in(output, values.TEMPERATURE), label))
         for suffix, target in values.LIMIT_TARGETS.items():
-            limit = card.files.get(f"temp{number}_{suffix}")
+            limit = card.files.get(f"temp{sensor_number}_{suffix}")
             if limit is not None:
                 draft.add_reading(reading(position, target.key, values.value_in(limit, target), label))
 
@@ -145,12 +145,10 @@ def _read_clocks(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
-    for number in range(_MAX_RAILS):
-        if card.is_empty(f"in{number}_label"):
-            draft.add_problem(
-                f"{card.bus_id or card.number} in{number}_label", "the file is empty; the rail is unknown"
-            )
-        output, rail = card.files.get(f"in{number}_input"), values.RAIL_LABELS.get(card.text(f"in{number}_label"))
+    for index in range(_MAX_RAILS):
+        if card.is_empty(f"in{index}_label"):
+            draft.add_problem(f"{card.bus_id or card.number} in{index}_label", "the file is empty; the rail is unknown")
+        output, rail = card.files.get(f"in{index}_input"), values.RAIL_LABELS.get(card.text(f"in{index}_label"))
         if output is not None and rail is not None:
             draft.add_reading(reading(position, "voltage_volts", values.value_in(output, values.VOLTAGE), rail))
 

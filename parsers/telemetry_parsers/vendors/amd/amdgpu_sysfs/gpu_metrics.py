@@ -39,7 +39,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 def _clocks(offset: int) -> dict[str, Field]:
     """Return the fields of the four clocks that versions up to 1.3 store one after another, from this offset on."""
-    return {name: (offset + 2 * number, "H", 1) for number, name in enumerate(("graphics", "soc", "uclk", "video"))}
+    return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
 # The offsets are those of AMD's compiled structs. `centi` or `milli` in a name is the prefix of the value's unit.

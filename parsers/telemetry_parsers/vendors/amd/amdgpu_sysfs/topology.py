@@ -91,8 +91,8 @@ def _has_two_nodes(output: Output | None) -> bool:
 
 
 def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
-    for number, files in sorted(tree.nodes.items()):
-        node = _parse_node(number, files)
+    for node_number, files in sorted(tree.nodes.items()):
+        node = _parse_node(node_number, files)
         if node is not None and node.values.get("simd_count", 0) > 0:
             yield node
 
@@ -105,8 +105,8 @@ def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
     if len(cards) > 1:
         cards.pop(0, None)
     for nodes in cards.values():
-        for number, node in enumerate(nodes):
-            yield _build_node(node, nodes[0], str(number) if number else None, is_partitioned=len(nodes) > 1)
+        for index, node in enumerate(nodes):
+            yield _build_node(node, nodes[0], str(index) if index else None, is_partitioned=len(nodes) > 1)
 
 
 def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
@@ -154,15 +154,15 @@ def _build_node(node: _RawNode, first_node: _RawNode, partition: str | None, *, 
         is_partitioned=is_partitioned,
         gpu_id=node.gpu_id,
         compute_units=simds / simds_per_unit if simds_per_unit and simds % simds_per_unit == 0 else None,
-        max_clock_megahertz=_float_or_none(values.get("max_engine_clk_fcompute")),
-        memory_total_bytes=_float_or_none(bank.get("size_in_bytes")),
+        max_clock_megahertz=_float_unless_zero(values.get("max_engine_clk_fcompute")),
+        memory_total_bytes=_float_unless_zero(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
         unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
         facts=tuple(sorted(_facts(node).items())),
     )
 
 
-def _float_or_none(number: int | None) -> float | None:
+def _float_unless_zero(number: int | None) -> float | None:
     return float(number) if number else None
 
 

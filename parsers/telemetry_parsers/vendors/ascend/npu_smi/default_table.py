@@ -65,14 +65,14 @@ TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 def is_table(line: Line) -> bool:
     """Return whether a line is the first heading line of the device table or of the process table."""
-    return line.ended and (_shape_of(line) is not None or _is_process_title(line))
+    return line.ended and (_find_shape(line) is not None or _is_process_title(line))
 
 
 def read_chips(lines: Sequence[Line], draft: Draft) -> None:
     """Add the chips and processes of the last run of the tool to the draft."""
     lines, run_count = _last_run(lines)
     end = next((index for index, line in enumerate(lines) if _is_process_title(line)), len(lines))
-    shape = next((layout for line in lines[:end] if (layout := _shape_of(line)) is not None), _SHAPES[1])
+    shape = next((layout for line in lines[:end] if (layout := _find_shape(line)) is not None), _SHAPES[1])
     # Each pair of values becomes one word, and a pair of placeholders becomes one placeholder.
     joined_lines = [replace(line, text=_SLASH.sub("/", line.text).replace("N/A/N/A", "N/A")) for line in lines[:end]]
     table = read_table(joined_lines, shape)
@@ -110,11 +110,11 @@ def _is_banner(line: Line) -> bool:
     return line.text.strip().startswith("|") and _BANNER.search(line.text) is not None
 
 
-def _shape_of(line: Line) -> TableShape | None:
+def _find_shape(line: Line) -> TableShape | None:
     """Return the shape of the table that starts with this heading line, or None for any other line."""
     if "|" not in line.text or _is_process_title(line):
         return None
-    first_cell = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+    first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")
     for shape in _SHAPES:
         names = headings_in(first_cell, shape.headings)
         if names and names[0] == shape.opening and "health" in line.text.lower():

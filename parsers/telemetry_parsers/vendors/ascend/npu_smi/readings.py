@@ -79,10 +79,10 @@ def mapping_headings(line: Line) -> tuple[str, ...]:
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
     """Return the cells of a row (numbers or dashes, then a name that may have blanks), or None for any other line."""
     words = line.text.split(maxsplit=len(headings) - 1)
-    *numbers, name = words or [""]
+    *number_texts, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
         return None
-    if headings[-1] != _NAME or not all(map(_is_number, numbers)):
+    if headings[-1] != _NAME or not all(map(_is_number, number_texts)):
         return None
     return {heading: word.strip() for heading, word in zip(headings, words, strict=True)}
 

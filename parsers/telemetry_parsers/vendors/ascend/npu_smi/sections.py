@@ -142,9 +142,9 @@ class Card:
             yield from _split_sections(paragraph, problems)
 
 
-def cards_in(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. `number` is the card in the command line, which the output need not repeat."""
-    cards = [Card(number)]
+def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[Problem]) -> list[Card]:
+    """Return the cards in these lines. `requested_card` is the card in the command line, which the output need not repeat."""
+    cards = [Card(requested_card)]
     for line in lines:
         text = line.text.strip()
         if not text:

@@ -79,13 +79,13 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
 
 def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a MIG instance: its profile, and the ids of its GPU and compute instances."""
-    _, mark, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
-    if mark and profile.strip():
+    _, separator, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
+    if separator and profile.strip():
         yield "profile", profile.strip()
     for name in ("gpu_instance", "compute_instance"):
-        number = integer(recorded.get(name))
-        if number is not None:
-            yield name, str(number)
+        instance_id = integer(recorded.get(name))
+        if instance_id is not None:
+            yield name, str(instance_id)
 
 
 def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tu
         "memory_kind": "unified" if is_integrated(recorded) else None,
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls[call]) for name, call in _TEXT_FACTS if call in calls},
-        **{name: _number_text(calls[call]) for name, call in _NUMBER_FACTS if call in calls},
+        **{name: _format_integer(calls[call]) for name, call in _NUMBER_FACTS if call in calls},
         "numa_node": _single_bit_position(calls.get(_AFFINITY_CALL)),
         **{name: _word_for(calls[call], words) for name, call, words in _WORD_FACTS if call in calls},
     }
@@ -110,7 +110,7 @@ def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tu
     yield from _fabric_facts(mapping(calls.get("GpuFabricInfo")))
 
 
-def _number_text(answer: Plain) -> str | None:
+def _format_integer(answer: Plain) -> str | None:
     number = integer(answer)
     return None if number is None else str(number)
 
@@ -130,12 +130,12 @@ def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
         yield f"{name}_pending", pending
 
 
-def _fabric_facts(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    state = _word_for(info.get("state"), _FABRIC_STATES)
+def _fabric_facts(fabric: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    state = _word_for(fabric.get("state"), _FABRIC_STATES)
     if state is None:
         return
     yield "fabric_state", state
-    status, clique, cluster = integer(info.get("status")), integer(info.get("clique")), text(info.get("cluster"))
+    status, clique, cluster = integer(fabric.get("status")), integer(fabric.get("clique")), text(fabric.get("cluster"))
     if status:
         yield "fabric_status", str(status)
     if state == "completed" and clique is not None and cluster is not None:
@@ -144,8 +144,8 @@ def _fabric_facts(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
 
 
 def _word_for(answer: Plain, words: Mapping[int, str]) -> str | None:
-    number = integer(answer)
-    return None if number is None else words.get(number)
+    code = integer(answer)
+    return None if code is None else words.get(code)
 
 
 # The largest PID of Linux.

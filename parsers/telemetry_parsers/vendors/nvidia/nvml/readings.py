@@ -135,12 +135,12 @@ def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
 
 def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
     """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
-    part, total = number(answer), number(average)
-    if isinstance(part, Absent) or part < 0:
+    memory_power, card_power = number(answer), number(average)
+    if isinstance(memory_power, Absent) or memory_power < 0:
         return None  # the value is reported unchanged
-    if isinstance(total, Absent):
+    if isinstance(card_power, Absent):
         return Absent.NOT_REPORTED
-    return None if 0 < part < total else Absent.NOT_SUPPORTED
+    return None if 0 < memory_power < card_power else Absent.NOT_SUPPORTED
 
 
 def _read_recovery(answer: Plain, readings: DeviceDraft) -> None:
@@ -269,16 +269,16 @@ def _store_counter(
     """Store a counter of each link. If no link has a number, store the total over all links, or an `Absent` value."""
     has_known_counter = False
     for link, answers in links.items():
-        found = _first_known_counter(metric, link, answers)
-        if found is not None:
-            row, name = found
+        row_and_name = _first_known_counter(metric, link, answers)
+        if row_and_name is not None:
+            row, name = row_and_name
             readings.add_row(row, answers[name], f"link {link} {name}")
             has_known_counter = True
     if has_known_counter:
         return
-    found = _first_known_counter(metric, _TOTAL_LABEL, totals)
-    if found is not None:
-        row, name = found
+    row_and_name = _first_known_counter(metric, _TOTAL_LABEL, totals)
+    if row_and_name is not None:
+        row, name = row_and_name
         readings.add_row(row, totals[name], f"all links {name}")
         return
     name = _COUNTERS[metric][0][0]
