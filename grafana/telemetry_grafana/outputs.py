@@ -182,15 +182,15 @@ never fires for this card. They use the recording rules in `deploy/prometheus/ru
 distinguishes clusters that share a store.
 
 Each problem should trigger exactly one alert. A node that is down fires only `TelemetryDown`, a hanging driver only
-`TelemetrySourceStuck`, a lost card only `AcceleratorLost`; all links and sensors of a card fire a single alert. `deploy/alertmanager/alertmanager.yml` holds back
-other duplicates: it groups alerts of many nodes, and critical alerts suppress
+`TelemetrySourceStuck`, a lost card only `AcceleratorLost`; all links and sensors of a card fire a single alert. `deploy/alertmanager/alertmanager.yml` suppresses
+other duplicates: it groups alerts of many nodes, and critical alerts inhibit
 the warnings on the same card or node. Critical alerts go to its receiver `device-telemetry` every hour, warnings every twelve
 hours. Alerts of severity `info` have a separate receiver, which should not be a pager. Each alert has the annotations `check` (the first things to look at) and `action` (the remedy).
 
 The annotation `runbook` names the alert's section of this page. To have a link instead, publish this page, and write its address into all rules with
 `make docs RUNBOOKS=https://wiki.example.com/alerts.md`, or `prometheusRule.runbooks` in the Helm chart. The annotation is then `runbook_url`.
 
-While a node is in [maintenance](troubleshooting.md#silence-a-node-during-maintenance), `TelemetryMaintenance` fires for it, and Alertmanager holds back
+While a node is in [maintenance](troubleshooting.md#silence-a-node-during-maintenance), `TelemetryMaintenance` fires for it, and Alertmanager inhibits
 every alert that names the node, even if the node is off. The alerts are not resolved: open incidents in your pager stay open.
 Grafana has no inhibition. If it evaluates the alerts, a maintenance window ends the node's alerts, and Grafana reports them as resolved.
 
@@ -213,7 +213,7 @@ a link that was never up. These alerts may end before the problem is solved:
 | other alerts of a node or its cards | within an hour after the node was last scraped | `TelemetryDown` |
 | `TelemetryAbsent` of one `cluster` | seven days after its last answer | none: the cluster counts as removed |
 | `AcceleratorEventCritical` | when the daemon is restarted without its state | none: keep the state |
-| `AcceleratorPcieDegraded`, because of the generation | when the card is idle | none: idle cards slow their links down |
+| `AcceleratorPcieDegraded`, if the PCIe generation is too low | when the card is idle | none: idle cards slow their links down |
 | `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | none |
 
 The daemon stores events such as Xids: `accelerator_event_open` is 1 [until the card is repaired](troubleshooting.md#an-event-stays-open), also while the card is lost or
@@ -230,10 +230,12 @@ def handbook() -> str:
 def _alert_section(alert: Alert) -> str:
     delay = "at once" if alert.hold == AT_ONCE else f"after {alert.hold}"
     stronger = (
-        f"- Held back on the same card or node by: {', '.join(alert.held_back_by)}.\n" if alert.held_back_by else ""
+        f"- Not sent while one of these alerts fires for the same card or node: {', '.join(alert.held_back_by)}.\n"
+        if alert.held_back_by
+        else ""
     )
     if alert.held_back_by_event:
-        stronger += f"- Held back on the same card by: {_EVENT} with a code like `{alert.held_back_by_event}`.\n"
+        stronger += f"- Not sent while {_EVENT} fires for the same card with a code that matches `{alert.held_back_by_event}`.\n"
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
         f"- Severity: {alert.severity}, {delay}.\n{stronger}- Check: {alert.check}\n- Do: {alert.action}\n"

@@ -81,7 +81,7 @@ _CORE = (
     _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series if its presence is unknown.", 0, 1, core=True),
     _device("unread", "", "1 while the sources that list the device fail, so its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
-    _device("power_watts", "watts", "Power draw, as the vendor mainly reports it. The label power_kind of accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
+    _device("power_watts", "watts", "Power draw: the vendor's main figure. The label power_kind of accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Current power limit.", 0, 20_000, core=True, card_level=True),
     _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
     _device("memory_total_bytes", "bytes", "Total device memory.", 1, _PETABYTE, core=True),
@@ -98,7 +98,7 @@ _POWER = (
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
     _counter("energy_joules_total", "joules", "Energy used, from the card's counter.", card_level=True),
-    _counter("energy_estimated_joules_total", "joules", "Energy used since the daemon started, which the daemon integrates from power readings.", card_level=True),
+    _counter("energy_estimated_joules_total", "joules", "Energy used since the daemon started, integrated by the daemon from power readings.", card_level=True),
     _counter("busy_seconds_total", "seconds", "Utilization integrated by the daemon since it started; the rate is the exact average utilization."),
     _device("voltage_volts", "volts", "Voltage of a supply rail.", 0, 100, "rail", RAILS),
 )
@@ -107,15 +107,15 @@ _TEMPERATURE = (
     _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", _SENSORS),
     _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", _SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
-    _device("temperature_margin_limit_celsius", "celsius", "Margin, on the scale of temperature_margin_celsius, at which the device slows down, shuts down or leaves its operating range; often below 0.", -200, 200, "limit", _MARGIN_LIMITS),
+    _device("temperature_margin_limit_celsius", "celsius", "Margin, on the scale of temperature_margin_celsius, at which the device slows down, shuts down or leaves its operating range. Often negative.", -200, 200, "limit", _MARGIN_LIMITS),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
     _device("fan_rpm", "", "Revolutions per minute of the fastest fan.", 0, 60_000, card_level=True),
 )
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Free device memory.", 0, _PETABYTE),
-    _device("memory_processes_bytes", "bytes", "Memory that processes take of a device without memory of its own (memory_kind unified), summed; part of the host's memory in use.", 0, _PETABYTE),
-    _device("memory_reserved_bytes", "bytes", "Device memory that is reserved for driver and firmware.", 0, _PETABYTE),
-    _device("memory_gtt_used_bytes", "bytes", "Host memory in use that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
+    _device("memory_processes_bytes", "bytes", "Sum of the memory that processes use on a device without its own memory (memory_kind unified); included in the host's used memory.", 0, _PETABYTE),
+    _device("memory_reserved_bytes", "bytes", "Device memory that is reserved for the driver and the firmware.", 0, _PETABYTE),
+    _device("memory_gtt_used_bytes", "bytes", "Host memory that the device uses as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
     _device("memory_gtt_total_bytes", "bytes", "Host memory that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
     _device("bar1_used_bytes", "bytes", "Device memory mapped for the host and other devices (BAR1).", 0, _PETABYTE, card_level=True),
     _device("bar1_total_bytes", "bytes", "Device memory that can be mapped for the host and other devices (BAR1).", 1, _PETABYTE, card_level=True),
@@ -149,7 +149,7 @@ _PCIE = (
     _device("pcie_link_width", "", "Current number of PCIe lanes of the link.", 1, 64, card_level=True),
     _device("pcie_link_generation_max", "", "Highest PCIe generation of the link.", 1, 10, card_level=True),
     _device("pcie_link_width_max", "", "Maximum number of PCIe lanes of the link.", 1, 64, card_level=True),
-    _counter("pcie_replays_total", "", "PCIe packets that were sent again.", card_level=True),
+    _counter("pcie_replays_total", "", "PCIe packets that were retransmitted.", card_level=True),
     _counter("pcie_errors_total", "", "Errors on the PCIe link by kind; an error may count as several kinds, so sums are meaningless.", "kind", card_level=True),
     _counter("pcie_receive_bytes_total", "bytes", "Bytes received over PCIe.", card_level=True),
     _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
@@ -162,7 +162,7 @@ _LINKS = (
     _counter("link_receive_bytes_total", "bytes", "Bytes received over a link between devices.", "link"),
     _counter("link_transmit_bytes_total", "bytes", "Bytes sent over a link between devices.", "link"),
     _counter("link_crc_errors_total", "", "Checksum errors of a link between devices.", "link"),
-    _counter("link_replay_errors_total", "", "Packets sent again over a link between devices.", "link"),
+    _counter("link_replay_errors_total", "", "Packets retransmitted over a link between devices.", "link"),
     _counter("link_receive_errors_total", "", "Packets with errors received over a link between devices.", "link"),
     _counter("link_transmit_errors_total", "", "Packets with errors sent over a link between devices.", "link"),
     _counter("link_recovery_errors_total", "", "Recoveries of a link between devices.", "link"),
@@ -192,13 +192,13 @@ _FAULTS = (
 )
 # Metrics of owners. A card has at most 16 owners. Partitions have no series, because the card's values include them.
 _OWNERS = (
-    _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); all shares of a card add to 1 at most. Multiply by it to split a card's readings.", 1),
-    _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times its share."),
-    _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which the card was computing while an owner had it, times its share."),
-    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that the card used while an owner had it, times its share: by the card's own counter, else estimated from its power."),
+    _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); the shares of a card add up to at most 1. Multiply a card's readings by the shares to split them among its owners.", 1),
+    _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times the owner's share."),
+    _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which a card was computing while an owner had it, times the owner's share."),
+    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that a card used while an owner had it, times the owner's share. Measured by the card's counter if there is one, otherwise estimated from the card's power."),
     _owner("allocation_memory_used_bytes", "gauge", "bytes", "Device memory that the owner's processes use.", _PETABYTE),
     _device("foreign_memory_bytes", "bytes", "Memory of an allocated device that is used by processes of other owners.", 0, _PETABYTE),
-    _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process; the 16 largest of each device, the others as one.", _PETABYTE),
+    _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process. The 16 largest processes of each device have their own series, the others share one.", _PETABYTE),
 )
 _HOST = (
     _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),
@@ -219,7 +219,7 @@ _DAEMON = (
     _daemon("source_cpu_seconds_total", "seconds", "CPU time spent on a source, child processes included.", "counter"),
     _daemon("source_last_success_timestamp_seconds", "seconds", "Unix time of the last success of a poll."),
     _daemon("source_failures_total", "", "Failed attempts of a poll by reason.", "counter", words=REASONS),
-    _daemon("source_overruns_total", "", "Times a poll was still running when it was due again.", "counter"),
+    _daemon("source_overruns_total", "", "Number of times that a poll was still running when it was due again.", "counter"),
     _daemon("source_problems", "", "Problems in the source's last outputs."),
     _daemon("source_unknown_fields", "", "Unknown fields in the source's last outputs."),
     _daemon("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
@@ -229,7 +229,7 @@ _DAEMON = (
     _daemon("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
     _daemon("compat_up", "", "1 if the page with another exporter's names is served at its address, else 0.", high=1),
     _daemon("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
-    _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time since when the daemon, or its state directory, knows the node's devices; 0 if an earlier version began."),
+    _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time at which the daemon, or its state directory, began to record the node's devices; 0 if an earlier version of the daemon began."),
     _daemon("time_seconds", "seconds", "Unix time by the node's clock when the page was requested; only on /metrics."),
     _daemon("maintenance", "", "1 while a maintenance window that an operator announced is in effect.", high=1),
     _daemon("claims_unresolved", "", "Names of devices in a source's claims that do not match exactly one device of this node."),
@@ -237,7 +237,7 @@ _DAEMON = (
     _daemon("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
     _daemon("steps_flops_total", "", "Floating-point operations that the steps of a rank needed, as the job counts them.", "counter"),
     _daemon("steps_seconds_total", "seconds", "Time that a rank spent in its steps, by part of the step, as the job measures it.", "counter"),
-    _daemon("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
+    _daemon("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative for a day after the end.", low=-math.inf),
 )
 # fmt: on
 

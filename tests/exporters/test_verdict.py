@@ -158,6 +158,9 @@ def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
 
 def test_unread_cards_of_a_released_source_name_the_command_that_ends_it():
     unread = replace(kit.device(0), up=None, last_read=kit.WALL_TIME - 9.0)
-    for state, remedy in (("released", "telemetry resume nvml: it is released"), ("stuck", "see what is wrong")):
+    for state, remedy in (
+        ("released", "run `telemetry resume nvml`, because the source is released"),
+        ("stuck", "find out why"),
+    ):
         *_, trouble = troubles(kit.snapshot(unread, sources=(kit.source("nvml", state=state),)))
         assert (trouble.why, trouble.remedy.startswith(remedy)) == ("unknown", True)

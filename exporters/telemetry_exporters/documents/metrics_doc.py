@@ -15,11 +15,11 @@ _INTRODUCTION = """\
 Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `python -m telemetry_exporters.documents.metrics_doc`;
 a test compares the two.
 
-- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one of its own. They are
+- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one label of its own. They are
   fixed when the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
 - Other facts of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
   firmware versions …) are labels of `accelerator_info`; unknown facts have no label.
-  `simulated="true"` marks devices that do not exist, `replayed="true"` those of a recording, `model_now` is a model that was found later.
+  `simulated="true"` marks devices that do not exist, and `replayed="true"` devices of a recording. `model_now` is the current model if it differs from the label `model`.
 - A missing reading has no series. It is never 0, -1 or NaN; the JSON document has the reason.
 - A lost device has only `accelerator_up` 0, `accelerator_info` and the counts of its events.
 - A value outside its metric's range is absent as `implausible`.
@@ -33,7 +33,7 @@ a test compares the two.
 """
 # Maps the first metric of each group to the title of the group.
 _GROUPS: Mapping[str, str] = {
-    "info": "Core: every vendor that can",
+    "info": "Core readings",
     "power_average_watts": "Power and energy",
     "temperature_slowdown_celsius": "Temperature and fan",
     "memory_free_bytes": "Memory",
@@ -42,7 +42,7 @@ _GROUPS: Mapping[str, str] = {
     "pcie_link_generation": "PCIe",
     "link_up": "Links between devices",
     "ecc_enabled": "Faults, health and the rest",
-    "allocation_ratio": "Owners, with `[attribution]` on",
+    "allocation_ratio": "Owners, if attribution is enabled",
     "telemetry_host_cpu_utilization_ratio": "Host",
     "telemetry_build_info": "The daemon itself",
 }

@@ -81,10 +81,12 @@ _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "killed": f"{_RESTARTED_WORKER}; look for the out-of-memory killer in `dmesg`",
 }
 _STUCK_LIBRARY_REMEDY = (
-    "a call of the driver does not return: see `dmesg` and whether {tool} hangs, too; reset the device or reboot"
+    "a driver call does not return: see `dmesg`, and check whether {tool} hangs, too; reset the device or reboot"
 )
-_STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
-_BUSY_REMEDY = "see which user runs it; if the source is polled automatically, nothing needs to be done"
+_STUCK_REMEDY = (
+    "kill the tool's process; if it is in state D, the driver hangs (see `dmesg`): reset the device or reboot"
+)
+_BUSY_REMEDY = "find out which user runs the tool; if the source is polled automatically, nothing needs to be done"
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
@@ -238,7 +240,11 @@ def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
             if device.last_read is not None:
                 age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
             source = released_sources.get(device.vendor)
-            remedy = f"telemetry resume {source}: it is released" if source else "see what is wrong with its source"
+            remedy = (
+                f"run `telemetry resume {source}`, because the source is released"
+                if source
+                else "find out why the device's source fails"
+            )
             groups.setdefault((age, remedy), []).append(device)
     for (age, remedy), devices in groups.items():
         yield Trouble(_device_names(devices), "unknown", remedy, Severity.QUIET, age)

@@ -37,25 +37,31 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
-    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that applications or their end cause", "NVIDIA"),
+    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that an application, or its end, causes", "NVIDIA"),
     "application_window": Threshold(timedelta(minutes=30), "how long an Xid that an application causes is shown"),
     "own_alert": Threshold(
-        "gpu_lost|link_down", "codes with an alert of their own", "AcceleratorLost, AcceleratorLinkDown"
+        "gpu_lost|link_down", "event codes that have their own alert", "AcceleratorLost, AcceleratorLinkDown"
     ),
     "ecc_corrected": Threshold(20_000_000, "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
     "ecc_corrected_sram": Threshold(10_000, "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
     "retired_pages": Threshold(10, "memory pages out of use", "Meta GCM"),
     "remapped_rows": Threshold(512, "memory rows replaced by spare ones", "DCGM hardware limits"),
-    "limit_margin_celsius": Threshold(5, "degrees below the device's own limit", "nvidia_gpu_exporter"),
+    "limit_margin_celsius": Threshold(
+        5, "degrees below the device's own limit at which a device counts as hot", "nvidia_gpu_exporter"
+    ),
     "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
-    "hot_celsius": Threshold(85, "degrees if the device reports no limit", "VESSL, gpud"),
-    "hot_junction_celsius": Threshold(95, "the same at the junction or hotspot", "ten more, like AMD's limits"),
-    "critical_celsius": Threshold(95, "degrees if the device reports no critical temperature", "VESSL"),
-    "critical_junction_celsius": Threshold(105, "the same at the junction or hotspot", "ten more, as above"),
-    "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of that model"),
-    "busier_ratio": Threshold(0.1, "utilization above the mean that explains a higher temperature"),
-    "busier_power": Threshold(1.2, "power as a multiple of the mean that explains a higher temperature"),
-    "fan_stopped_celsius": Threshold(70, "degrees at which a fan should turn"),
+    "hot_celsius": Threshold(85, "degrees at which a device that reports no limit counts as hot", "VESSL, gpud"),
+    "hot_junction_celsius": Threshold(
+        95, "the same for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
+    ),
+    "critical_celsius": Threshold(95, "critical temperature in degrees if the device reports none", "VESSL"),
+    "critical_junction_celsius": Threshold(
+        105, "the same for the sensors junction and hotspot", "ten degrees more, as above"
+    ),
+    "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of the same model"),
+    "busier_ratio": Threshold(0.1, "how far utilization must be above the mean to explain a higher temperature"),
+    "busier_power": Threshold(1.2, "multiple of the mean power that explains a higher temperature"),
+    "fan_stopped_celsius": Threshold(70, "temperature in degrees at which a fan should turn"),
     "heat_reasons": Threshold(
         ".*thermal.*|.*over_temperature|prochot",
         "reasons of throttling that mean heat",
@@ -66,29 +72,37 @@ THRESHOLDS: Mapping[str, Threshold] = {
         POWER_LIMIT_REASONS, "reasons of throttling that mean the power limit", "NVIDIA, AMD, MetaX"
     ),
     "vague_reasons": Threshold(VAGUE_REASONS, "reasons of throttling that may hide another", "NVIDIA; AMD; MetaX"),
-    "at_cap_ratio": Threshold(0.98, "power as a share of the power limit from which a card is at its limit"),
+    "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as limited by power"),
     "throttled_share": Threshold(0.6, "share of ten minutes in which heat or the power brake throttles", "gpud"),
-    "often_throttled_share": Threshold(0.05, "the same share of each of three hours, for heat"),
-    "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
+    "often_throttled_share": Threshold(0.05, "share of each of three hours in which heat throttles"),
+    "flaps": Threshold(
+        6, "how often the state of a card or link changes within an hour: three times down and up", "gpud, for links"
+    ),
     "long_flaps": Threshold(3, "the same for a card that was missing for a long time: lost, back, and lost again"),
-    "flapping_up_share": Threshold(0.9, "share of that hour; below it, the card was missing for a long time"),
-    "link_crc_per_second": Threshold(100, "checksum errors a second", "DCGM hardware limits"),
-    "pcie_replays_per_minute": Threshold(8, "packets sent again a minute", "widely used, no source: tune it"),
+    "flapping_up_share": Threshold(
+        0.9, "share of the hour in which the card was present; below it, the card was missing for a long time"
+    ),
+    "link_crc_per_second": Threshold(100, "checksum errors per second", "DCGM hardware limits"),
+    "pcie_replays_per_minute": Threshold(8, "PCIe packets resent per minute", "widely used, no source: tune it"),
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
-    "held_ratio": Threshold(0.5, "memory held while the device is idle"),
+    "held_ratio": Threshold(0.5, "share of the memory that is held while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456, "bytes that others than the owner use on a card", "our choice: a CUDA context has more"
+        268_435_456, "bytes on a card that are used by processes of other owners", "our choice: a CUDA context has more"
     ),
-    "unowned_ratio": Threshold(0.05, "memory in use on an unallocated card; drivers themselves keep less"),
-    "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards"),
-    "alike_ratio": Threshold(0.05, "median distance from the median for cards that do the same work"),
+    "unowned_ratio": Threshold(
+        0.05, "share of an unallocated card's memory that is in use; drivers themselves keep less"
+    ),
+    "straggler_ratio": Threshold(0.2, "how far utilization is below the median of the node's cards"),
+    "alike_ratio": Threshold(0.05, "median distance from the median utilization, for cards that do the same work"),
     "same_work_memory": Threshold(
-        0.03, "distance from the peers' memory use at the same work", "our choice: a job's ranks"
+        0.03, "distance from the memory use of peers that do the same work", "our choice: a job's ranks"
     ),
-    "node_less_share": Threshold(0.25, "utilization of a job's node below the median of its nodes, as a share of it"),
+    "node_less_share": Threshold(
+        0.25, "how far a node's utilization is below the median of the job's nodes, as a share of the median"
+    ),
     "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "one node can differ from the others"),
-    "hot_share": Threshold(0.75, "share of a node's cards that are hot together when its cooling fails"),
+    "hot_share": Threshold(0.75, "share of a node's cards that are hot together when the node's cooling fails"),
     "hung_seconds": Threshold(3000, "seconds for which a job's card is idle, but holds memory"),
     "slower_ratio": Threshold(0.5, "step rate of a job as a share of its highest rate within an hour"),
     "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
@@ -102,7 +116,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
         0.05, "the same for cards without memory activity readings", "below decoding on an H200: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "our choice; 0 in a hung job on V100s"),
-    "empty_ratio": Threshold(0.02, "memory in use on an unallocated card"),
+    "empty_ratio": Threshold(0.02, "share of the memory in use below which a card's memory counts as empty"),
     "power_follows": Threshold(
         2, "highest power as a multiple of idle power", "our choice; some tools show a constant"
     ),

@@ -310,7 +310,7 @@ CARD = Page(
         "Engines, pipes, shared memory": _UNITS,
         "Performance states": (
             lines(
-                "Held back",
+                "Throttled",
                 "Share of time in which the clocks were throttled, counted by the card.",
                 "percentunit",
                 *card_queries(("rate(accelerator_throttled_seconds_total{$cards}[$__rate_interval])", "{{reason}}")),

@@ -88,7 +88,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="4m",
             summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
             meaning="At least three quarters of the node's cards, and at least four, are as hot as AcceleratorHot requires. The cause is not a single cooler, but the air or water of the node or room.",
-            check="The fans, pumps and the inlet temperature of the node (in its BMC), and whether neighbouring nodes are hot, too.",
+            check="The node's fans, pumps and inlet temperature (in its BMC), and whether neighbouring nodes are hot, too.",
             remedy="Restore the cooling; until then lower the power limits or drain the node before the cards switch off.",
         ),
         critical(
@@ -120,7 +120,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
             meaning="A card is much hotter than the other cards of its model in the node, although it is not busier and does not draw more power.",
-            check="Its cooler, its thermal paste, its slot.",
+            check="The card's cooler, thermal paste and slot.",
             remedy="Clean or reseat the cooler.",
         ),
         warning(
@@ -150,9 +150,9 @@ HEAT_AND_SPEED = AlertGroup(
             hold="10m",
             counted_over_seconds=10_800,
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
-            summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours and cost {value:humanizePercentage} of its clock",
-            meaning="Heat lowered the clocks for at least a twentieth of each of the last three hours. The value is the average loss of clock, compared with the best five minutes of that time. A single hot hour does not fire the alert.",
-            check="When the card is throttled (dashboard Card): the load, the inlet temperature, and whether other cards are throttled, too.",
+            summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours and reduced its clock by {value:humanizePercentage}",
+            meaning="Heat lowered the clocks for at least a twentieth of each of the last three hours. The value is the average reduction of the clock, compared with its highest five-minute average in these three hours. A single hot hour does not fire the alert.",
+            check="The dashboard Card shows when the card is throttled. Look at the load and the inlet temperature at these times, and check whether other cards are throttled, too.",
             remedy="Clean filters and coolers, check fans and flow; a lower power limit may cost less speed than throttling.",
         ),
         warning(
@@ -268,7 +268,7 @@ FULL_LOAD = AlertGroup(
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
             meaning="The card is as busy as the other cards of its model in the node and uses the same amount of memory, but its clock and power are much lower. If a job uses all of them, the others wait for this card. A lower power limit, heat and the power brake do not explain the difference.",
             check="The dashboard Stragglers. Locked clocks (`nvidia-smi -q -d CLOCK`), power cables, the reasons for throttling.",
-            remedy="Release locked clocks. Otherwise take the node out of the job, power-cycle it and test the card.",
+            remedy="Unlock the clocks if they are locked. Otherwise take the node out of the job, power-cycle it and test the card.",
         ),
         warning(
             name="AcceleratorNodeSlow",

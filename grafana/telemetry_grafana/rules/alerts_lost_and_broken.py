@@ -60,8 +60,8 @@ PRESENCE = AlertGroup(
             condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
-            meaning="The node has fewer cards than `expect.devices`, even if the lost cards of AcceleratorLost are counted: a card was missing from the start or was removed with `telemetry forget`, or no source of that vendor works.",
-            check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` shows whether the bus has them.",
+            meaning="The node has fewer cards than `expect.devices`. Lost cards, which AcceleratorLost reports, are not counted as missing here: another card was missing from the start or was removed with `telemetry forget`, or no source of the vendor works.",
+            check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` shows how many cards are on the bus.",
             remedy="As for AcceleratorLost. If the node was changed, change `expect.devices`.",
         ),
         warning(
@@ -81,7 +81,7 @@ PRESENCE = AlertGroup(
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_UNLESS_INACTIVE}"
             ),
             hold="15m",
-            summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer",
+            summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer now",
             meaning="The daemon lost its state (the node has a new image, or the pod has no volume for the state), and the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know cards that disappeared meanwhile. The alert ends when the node has the same number of cards again, or seven days after the state was lost. If `expect.devices` is set, AcceleratorsFewerThanExpected continues.",
             check="`lspci`, `dmesg`, the vendor's tool; `accelerator_info` of earlier times shows the previous cards.",
             remedy="As for AcceleratorLost. If the node should have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a persistent disk (Helm: `stateHostPath`).",
@@ -178,7 +178,7 @@ BROKEN = AlertGroup(
             held_back_by=("AcceleratorUncorrectedErrors",),
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
             meaning="Bad memory was found and stays in use until the card is reset.",
-            check="The uncorrected errors of the card.",
+            check="The card's uncorrected memory errors.",
         ),
         warning(
             name="AcceleratorMemoryWearingOut",
@@ -200,7 +200,7 @@ BROKEN = AlertGroup(
             ),
             hold="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
-            meaning="Links between devices, or to the network of the cards, were up and are down. Jobs on several cards hang or become slow. The alert lasts until the links are up again; a link that flaps has its own alert.",
+            meaning="Links between devices, or from the devices to their network, were up and are now down. Jobs on several cards hang or become slow. The alert lasts until the links are up again; a link that flaps has its own alert.",
             check="Which links are affected (dashboard Card), their error counters, and their other ends.",
         ),
         warning(
@@ -231,8 +231,8 @@ BROKEN = AlertGroup(
             hold="15m",
             summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets a minute",
             meaning="The PCIe link has transmission errors.",
-            check="`lspci -vvv` (AER), riser and retimer.",
-            remedy="Reseat the card; replace riser or retimer.",
+            check="`lspci -vvv` (AER), the riser and the retimer.",
+            remedy="Reseat the card; replace the riser or the retimer.",
         ),
         warning(
             name="AcceleratorPcieDegraded",

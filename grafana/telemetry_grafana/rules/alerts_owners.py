@@ -97,7 +97,7 @@ OWNERS = AlertGroup(
             hold="30m",
             summary="{instance} works {value:humanizePercentage} less than the other nodes of job {job_id}",
             meaning="A job runs on three nodes or more, which do about the same work with the same amount of memory, but one node does at least a quarter less. All other nodes wait for it. Only nodes of the same job are compared, because other nodes may do other work.",
-            check="The dashboards Jobs and Stragglers: compare clocks, temperature, links and the host's load of the node with those of the others.",
+            check="The dashboards Jobs and Stragglers: compare the node's clocks, temperatures, links and host load with those of the job's other nodes.",
             remedy="Take the node out of the job and test it.",
         ),
         info(
@@ -113,7 +113,7 @@ OWNERS = AlertGroup(
             held_back_by=("AcceleratorStraggler",),
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than the other cards of job {job_id}",
             meaning="A job runs on several nodes, and its cards do the same work, but one card does less. All other cards wait for it.",
-            check="The dashboards Jobs and Stragglers: compare clocks, temperature and links of the card with those of the others.",
+            check="The dashboards Jobs and Stragglers: compare the card's clocks, temperature and links with those of the job's other cards.",
             remedy="Take the node out of the job and test it.",
         ),
         info(

@@ -34,7 +34,7 @@ _HEAT_RULES = (
         # Only throttled cards are considered, because the clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "The loss of clock in five minutes in which heat throttled the card, compared with the best clock of three hours; otherwise, and without a reported clock, 0.",
+        "The reduction of the clock, as a share of the highest clock within three hours, in five minutes in which heat throttled the card. 0 if the card was not throttled or reports no clock.",
     ),
 )
 
