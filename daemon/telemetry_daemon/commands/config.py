@@ -81,8 +81,8 @@ def _print_measured_peaks(path: str | None, model: str | None) -> int:
     entries: dict[str, object] = {"origin": peak.origin, "flops": {rate.dtype: rate.flops for rate in peak.rates}}
     if peak.memory_bytes_per_second is not None:
         entries["memory_bytes_per_second"] = peak.memory_bytes_per_second
-    lines = "".join(f"{key} = {table.toml_value(value)}\n" for key, value in entries.items())
-    sys.stdout.write(f"[{heading}]\n{lines}")
+    body = "".join(f"{key} = {table.toml_value(value)}\n" for key, value in entries.items())
+    sys.stdout.write(f"[{heading}]\n{body}")
     return exits.OK
 
 

@@ -69,28 +69,28 @@ def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
     """Return the address of this node's local socket if a daemon answers this user there, else None."""
     address = node_address(f"unix:{options.local_socket(arguments)}")
-    return None if _connection_error(address, Credentials(), None) else address
+    return None if _find_connection_error(address, Credentials(), None) else address
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
     """Return an address where the local daemon answers, or None if none is running. Raise DaemonRefusedError on refusal."""
     socket_path = local_socket_in(settings.state.runtime_directory)
-    is_running, reasons = False, []
+    is_running, error_texts = False, []
     for address in local_addresses(settings):
-        error = _connection_error(address, credentials, None if address.unix else _socket_owner(socket_path))
+        error = _find_connection_error(address, credentials, None if address.unix else _socket_owner(socket_path))
         if error is None:
             return address
         is_running = is_running or (bool(address.unix) and not error.is_absent)
-        reasons.append(f"{address.name}: {error}")
+        error_texts.append(f"{address.name}: {error}")
     if not is_running:
         return None
     remedy = f"join the group of {socket_path} (`usermod --append --groups`), or use a user and password with --password-file"
-    raise DaemonRefusedError(f"the daemon of this node does not answer this user: {'; '.join(reasons)}; {remedy}")
+    raise DaemonRefusedError(f"the daemon of this node does not answer this user: {'; '.join(error_texts)}; {remedy}")
 
 
-def _connection_error(address: Address, credentials: Credentials, service_user: int | None) -> NodeError | None:
-    """Send a test request and return its error, or None. Reject a server that neither `service_user` nor root runs."""
-    if service_user is not None and not _is_served_by(address.port, service_user):
+def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
+    """Send a test request and return its error, or None. Reject a server that neither `service_uid` nor root runs."""
+    if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError("no process of the daemon's user listens there")
     try:
         _fetch(address, credentials, _TIMEOUT_SECONDS, "/healthz")
@@ -107,22 +107,22 @@ def _socket_owner(local_socket: Path) -> int | None:
     return None
 
 
-def _is_served_by(port: int, user: int) -> bool:
+def _is_served_by(port: int, uid: int) -> bool:
     from telemetry_daemon.web.server.listeners import sockets_on
 
     try:
-        owners = {owner for _, owner, _ in sockets_on(port)}
+        owner_uids = {owner_uid for _, owner_uid, _ in sockets_on(port)}
     except (OSError, ValueError):  # /proc is missing or has another format
         return False
-    return bool(owners) and owners <= {0, user}
+    return bool(owner_uids) and owner_uids <= {0, uid}
 
 
 def local_addresses(settings: Settings) -> Iterator[Address]:
     """Yield the addresses at which this node's daemon may answer: its local socket and its listening addresses."""
     yield node_address(f"unix:{local_socket_in(settings.state.runtime_directory)}")
     certificate = _certificate_path(settings.web.config_file)
-    for text in settings.web.listen_address:
-        address = node_address(_address_to_connect(text))
+    for listen_address in settings.web.listen_address:
+        address = node_address(_address_to_connect(listen_address))
         yield address if address.unix or not certificate else replace(address, is_tls=True, certificate=certificate)
 
 
@@ -241,14 +241,14 @@ def _local_client(arguments: argparse.Namespace) -> Client:
     return Client(Address("the daemon", unix=str(options.local_socket(arguments))), seconds=_SHORT_TIMEOUT_SECONDS)
 
 
-def _parse_snapshot(body: bytes, name: str, now: float | None) -> Result:
+def _parse_snapshot(body: bytes, daemon_name: str, now: float | None) -> Result:
     try:
         document = parse_document(body)
         snapshot = to_snapshot(document)
     except DocumentError as error:
         raise NodeError(f"the daemon's document is invalid: {error}") from error
     age_seconds = _age_seconds(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
-    origin = f"from {name}: read {human.seconds(round(age_seconds, 1))} ago"
+    origin = f"from {daemon_name}: read {human.seconds(round(age_seconds, 1))} ago"
     # Unknown fields in a document from another machine are not shown.
     return Result(snapshot, origin, (), document if now else None)
 

@@ -78,7 +78,7 @@ def _examine_this_node(
 ) -> tuple[Examination, sources.PolledSources]:
     """Return (examination, polled sources). The examination includes the given `findings`."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
-        options.check_sources(sorted(arguments.source), [item.parser.name for item in loaded.parsers])
+        options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
         if not findings:
             options.check_sections(arguments, settings, loaded.polls)
         polled = sources.poll_sources(loaded, settings, arguments.source, root, streams.show_waiting)
@@ -118,14 +118,14 @@ def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMateri
     """Collect all facts about this node. If the configuration is invalid, its errors are findings and defaults apply."""
     inputs, credentials = options.settings_inputs(arguments), daemons.read_credentials(arguments)
     try:
-        loaded = load_with_origins(inputs)
-        return BundleMaterial(*_examine_this_node(arguments, root, loaded.settings), loaded, root, credentials)
+        config = load_with_origins(inputs)
+        return BundleMaterial(*_examine_this_node(arguments, root, config.settings), config, root, credentials)
     except ConfigError as error:
         remedy = "correct it; `telemetry config check` checks it"
         findings = [Finding("configuration", line, remedy) for line in error.lines]
-        loaded = LoadedConfig(Settings(), path_of(inputs), {})
-        examined = _examine_this_node(arguments, root, loaded.settings, findings)
-        return BundleMaterial(*examined, loaded, root, credentials)
+        config = LoadedConfig(Settings(), path_of(inputs), {})
+        examined = _examine_this_node(arguments, root, config.settings, findings)
+        return BundleMaterial(*examined, config, root, credentials)
 
 
 def _bundle_heading(snapshot_time: float, mask: Mask) -> str:

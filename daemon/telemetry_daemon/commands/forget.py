@@ -92,8 +92,8 @@ def _forget_in_file(arguments: argparse.Namespace, matches: Callable[[Identity],
 
 def _raise_if_unknown(arguments: argparse.Namespace, settings: Settings, lost_ids: Sequence[str]) -> None:
     if not arguments.all_lost:
-        names = ", ".join(map(shlex.quote, lost_ids))
-        lost_text = f"the lost devices are {names}" if names else "no device is lost"
+        quoted_ids = ", ".join(map(shlex.quote, lost_ids))
+        lost_text = f"the lost devices are {quoted_ids}" if quoted_ids else "no device is lost"
         raise CommandError(f"'{arguments.id}' is not a lost device, and has no open event; {lost_text}")
     if arguments.vendor is not None:
         check_vendor(arguments.vendor, settings.parsers.paths)

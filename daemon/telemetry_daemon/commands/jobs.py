@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                 has_records = True
                 bill.add(record)
     if has_records or not (errors or arguments.user):
-        sys.stdout.write(_rendered(bill, arguments.format))
+        sys.stdout.write(_format_bill(bill, arguments.format))
     elif arguments.user and users:
         raise options.unknown_name_error("user", arguments.user, users)
     if errors:
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     return exits.OK if has_records else exits.NOTHING_FOUND
 
 
-def _rendered(bill: Bill, output_format: str) -> str:
+def _format_bill(bill: Bill, output_format: str) -> str:
     if output_format == "json":
         return bill.json()
     if output_format == "csv":
@@ -107,7 +107,7 @@ def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, byt
         return
     settings = options.settings(arguments)
     folder = Path(settings.state.directory)
-    files = [(str(folder / name), content) for name, content in _node_files(folder)]
+    files = [(str(folder / name), content) for name, content in _read_node_files(folder)]
     if not files:
         remedy = "the daemon writes them if attribution.enabled is true"
         if settings.attribution.enabled:
@@ -116,7 +116,7 @@ def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, byt
     yield from files
 
 
-def _node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _read_node_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     from telemetry_daemon.guarded.own_folder import OwnFolder
     from telemetry_daemon.state.ledger_file import JOBS, LEDGER, ROTATED_JOBS
 

@@ -69,9 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(_state_text(state))
         print("Let Prometheus scrape the node once more before a shutdown. To end: 'telemetry maintenance off'.")
     elif arguments.action == "off":
-        ended = daemon_answer(settings, MaintenanceEndResult, "maintenance_off")
-        save_error = ended.not_kept
-        print("maintenance is off" if ended.was_on else "the node was not in maintenance")
+        end_result = daemon_answer(settings, MaintenanceEndResult, "maintenance_off")
+        save_error = end_result.not_kept
+        print("maintenance is off" if end_result.was_on else "the node was not in maintenance")
     else:
         save_error = ""
         print(_state_text(daemon_answer(settings, MaintenanceState, "maintenance")))

@@ -50,9 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the metric catalogue, or the names that another exporter uses."""
-    for flag, needed in (("names-version", "names"), ("dashboard", "names"), ("node", "dashboard")):
-        if getattr(arguments, flag.replace("-", "_")) and getattr(arguments, needed) is None:
-            raise CommandError(f"--{flag} needs --{needed}; see 'telemetry metrics --help'")
+    for flag, required_flag in (("names-version", "names"), ("dashboard", "names"), ("node", "dashboard")):
+        if getattr(arguments, flag.replace("-", "_")) and getattr(arguments, required_flag) is None:
+            raise CommandError(f"--{flag} needs --{required_flag}; see 'telemetry metrics --help'")
     if arguments.names is None:
         is_markdown = arguments.format == "markdown"
         print(metrics_doc.metrics_markdown() if is_markdown else _matching_lines(arguments.words), end="")
@@ -90,7 +90,7 @@ def _print_comparison(arguments: argparse.Namespace, table: ExporterTable) -> in
     dashboard_names = names_in_queries(_read_dashboard(arguments.dashboard))
     if not dashboard_names:
         raise CommandError(f"{arguments.dashboard}: no query has a metric; use a dashboard that Grafana exported")
-    reported = _reported_names(arguments)
+    reported = _fetch_metric_names(arguments)
     print(doc.dashboard_list(table, dashboard_names, reported), end="")
     return exits.OK if reported.issuperset(dashboard_names) else exits.PROBLEMS
 
@@ -103,7 +103,7 @@ def _read_dashboard(path: str) -> object:
         raise CommandError(f"{path} is not valid JSON: {error}; use a dashboard that Grafana exported") from None
 
 
-def _reported_names(arguments: argparse.Namespace) -> frozenset[str]:
+def _fetch_metric_names(arguments: argparse.Namespace) -> frozenset[str]:
     from telemetry_daemon.commands import daemons
 
     address = daemons.requested_address(arguments, "give --node")

@@ -187,7 +187,7 @@ def parse_seconds_up_to_a_day(text: str) -> float:
 def add_at_option(parser: argparse.ArgumentParser) -> None:
     """Add `--at`."""
     text = "time in the recording: 90s after its start, end-30s, 03:12:07 or 2026-11-23T03:12:07Z as recorded (UTC)"
-    parser.add_argument("--at", type=_recording_time, metavar="TIME", help=text)
+    parser.add_argument("--at", type=_parse_recording_time, metavar="TIME", help=text)
 
 
 def add_playback(parser: argparse.ArgumentParser) -> None:
@@ -200,7 +200,7 @@ def add_playback(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="stop at the end of the recording instead of repeating it")
 
 
-def _recording_time(text: str) -> RecordingTime:
+def _parse_recording_time(text: str) -> RecordingTime:
     from telemetry_daemon.recordings.survey import parse_time
 
     return _parse_argument(parse_time, text)
@@ -247,16 +247,16 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
 
-    with load_parsers(find_parsers(plugin_paths)) as loaded:
-        vendors = {*VENDOR_WORDS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
+    with load_parsers(find_parsers(plugin_paths)) as parser_set:
+        vendors = {*VENDOR_WORDS, *(loaded.parser.vendor for loaded in parser_set.parsers if loaded.parser.vendor)}
     if name not in vendors:
         raise unknown_name_error("vendor", name, vendors)
 
 
-def unknown_name_error(kind: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
+def unknown_name_error(noun: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
     """Return an error that suggests the most similar choice. If none is similar, append `fallback` or list all choices."""
     from telemetry_daemon.terminal.suggestions import similar_names
 
     suggestions = similar_names(name, names := sorted(choices))
-    hint = f"did you mean '{suggestions[0]}'?" if suggestions else fallback or f"the {kind}s are {', '.join(names)}"
-    return CommandError(f"unknown {kind} '{clean(name)}'; {hint}")
+    hint = f"did you mean '{suggestions[0]}'?" if suggestions else fallback or f"the {noun}s are {', '.join(names)}"
+    return CommandError(f"unknown {noun} '{clean(name)}'; {hint}")

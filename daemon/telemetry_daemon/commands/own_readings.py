@@ -51,8 +51,8 @@ def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
         exit_stack.callback(oneshot.close)
         oneshot.prime("host", _HOST_GAP_SECONDS)
         tiers: Sequence[Tier] = ("inventory", "fast") if arguments.all is None else ("inventory", "fast", "slow")
-        seconds = arguments.timeout or _DEFAULT_SECONDS
-        yield lambda: Result(add_ranks(oneshot.read(tiers, seconds), settings.ranks), metrics=node.metrics())
+        timeout_seconds = arguments.timeout or _DEFAULT_SECONDS
+        yield lambda: Result(add_ranks(oneshot.read(tiers, timeout_seconds), settings.ranks), metrics=node.metrics())
 
 
 def _open_node(arguments: argparse.Namespace, exit_stack: ExitStack) -> tuple[Settings, Node]:

@@ -55,21 +55,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the parsed outputs as one document. Return 2 if the parser reports a problem."""
-    with load_parsers(find_parsers(arguments.paths)) as loaded:
-        options.warn_of_failures(loaded)
-        parsers = {item.parser.name: item.parser for item in loaded.parsers}
+    with load_parsers(find_parsers(arguments.paths)) as parser_set:
+        options.warn_of_failures(parser_set)
+        parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}
         hyphenated = arguments.source.replace("_", "-")  # the source of the tool `hccn_tool` is `hccn-tool`
         source = hyphenated if hyphenated in parsers else arguments.source
         options.check_sources([source], parsers)
         parser = parsers[source]
         captures = [capture for path in arguments.files for capture in _captures_in_file(parser, path)]
         snapshot = snapshot_of_captures(parser, captures)
-        sys.stdout.write(_rendered(rendering.Result(snapshot, metrics=loaded.metrics), arguments.format))
+        sys.stdout.write(_format_result(rendering.Result(snapshot, metrics=parser_set.metrics), arguments.format))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 
 
-def _rendered(result: rendering.Result, output_format: str) -> str:
+def _format_result(result: rendering.Result, output_format: str) -> str:
     if output_format != "table":
         return rendering.render_document(result, output_format)
     from telemetry_exporters.terminal.table import Detail
@@ -98,11 +98,11 @@ def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Captur
         sources.add(capture.source)
         if capture.source == parser.name:
             newest_by_poll[capture.poll] = capture
-    lines = [f"'{path}': {text}" for text in damage.lines()]
+    damage_lines = [f"'{path}': {text}" for text in damage.lines()]
     if not sources:
-        reason = lines[0] if lines else f"'{path}' has no capture"
+        reason = damage_lines[0] if damage_lines else f"'{path}' has no capture"
         raise CommandError(f"{reason}; give a recording, or output of the tool")
-    for text in lines:
+    for text in damage_lines:
         streams.say(text)
     if not newest_by_poll:
         raise CommandError(f"'{path}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
@@ -116,12 +116,12 @@ def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapsho
     """Parse the captures, and return a snapshot with all their readings."""
     reports = [_parse_capture(parser, capture, is_one_of_several=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
-    now, wall = time.monotonic(), time.time()
-    store = Store("", Clock(lambda: now, lambda: wall))
+    monotonic_time, wall_time = time.monotonic(), time.time()
+    store = Store("", Clock(lambda: monotonic_time, lambda: wall_time))
     store.facts.set_peaks(None)  # peaks are not part of a tool's output
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
-    capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
+    capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall_time, monotonic_time=monotonic_time)
     # A tool that was missing during the recording is reported as missing, not as output that was not understood.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = result_of(replace(capture, failure=failure), report, 0)

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         recorder = _open_recorder(arguments.output)
         try:
             with _progress(recorder, mask, arguments, origin) as progress, recorder:
-                gate = FirstResultGate(_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
+                gate = FirstResultGate(_make_masking_callback(recorder, mask, progress.show), CaptureParser(loaded))
                 record(loaded, settings, arguments, gate, progress)
                 _raise_if_nothing_recorded(gate)
         except RecordError as error:
@@ -115,7 +115,7 @@ def _raise_if_nothing_recorded(gate: FirstResultGate) -> None:
     raise CommandError(f"{text}; `telemetry doctor --all` shows the search paths", status=exits.NOTHING_FOUND)
 
 
-def _masking_callback(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
+def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress: Callable[[], None]) -> CaptureSink:
     def record(capture: Capture, report: Report | None) -> None:
         masked_capture = (
             replace(capture, hostname=socket.gethostname()) if mask is None else mask.masked_capture(capture, report)
@@ -142,25 +142,25 @@ def _record_daemon(
     loaded: ParserSet, settings: Settings, arguments: argparse.Namespace, gate: FirstResultGate, progress: _Progress
 ) -> None:
     capture_parser = CaptureParser(loaded)
-    start = time.monotonic()
+    start_time = time.monotonic()
     daemon = DaemonCaptures(
         settings.state.runtime_directory,
         arguments.duration,
         minutes_before=arguments.before,
         longest_round=poll_intervals.max_round_seconds(
-            (item.parser, settings.source(item.parser.name)) for item in loaded.parsers
+            (loaded_parser.parser, settings.source(loaded_parser.parser.name)) for loaded_parser in loaded.parsers
         ),
         is_continued=lambda: progress.end_first_round(gate),
     )
-    count = earlier_count = 0
+    capture_count = earlier_count = 0
     try:
         for capture in daemon.captures():
             gate(capture, capture_parser.parse(capture))
-            count += 1
-            earlier_count += capture.monotonic_time < start
+            capture_count += 1
+            earlier_count += capture.monotonic_time < start_time
     except ControlError as error:
         raise CommandError(f"{error}; use --from tools to record the tools", status=exits.UNAVAILABLE) from None
-    if not count:
+    if not capture_count:
         text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if gate.is_open:
@@ -225,9 +225,9 @@ class _Progress:
         """Print the progress, at most twice a second."""
         if (now := time.monotonic()) >= self._next_time:
             self._next_time = now + _PROGRESS_SECONDS
-            elapsed = human.seconds(round(max(0.0, now - self._first_round_end)))
+            elapsed_text = human.seconds(round(max(0.0, now - self._first_round_end)))
             streams.show_progress(
-                f"recording: {elapsed} of {self._duration_text}, {self._recorder.capture_count} captures"
+                f"recording: {elapsed_text} of {self._duration_text}, {self._recorder.capture_count} captures"
             )
 
 
@@ -243,9 +243,9 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
         raise
     finally:
         streams.show_progress("")
-        seconds = human.seconds(round(time.monotonic() - progress.start))
+        elapsed_text = human.seconds(round(time.monotonic() - progress.start))
         if has_summary:
-            streams.say(_summary(recorder, mask, arguments.output, f"from {origin} in {seconds}"))
+            streams.say(_summary(recorder, mask, arguments.output, f"from {origin} in {elapsed_text}"))
 
 
 def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_and_time: str) -> str:
@@ -253,9 +253,9 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
         return f"recorded nothing {origin_and_time}"
     size = recorder.size_bytes
     target = "" if size is None else f" to {output} ({human.byte_size(size)})"
-    masked = (
+    remark = (
         "nothing is masked: the recording contains identities of this node"
         if mask is None
         else f"{mask.value_count} identities were replaced; check the recording before you send it"
     )
-    return f"recorded {recorder.capture_count} captures of {recorder.source_count} sources {origin_and_time}{target}: {masked}"
+    return f"recorded {recorder.capture_count} captures of {recorder.source_count} sources {origin_and_time}{target}: {remark}"

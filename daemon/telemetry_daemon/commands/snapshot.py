@@ -110,9 +110,9 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 def _check_format(arguments: argparse.Namespace) -> None:
     fmt = arguments.format
-    for name in _TABLE_FLAGS if fmt != "table" else ():
-        if getattr(arguments, name):
-            raise CommandError(f"--{name} is only for tables; leave it out with --format {fmt}")
+    for flag in _TABLE_FLAGS if fmt != "table" else ():
+        if getattr(arguments, flag):
+            raise CommandError(f"--{flag} is only for tables; leave it out with --format {fmt}")
     if arguments.processes and fmt == "prometheus":
         raise CommandError("--processes is only for tables, JSON and CSV; leave it out with --format prometheus")
     if arguments.all and fmt != "table":
@@ -146,7 +146,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
 
     def read_result() -> Result:
         try:
-            return (None if refusals else _local_snapshot(arguments)) or read_tools()
+            return (None if refusals else _read_local_daemon(arguments)) or read_tools()
         except options.DaemonRefusedError as error:
             refusals.append(error)
             streams.say(f"{error}; the tools were read instead")
@@ -155,7 +155,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
     return read_result
 
 
-def _local_snapshot(arguments: argparse.Namespace) -> Result | None:
+def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
     """Return the snapshot of this node's daemon, or None if there is no daemon. Raise DaemonRefusedError."""
     try:
         options.local_socket(arguments).stat()
@@ -181,7 +181,7 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
     while True:
         result = read_result()
         if arguments.processes and is_this_node:
-            result = _with_processes(result)
+            result = _with_process_details(result)
         if is_first:
             _check_patterns(arguments.all or (), result)
         ids = _selected_ids(result.snapshot, arguments)
@@ -189,7 +189,7 @@ def _print_snapshots(read_result: _ReadSnapshot, arguments: argparse.Namespace) 
         if matches_none:
             streams.say(_no_match_text(arguments, result.snapshot.devices))
         if not matches_none or arguments.format != "table":
-            sys.stdout.write(_rendered(result, ids, arguments, is_first=is_first))
+            sys.stdout.write(_format_result(result, ids, arguments, is_first=is_first))
             sys.stdout.flush()
         if not result.snapshot.devices and is_this_node and arguments.origin is None and is_first:
             _mention_simulation(arguments)
@@ -206,17 +206,17 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
         streams.say("the daemon of this node has simulated cards; `telemetry snapshot --from daemon` shows them")
 
 
-def _with_processes(result: Result) -> Result:
+def _with_process_details(result: Result) -> Result:
     """Add details from /proc to the processes, as far as this user may read them. Ended processes stay unchanged."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
 
     snapshot = result.snapshot
-    by_pid = {process.pid: process for device in snapshot.devices for process in device.processes}
+    processes = {process.pid: process for device in snapshot.devices for process in device.processes}
     (poll,) = PARSER.polls
-    report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(by_pid))))
-    tasks = {task.pid: task for task in report.tasks if _is_same_process(by_pid[task.pid], task, snapshot.wall_time)}
+    report = PARSER.parse(ProcReader("", environment=False).read(poll, Targets(pids=tuple(processes))))
+    tasks = {task.pid: task for task in report.tasks if _is_same_process(processes[task.pid], task, snapshot.wall_time)}
     devices = tuple(
         replace(device, processes=tuple(_with_task(process, tasks.get(process.pid)) for process in device.processes))
         for device in snapshot.devices
@@ -246,7 +246,7 @@ def _with_task(process: Process, task: Task | None) -> Process:
     )
 
 
-def _rendered(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
+def _format_result(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """Return the snapshot in the requested format. Only the first CSV has a heading. A blank line separates tables."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
@@ -288,8 +288,8 @@ def _check_patterns(patterns: Sequence[str], result: Result) -> None:
     metrics = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *result.metrics)
     for pattern in patterns:
         if not any(matches(metric, (pattern,)) for metric in metrics):
-            keys, word = [metric.key for metric in metrics], pattern.strip("*")
-            suggestions = similar_names(word, keys) or patterns_like(word, keys)
+            keys, bare_pattern = [metric.key for metric in metrics], pattern.strip("*")
+            suggestions = similar_names(bare_pattern, keys) or patterns_like(bare_pattern, keys)
             raise CommandError(
                 f"unknown metric '{clean(pattern)}'{did_you_mean(suggestions) or '; `telemetry metrics` lists them'}"
             )

@@ -115,8 +115,8 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
         settings = replace(settings, attribution=replace(settings.attribution, enabled=True))
-        simulated = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
-        return PolledNode("a simulation", hostname, simulated, settings, clock)
+        demo_node = DemoNode(arguments.demo, clock, faults=arguments.fault, past_seconds=PAST_SECONDS)
+        return PolledNode("a simulation", hostname, demo_node, settings, clock)
     from telemetry_daemon.plugins.loading import ParserSet, load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
 
@@ -125,11 +125,11 @@ def _polling_feed(arguments: argparse.Namespace, settings: Settings, title: str)
         from telemetry_daemon.recordings.replay_node import ReplayNode
 
         playback = options.playback_options(arguments, keeps_times=True)
-        node = ReplayNode(arguments.replay, loaded, clock, playback, arguments.at)
-        for warning in node.warnings():
+        replay_node = ReplayNode(arguments.replay, loaded, clock, playback, arguments.at)
+        for warning in replay_node.warnings():
             streams.say(warning)
-        name = node.survey.hostname or arguments.replay.name
-        return PolledNode(f"the recording {arguments.replay}", name, node, settings, clock, node.press)
+        name = replay_node.survey.hostname or arguments.replay.name
+        return PolledNode(f"the recording {arguments.replay}", name, replay_node, settings, clock, replay_node.press)
     from telemetry_daemon.polling.node_sources import RealNode
 
     options.check_sections(arguments, settings, loaded.polls)

@@ -57,7 +57,7 @@ def load(inputs: ConfigInputs) -> Settings:
 def load_with_origins(inputs: ConfigInputs) -> LoadedConfig:
     """Return the validated settings and their origins. Raise ConfigError with all errors."""
     document = _with_overrides(_read_document(inputs), inputs)
-    problems = _unknown_variables(inputs)
+    problems = _unknown_variable_errors(inputs)
     settings = Settings()
     if document.data:
         # Imported only if a value is set, because importing pydantic takes 0.1 s.
@@ -75,12 +75,12 @@ def path_of(inputs: ConfigInputs) -> str:
 
 
 def _read_document(inputs: ConfigInputs) -> Document:
-    requested = inputs.path or inputs.variables().get(FILE_VARIABLE)
-    path = requested or inputs.default_path
+    requested_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
+    path = requested_path or inputs.default_path
     try:
         content = read_file(path, MAX_FILE_BYTES)
     except FileNotFoundError:
-        if requested is None:
+        if requested_path is None:
             return Document({})
         remedy = "`telemetry config default` prints a default file"
         raise ConfigError(f"{_printable_path(path)}: no such file; {remedy}") from None
@@ -121,8 +121,8 @@ def _syntax_error(path: str, message: str) -> str:
     if position is None:
         return f"{path} is not valid TOML: {message}"
     error = message[: position.start()]
-    text = next((remedy for words, remedy in _REMEDIES.items() if error.startswith(words)), error)
-    return f"{path}: line {position[1]} is not valid TOML at column {position[2]}: {text}"
+    explanation = next((remedy for words, remedy in _REMEDIES.items() if error.startswith(words)), error)
+    return f"{path}: line {position[1]} is not valid TOML at column {position[2]}: {explanation}"
 
 
 def _printable_path(path: str) -> str:
@@ -139,14 +139,14 @@ def _with_overrides(document: Document, inputs: ConfigInputs) -> Document:
     return replace(document, data=data, file_data=document.data, origins=origins)
 
 
-def _unknown_variables(inputs: ConfigInputs) -> list[str]:
-    names = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
+def _unknown_variable_errors(inputs: ConfigInputs) -> list[str]:
+    variables = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows() if row.variable}
     lines = []
     for variable in sorted(inputs.variables()):
         if _is_reserved(variable) or _find_setting(variable) is not None:
             continue
-        suggestions = similar_names(variable.removeprefix(VARIABLE_PREFIX), names)
-        remedy = did_you_mean(names[name] for name in suggestions) or "; unset it for this program"
+        suggestions = similar_names(variable.removeprefix(VARIABLE_PREFIX), variables)
+        remedy = did_you_mean(variables[name] for name in suggestions) or "; unset it for this program"
         lines.append(f"environment variable {variable}: no such setting{remedy}")
     return lines
 
@@ -209,7 +209,7 @@ def _split_list(text: str) -> list[str]:
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
     """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
-    pairs = [item.partition("=") for item in _split_list(text)]
+    pairs = [pair_text.partition("=") for pair_text in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
     counts = {name.strip(): _parse_whole_number(count.strip()) for name, _, count in pairs}

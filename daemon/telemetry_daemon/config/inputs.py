@@ -91,29 +91,29 @@ class Document:
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
     """Return a hash of the file and the variables that affect readings, or "" if the file cannot be read."""
     try:
-        content = _file_content(path, environment)
+        content = _read_config_file(path, environment)
     except (OSError, ValueError):  # the validation reports the error
         return ""
-    variables = sorted(item for item in environment.items() if item[0].startswith(_READING_PREFIXES) and item[1])
+    variables = sorted(pair for pair in environment.items() if pair[0].startswith(_READING_PREFIXES) and pair[1])
     return f"{crc32(repr((content, variables)).encode()):08x}"
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
     """Return the configured folder for the daemon's sockets, or None if the setting or the file is invalid."""
-    return _folder(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
+    return _read_path(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
     """Return the configured folder for job files, or None if the setting or the file is invalid."""
-    return _folder(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
+    return _read_path(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
-def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str, str], default: str) -> str | None:
+def _read_path(path: str | None, environment: Mapping[str, str], setting: tuple[str, str], default: str) -> str | None:
     section, name = setting
     if variable := environment.get(VARIABLE_PREFIX + "_".join(setting).upper()):
         return variable if variable.startswith("/") else None
     try:
-        content = _file_content(path, environment)
+        content = _read_config_file(path, environment)
         document = parse_toml(content.decode()) if name.encode() in content else {}
         value = document.get(section, {}).get(name, default)
     except (OSError, ValueError, AttributeError):  # the validation reports the error
@@ -121,13 +121,13 @@ def _folder(path: str | None, environment: Mapping[str, str], setting: tuple[str
     return value if isinstance(value, str) and value.startswith("/") else None
 
 
-def _file_content(path: str | None, environment: Mapping[str, str]) -> bytes:
+def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes:
     """Return the content of the requested file, or of the default file, which may be missing."""
-    requested = path or environment.get(FILE_VARIABLE)
+    requested_path = path or environment.get(FILE_VARIABLE)
     try:
-        return read_file(requested or DEFAULT_FILE, MAX_FILE_BYTES)
+        return read_file(requested_path or DEFAULT_FILE, MAX_FILE_BYTES)
     except FileNotFoundError:
-        if requested:
+        if requested_path:
             raise
         return b""
 

@@ -92,11 +92,11 @@ def placeholder_path(path: KeyPath) -> KeyPath:
 
 def _section_rows(settings_class: Any, path: KeyPath) -> Iterator[SectionRow]:
     hints, defaults = get_type_hints(settings_class), settings_class()
-    nested = {item.name: _nested_section(hints[item.name], item.name) for item in fields(settings_class)}
+    nested = {field.name: _nested_section(hints[field.name], field.name) for field in fields(settings_class)}
     settings = tuple(
-        _setting_row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
-        for item in fields(settings_class)
-        if nested[item.name] is None
+        _setting_row((*path, field.name), hints[field.name], field.metadata["about"], getattr(defaults, field.name))
+        for field in fields(settings_class)
+        if nested[field.name] is None
     )
     if settings:
         yield SectionRow(path, settings_class.__doc__, settings)

@@ -49,7 +49,7 @@ def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) 
     try:
         values = _model(Settings).model_validate(document.data).model_dump()
     except ValidationError as error:
-        reported_paths = {_setting_path(item) for item in error.errors(include_url=False)}
+        reported_paths = {_setting_path(details) for details in error.errors(include_url=False)}
         other_lines = [line for path, line in unknown_names.items() if path not in reported_paths]
         raise ConfigError(*problems, *_error_lines(error, document), *other_lines) from None
     problems = [*problems, *unknown_names.values(), *_unknown_versions(document)]
@@ -78,32 +78,32 @@ def _sorted_by_key(values: Any) -> Any:
 def _model(settings_class: Any) -> type[BaseModel]:
     hints, defaults = get_type_hints(settings_class), settings_class()
     settings: dict[str, Any] = {}
-    for item in fields(settings_class):
-        hint, default = hints[item.name], getattr(defaults, item.name)
+    for field in fields(settings_class):
+        hint, default = hints[field.name], getattr(defaults, field.name)
         if is_dataclass(default):
-            settings[item.name] = (_model(hint), Field(default_factory=_model(hint)))
+            settings[field.name] = (_model(hint), Field(default_factory=_model(hint)))
         else:
-            metadata: SettingMetadata = item.metadata["about"]
+            metadata: SettingMetadata = field.metadata["about"]
             default_value = list(default) if isinstance(default, tuple) else default
-            settings[item.name] = (_pydantic_type(hint, metadata, required=bool(default)), default_value)
+            settings[field.name] = (_pydantic_type(hint, metadata, required=bool(default)), default_value)
     return create_model(settings_class.__name__, __base__=_Section, **settings)
 
 
 def _pydantic_type(hint: Any, metadata: SettingMetadata, *, required: bool) -> Any:
     """Return the type of a setting for pydantic, with its limits and rules. A `required` list must not be empty."""
     limits = [Field(ge=metadata.low, le=metadata.high)] if metadata.low is not None else []
-    rule = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
+    value_rules = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
     if get_origin(hint) is Mapping:
         _, value = get_args(hint)
-        names = [AfterValidator(metadata.name_rule)] if metadata.name_rule is not None else []
-        values = _model(value) if isinstance(value, type) and is_dataclass(value) else _annotated(value, limits)
-        return dict[_annotated(str, names), values]  # type: ignore[misc]  # dynamic types for pydantic
+        name_rules = [AfterValidator(metadata.name_rule)] if metadata.name_rule is not None else []
+        value_type = _model(value) if isinstance(value, type) and is_dataclass(value) else _annotated(value, limits)
+        return dict[_annotated(str, name_rules), value_type]  # type: ignore[misc]  # dynamic types for pydantic
     if get_origin(hint) is tuple:
         conversion = [BeforeValidator(_as_list)] if metadata.accepts_string else []
         min_length = [Field(min_length=1)] if required else []
-        items: Any = list[_annotated(str, rule)]  # type: ignore[misc]  # a dynamic type for pydantic
-        return _annotated(items, [*conversion, AfterValidator(rules.check_unique_items), *min_length])
-    return _annotated(hint, [*rule, *limits])
+        list_type: Any = list[_annotated(str, value_rules)]  # type: ignore[misc]  # a dynamic type for pydantic
+        return _annotated(list_type, [*conversion, AfterValidator(rules.check_unique_items), *min_length])
+    return _annotated(hint, [*value_rules, *limits])
 
 
 def _annotated(kind: Any, conditions: list[Any]) -> Any:
@@ -116,14 +116,14 @@ def _as_list(value: Any) -> Any:
 
 def _error_lines(error: ValidationError, document: Document) -> list[str]:
     errors = error.errors(include_url=False)
-    lines = sorted((_error_line(item, document) for item in errors[:_MAX_LINES]), key=lambda line: line[0])
+    lines = sorted((_error_line(details, document) for details in errors[:_MAX_LINES]), key=lambda line: line[0])
     omitted_count = len(errors) - len(lines)
     return [text for _, text in lines] + ([f"and {omitted_count} more errors"] if omitted_count else [])
 
 
-def _error_line(item: Mapping[str, Any], document: Document) -> tuple[int, str]:
-    path = _setting_path(item)
-    return _line_number(path, document), f"{_location(path, document)}: {toml_key(path)}: {_error_message(path, item)}"
+def _error_line(error: Mapping[str, Any], document: Document) -> tuple[int, str]:
+    path = _setting_path(error)
+    return _line_number(path, document), f"{_location(path, document)}: {toml_key(path)}: {_error_message(path, error)}"
 
 
 def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, str]:
@@ -132,15 +132,15 @@ def _unknown_names(document: Document, inputs: ConfigInputs) -> dict[KeyPath, st
         (("expect", "devices"), "no such vendor", VENDOR_WORDS),
         *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
     )
-    lines = {}
+    errors = {}
     for section, message, keys in checks:
         if keys is None:
             continue
         for name in _names_in(document.data, section):
             path = (*section, name)
             if name not in keys:
-                lines[path] = f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}"
-    return lines
+                errors[path] = f"{_location(path, document)}: {toml_key(path)}: {message}{suggest_or_list(name, keys)}"
+    return errors
 
 
 def _unknown_versions(document: Document) -> list[str]:
@@ -160,12 +160,12 @@ def _names_in(data: Mapping[str, Any], section: KeyPath) -> list[str]:
     return list(table) if isinstance(table, Mapping) else []
 
 
-def _setting_path(item: Mapping[str, Any]) -> KeyPath:
+def _setting_path(error: Mapping[str, Any]) -> KeyPath:
     """Return the path of the setting with the error, without list positions and pydantic's markers."""
-    return tuple(part for part in item["loc"] if isinstance(part, str) and part != "[key]")
+    return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
 
 
-def _origin(path: KeyPath, document: Document) -> str | None:
+def _find_origin(path: KeyPath, document: Document) -> str | None:
     """Return the variable or flag that set this path or a path above or below it, or None if the file set it."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
@@ -176,19 +176,19 @@ def _origin(path: KeyPath, document: Document) -> str | None:
 
 
 def _line_number(path: KeyPath, document: Document) -> int:
-    return 0 if _origin(path, document) else _find_line(document.text, path) or 0
+    return 0 if _find_origin(path, document) else _find_line(document.text, path) or 0
 
 
 def _location(path: KeyPath, document: Document) -> str:
     """Return where the path was set: by a variable, by a flag, or on a line of the file."""
     line = _line_number(path, document)
-    return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
+    return _find_origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
 
-def _error_message(path: KeyPath, item: Mapping[str, Any]) -> str:
-    error_type = item["type"]
+def _error_message(path: KeyPath, error: Mapping[str, Any]) -> str:
+    error_type = error["type"]
     if error_type == "dict_type" and path == _DEVICE_COUNTS:
-        return f"{_COUNT_ERROR}, not {quoted(item['input'])}"
+        return f"{_COUNT_ERROR}, not {quoted(error['input'])}"
     formatters: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
         "extra_forbidden": _unknown_setting_error,
         "literal_error": _choice_error,
@@ -197,22 +197,22 @@ def _error_message(path: KeyPath, item: Mapping[str, Any]) -> str:
         "less_than_equal": _range_error,
     }
     if error_type in formatters:
-        return formatters[error_type](path, item)
-    message = _MESSAGE_BY_ERROR_TYPE.get(error_type, item["msg"])
+        return formatters[error_type](path, error)
+    message = _MESSAGE_BY_ERROR_TYPE.get(error_type, error["msg"])
     if "{example}" in message:
         message = message.format(example=example_line(path))
-    text = "the string " if isinstance(item["input"], str) else ""
-    return f"{message}, not {text}{quoted(item['input'])}"
+    text = "the string " if isinstance(error["input"], str) else ""
+    return f"{message}, not {text}{quoted(error['input'])}"
 
 
-def _unknown_setting_error(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _unknown_setting_error(path: KeyPath, error: Mapping[str, Any]) -> str:
     """Return the message for an unknown setting, with suggestions from the same section or from other sections."""
     *section, name = path
     siblings = _sibling_names(path)
     same_name = [row.dotted_path for row in settings_rows() if row.path[-1] == name]
     suggestions = [toml_key((*section, sibling)) for sibling in similar_names(name, siblings)]
     hint = did_you_mean(suggestions or same_name) or suggest_or_list(name, siblings)
-    return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
+    return ("no such section" if isinstance(error["input"], dict) else "no such setting") + hint
 
 
 def _sibling_names(path: KeyPath) -> list[str]:
@@ -221,30 +221,30 @@ def _sibling_names(path: KeyPath) -> list[str]:
     return sorted(path[-1] for path in paths if path[:-1] == section)
 
 
-def _choice_error(path: KeyPath, item: Mapping[str, Any]) -> str:
+def _choice_error(path: KeyPath, error: Mapping[str, Any]) -> str:
     words = next(row.words for row in settings_rows() if row.path == placeholder_path(path))
-    hint = did_you_mean(similar_names(str(item["input"]), words))
-    return f"must be one of {joined_words(words)}, not {quoted(item['input'])}{hint}"
+    hint = did_you_mean(similar_names(str(error["input"]), words))
+    return f"must be one of {joined_words(words)}, not {quoted(error['input'])}{hint}"
 
 
-def _rule_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
-    return str(item["ctx"]["error"])
+def _rule_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
+    return str(error["ctx"]["error"])
 
 
-def _range_error(_setting_path: KeyPath, item: Mapping[str, Any]) -> str:
-    limits = item["ctx"]
+def _range_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
+    limits = error["ctx"]
     limit = f"at least {limits['ge']:g}" if "ge" in limits else f"at most {limits['le']:g}"
-    return f"must be {limit}, not {quoted(item['input'])}"
+    return f"must be {limit}, not {quoted(error['input'])}"
 
 
 def _find_line(text: str, path: Sequence[str]) -> int | None:
     """Return the line that sets the path, or else the line of its nearest section heading. None if there is neither."""
-    best: tuple[int, int] | None = None
+    best_match: tuple[int, int] | None = None
     for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])
-        if is_prefix and (best is None or len(key) > best[0]):
-            best = (len(key), line_number)
-    return None if best is None else best[1]
+        if is_prefix and (best_match is None or len(key) > best_match[0]):
+            best_match = (len(key), line_number)
+    return None if best_match is None else best_match[1]
 
 
 def _numbered_keys(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:

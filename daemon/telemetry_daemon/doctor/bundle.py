@@ -85,18 +85,18 @@ class Bundle:
             self.add_missing(name, "there is none, or it is empty")
             return
         ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
-        count = self._mask.replacement_count
+        previous_count = self._mask.replacement_count
         masked = (mask or self._mask.masked_text)(text[:limit] + ending).rstrip("\n") + "\n"
-        self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.replacement_count - count))
+        self.add(Member(name, title, masked.encode("utf-8", "replace"), self._mask.replacement_count - previous_count))
 
     def add_document(self, name: str, title: str, value: Mapping[str, Any]) -> None:
         """Mask a JSON document, and add it."""
         if not value:
             self.add_missing(name, "there is none, or it is empty")
             return
-        count = self._mask.replacement_count
+        previous_count = self._mask.replacement_count
         content = dumps(self._mask.masked_plain(dict(value)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
-        self.add(Member(name, title, content, self._mask.replacement_count - count))
+        self.add(Member(name, title, content, self._mask.replacement_count - previous_count))
 
     def add(self, member: Member) -> None:
         """Add a member that is already masked, unless it is too large."""
@@ -146,7 +146,7 @@ def check_path(path: Path) -> None:
                 head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise BundleError(_error_text(path, error)) from error
-    if head and not _decompressed(head).startswith(f"{_ARCHIVE_FOLDER}/{_CONTENTS_NAME}\0".encode()):
+    if head and not _decompress_head(head).startswith(f"{_ARCHIVE_FOLDER}/{_CONTENTS_NAME}\0".encode()):
         raise BundleError(f"cannot write to {path}: another file exists there; choose a new name")
     if not os.access(path.absolute().parent, os.W_OK):
         raise BundleError(f"cannot write to {path}: its folder is missing or not writable; use a writable folder")
@@ -164,7 +164,7 @@ def _error_text(path: Path, error: OSError) -> str:
     return f"cannot write to {path}: {error.strerror or error}; use a new file in a writable folder on a disk with free space"
 
 
-def _decompressed(head: bytes) -> bytes:
+def _decompress_head(head: bytes) -> bytes:
     """Decompress the beginning of a file. Return b"" if the file is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)

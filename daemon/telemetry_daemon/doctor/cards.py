@@ -58,8 +58,8 @@ class VendorSources:
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
     """Group a vendor's sources by state. Sources in `complete_sources` list all cards of this container."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
-    readers = {reading.source for device in devices for reading in device.readings}
-    statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in readers]
+    reading_sources = {reading.source for device in devices for reading in device.readings}
+    statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in reading_sources]
     states = {status.state for status in statuses}
 
     def source_names(is_selected: Callable[[SourceStatus], bool]) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
 
     return VendorSources(
         vendor,
-        read_by=source_names(lambda status: status.state == "ok" and status.source in readers),
+        read_by=source_names(lambda status: status.state == "ok" and status.source in reading_sources),
         missing=source_names(lambda status: status.state == "missing"),
         failed=source_names(lambda status: status.state in UNSUCCESSFUL),
         incomplete=source_names(
@@ -138,13 +138,13 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         nodes = machine.nodes_of(sources.vendor)
         # If only display drivers are bound to cards, the device nodes belong to those drivers, and no vendor tool is missing.
         if not sources.is_read_well and (bound_count or (nodes and not has_display_driver)):
-            yield from _missing_tools(machine, sources, bound_count)
+            yield from _missing_tool_findings(machine, sources, bound_count)
             if not nodes:
-                yield _missing_nodes(machine, sources.vendor)
-            yield from _denied_nodes(machine, sources.vendor, nodes)
+                yield _missing_node_finding(machine, sources.vendor)
+            yield from _denied_node_findings(machine, sources.vendor, nodes)
 
 
-def _missing_tools(machine: Machine, sources: VendorSources, card_count: int) -> Iterator[Finding]:
+def _missing_tool_findings(machine: Machine, sources: VendorSources, card_count: int) -> Iterator[Finding]:
     if sources.read_by or sources.paused or sources.failed or not sources.missing:
         return
     hardware = counted(card_count, f"{sources.vendor} card") if card_count else f"{sources.vendor} device nodes"
@@ -158,7 +158,7 @@ def _missing_tools(machine: Machine, sources: VendorSources, card_count: int) ->
     yield Finding(sources.vendor, what, remedy)
 
 
-def _missing_nodes(machine: Machine, vendor: str) -> Finding:
+def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
     paths = node_patterns(vendor)
     remedy = "run the vendor's tool once as root, which creates them, or reload the driver; dmesg shows the reason"
     if machine.container:
@@ -173,7 +173,7 @@ def _runtime_remedy(vendor: str) -> str:
     return f"start the container with the vendor's runtime ({runtime}), or " if runtime else ""
 
 
-def _denied_nodes(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
+def _denied_node_findings(machine: Machine, vendor: str, nodes: Sequence[DeviceNode]) -> Iterator[Finding]:
     nodes_by_cause: dict[tuple[int, str], list[DeviceNode]] = {}
     for node in nodes:
         if node.refusal:
@@ -240,11 +240,11 @@ def container_listings(machine: Machine, listed: Sequence[Listing], expected: Ma
 
 def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
     """Yield notes about cards assigned to virtual machines and about the container. They are not problems."""
-    assigned = [card for card in machine.cards if card.is_passed_through]
-    if assigned:
-        drivers = ", ".join(sorted({card.driver for card in assigned}))
-        addresses = first_names([card.bus_id for card in assigned])
-        yield f"{counted(len(assigned), 'card')} assigned to virtual machines ({addresses}): bound to {drivers}"
+    assigned_cards = [card for card in machine.cards if card.is_passed_through]
+    if assigned_cards:
+        drivers = ", ".join(sorted({card.driver for card in assigned_cards}))
+        addresses = first_names([card.bus_id for card in assigned_cards])
+        yield f"{counted(len(assigned_cards), 'card')} assigned to virtual machines ({addresses}): bound to {drivers}"
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply only to the container"
     for listing in container_listings:
@@ -269,9 +269,9 @@ def contradictions(
         max_listed[listing.vendor] = max(listing.cards, max_listed.get(listing.vendor, 0))
     bus_counts = {vendor: len(addresses) for vendor, addresses in bus_addresses.items() if vendor in max_listed}
     merged_counts = _card_counts(devices)
-    for vendor, cards in sorted(bus_counts.items()):
-        if merged_counts[vendor] < cards and not any(item.is_incomplete for item in listed if item.vendor == vendor):
-            what = f"{counted(cards, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
+    for vendor, on_bus in sorted(bus_counts.items()):
+        if merged_counts[vendor] < on_bus and not any(item.is_incomplete for item in listed if item.vendor == vendor):
+            what = f"{counted(on_bus, f'{vendor} card')} on the PCI bus, {merged_counts[vendor]} reported"
             yield Finding(PCI_BUS, what, _TOO_FEW_REMEDY)
     yield from _duplicates(bus_counts, merged_counts, max_listed)
 
@@ -288,10 +288,10 @@ def remote_contradictions(bus_counts: Mapping[str, int], devices: Sequence[Merge
 
 
 def _duplicates(on_bus: Mapping[str, int], merged: Counter[str], max_listed: Mapping[str, int]) -> Iterator[Finding]:
-    for vendor, cards in sorted(on_bus.items()):
+    for vendor, bus_count in sorted(on_bus.items()):
         count = merged[vendor]
-        if count > cards and count > max_listed[vendor]:
-            what = f"{counted(count, f'{vendor} device')} reported, {cards} on the PCI bus: some are reported twice"
+        if count > bus_count and count > max_listed[vendor]:
+            what = f"{counted(count, f'{vendor} device')} reported, {bus_count} on the PCI bus: some are reported twice"
             yield Finding(PCI_BUS, what, _BUG_REMEDY)
 
 

@@ -201,13 +201,13 @@ class LocalDaemon:
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
     """Try the addresses in order. Return `daemon` with the first report, or with the reason why no daemon answers."""
-    unanswered = None
+    unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
         if daemon.view is not None or daemon.is_broken:
             return daemon
-        unanswered = unanswered or (daemon if daemon.why_not else None)
-    return unanswered or replace(daemon, why_not="no daemon answers on this node")
+        unanswered_daemon = unanswered_daemon or (daemon if daemon.why_not else None)
+    return unanswered_daemon or replace(daemon, why_not="no daemon answers on this node")
 
 
 def _try_address(address: Address, credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
@@ -217,10 +217,10 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
         if _is_broken(error, address):
             return replace(daemon, why_not=str(error), is_broken=True)
         is_running = isinstance(error.__cause__, PermissionError) or error.status not in (0, _HTTP_NOT_FOUND)
-        return replace(daemon, why_not=str(error), is_denied=_is_refused(error)) if is_running else daemon
+        return replace(daemon, why_not=str(error), is_denied=_may_accept_another_user(error)) if is_running else daemon
 
 
-def _is_refused(error: NodeError) -> bool:
+def _may_accept_another_user(error: NodeError) -> bool:
     """Return whether the daemon refused the request, but might accept one from another user or with a password."""
     if error.status:
         return error.status < _HTTP_SERVER_ERROR
@@ -300,13 +300,13 @@ def _no_answer_findings(daemon: LocalDaemon) -> Iterator[tuple[str, str]]:
         yield f"{UNIT} is enabled, but not running", _START_REMEDY
 
 
-def _source_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str, str]]:
+def _source_differences(own_snapshot: Snapshot, daemon_snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     def state(status: SourceStatus) -> str:
         return f"{status.state}{f' ({status.reason})' if status.reason else ''}"
 
-    by_name = {status.source: status for status in reported.sources}
-    for status in own.sources:
-        other = by_name.get(status.source)
+    statuses_by_name = {status.source: status for status in daemon_snapshot.sources}
+    for status in own_snapshot.sources:
+        other = statuses_by_name.get(status.source)
         if other is None or BUSY in status.detail or BUSY in other.detail:
             continue
         if status.state == "ok" and other.state in _UNREAD_STATES:
@@ -323,10 +323,10 @@ def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
         if own_counts[vendor] != daemon_counts[vendor] and (sources & read_sources or not own_counts[vendor]):
             what = f"the daemon has {counted(daemon_counts[vendor], f'{vendor} device')}, this command {own_counts[vendor]}"
             yield what, _SERVICE_REMEDY if own_counts[vendor] > daemon_counts[vendor] else _MORE_CARDS_REMEDY
-    by_id = {device.id: device for device in reported.devices}
+    devices_by_id = {device.id: device for device in reported.devices}
     denied: set[str] = set()
     for device in own.devices:
-        if other := by_id.get(device.id):
+        if other := devices_by_id.get(device.id):
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:

@@ -209,7 +209,7 @@ def document(examined: Examination) -> dict[str, Any]:
         time=utc_time(examined.snapshot.wall_time),
         hostname=examined.snapshot.hostname or None,
         node=None if other is None else other.name,
-        versions=_versions_json(other),
+        versions=_versions_to_json(other),
         pci=machine.bus_counts if other is None else other.bus_counts,
         # The user and the limits of another node are unknown.
         user=machine.user if is_this_node else None,
@@ -218,25 +218,25 @@ def document(examined: Examination) -> dict[str, Any]:
         cards=tuple(
             CardJson(card.bus_id, card.vendor, card.driver or None, card.is_passed_through) for card in machine.cards
         ),
-        device_nodes=tuple(map(_node_json, machine.nodes)),
+        device_nodes=tuple(map(_node_to_json, machine.nodes)),
         limits=LimitsJson(limits.memory_bytes, limits.tasks, limits.cpus, limits.open_files) if is_this_node else None,
         folders=tuple(
             FolderJson(folder.setting, folder.path, folder.trouble or None, folder.free_bytes)
             for folder in examined.folders
         ),
-        daemon=_daemon_json(examined.daemon) if is_this_node and not examined.is_partial else None,
+        daemon=_daemon_to_json(examined.daemon) if is_this_node and not examined.is_partial else None,
         flights=tuple(
             FlightJson(flight.name, utc_time(flight.wall_time), flight.cause, flight.size_bytes)
             for flight in examined.flights
         ),
-        sources=tuple(map(_source_json, examined.examined_sources)),
+        sources=tuple(map(_source_to_json, examined.examined_sources)),
         notes=tuple(examined.notes),
         findings=tuple(FindingJson(finding.where, finding.what, finding.remedy) for finding in examined.findings),
     )
     return {key: _cleaned(value) for key, value in to_plain(DoctorJson, full_document).items()}
 
 
-def _versions_json(other: DaemonView | None) -> VersionsJson:
+def _versions_to_json(other: DaemonView | None) -> VersionsJson:
     if other is not None:
         return VersionsJson(other.version or None, None, None)
     return VersionsJson(__version__, platform.python_version(), platform.release())
@@ -250,7 +250,7 @@ def _cleaned(value: Any) -> Any:
     return clean(value) if isinstance(value, str) else value
 
 
-def _node_json(node: DeviceNode) -> DeviceNodeJson:
+def _node_to_json(node: DeviceNode) -> DeviceNodeJson:
     return DeviceNodeJson(
         path=node.path,
         vendors=tuple(node.vendors),
@@ -261,7 +261,7 @@ def _node_json(node: DeviceNode) -> DeviceNodeJson:
     )
 
 
-def _daemon_json(daemon: LocalDaemon) -> DaemonJson:
+def _daemon_to_json(daemon: LocalDaemon) -> DaemonJson:
     view, unit = daemon.view, daemon.unit
     snapshot = None if view is None else view.snapshot
     return DaemonJson(
@@ -271,15 +271,15 @@ def _daemon_json(daemon: LocalDaemon) -> DaemonJson:
         reads_the_same=view.settings_hash == daemon.settings_hash if view is not None and view.settings_hash else None,
         unit=None if unit is None else UnitJson(unit.active, unit.is_enabled, unit.user),
         sources=tuple(
-            DaemonSourceJson(source.source, source.state, source.reason, source.detail or None)
-            for source in (snapshot.sources if snapshot is not None else ())
+            DaemonSourceJson(status.source, status.state, status.reason, status.detail or None)
+            for status in (snapshot.sources if snapshot is not None else ())
         ),
         devices=Counter(device.vendor for device in (snapshot.devices if snapshot is not None else ()) if device.up),
         notes=tuple(notes(daemon)),
     )
 
 
-def _source_json(source: ExaminedSource) -> SourceJson:
+def _source_to_json(source: ExaminedSource) -> SourceJson:
     status = source.status
     return SourceJson(
         source=status.source,

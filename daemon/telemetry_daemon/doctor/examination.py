@@ -60,7 +60,7 @@ def examine_remote(view: DaemonView) -> Examination:
     snapshot, present = view.snapshot, cards.present_devices(view.snapshot)
     examined_sources = tuple(ExaminedSource(status, snapshot.devices) for status in snapshot.sources)
     complete_sources = {
-        source.source for source in snapshot.sources if view.expected.get(source.vendor) == present[source.vendor]
+        status.source for status in snapshot.sources if view.expected.get(status.vendor) == present[status.vendor]
     }
     findings = [*sources.findings(examined_sources, complete_sources=complete_sources)]
     if view.is_real:
@@ -82,8 +82,8 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
     yield from cards.missing_card_findings(snapshots, facts.expected)
     node_vendors = {vendor for node in machine.nodes if len(node.vendors) == 1 for vendor in node.vendors}
     vendors = sorted({*machine.bus_counts, *node_vendors})
-    by_vendor = [cards.vendor_sources(facts.snapshot, vendor, complete_sources) for vendor in vendors]
-    yield from cards.unread_cards(machine, by_vendor)
+    sources_by_vendor = [cards.vendor_sources(facts.snapshot, vendor, complete_sources) for vendor in vendors]
+    yield from cards.unread_cards(machine, sources_by_vendor)
     yield from sources.findings(facts.examined_sources, daemon.working_sources(local_daemon), complete_sources)
     addresses = {
         vendor: [card.bus_id for card in machine.host_cards if card.vendor == vendor] for vendor in machine.bus_counts
@@ -110,13 +110,13 @@ def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: 
 def _report_rows(facts: Examination, *, show_all: bool) -> Iterator[_Row]:
     yield from (("", text) for text in _summary_lines(facts))
     statuses = [source.status for source in facts.examined_sources]
-    absent = [status.source for status in statuses if status.state == "missing" and not show_all]
+    missing_sources = [status.source for status in statuses if status.state == "missing" and not show_all]
     for source in facts.examined_sources:
-        if source.status.source not in absent:
+        if source.status.source not in missing_sources:
             yield _EMPTY_ROW
             yield from _source_rows(source)
-    if absent:
-        yield from (_EMPTY_ROW, ("not found", ", ".join(absent)))
+    if missing_sources:
+        yield from (_EMPTY_ROW, ("not found", ", ".join(missing_sources)))
         yield "          ", "(telemetry doctor --all shows the search paths)"
     if not facts.is_partial and facts.other is None:
         yield _EMPTY_ROW

@@ -152,8 +152,8 @@ def _cgroup_values(root: Path, controller: str, *names: str) -> list[int]:
 
 def _cpu_limits(root: Path) -> Iterator[float]:
     for folder in _cgroup_folders(root, "cpu"):
-        version_1 = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
-        quota, _, period = (text_at(f"{folder}/cpu.max") or version_1).partition(" ")
+        version_1_text = f"{text_at(f'{folder}/cpu.cfs_quota_us')} {text_at(f'{folder}/cpu.cfs_period_us')}"
+        quota, _, period = (text_at(f"{folder}/cpu.max") or version_1_text).partition(" ")
         if quota.isdecimal() and period.isdecimal() and int(period):
             yield int(quota) / int(period)
 
@@ -172,14 +172,14 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _unit_limits(unit: Unit) -> Limits:
-    def limit(name: str) -> int | None:
+    def read_limit(name: str) -> int | None:
         text = unit.properties.get(name, "")
         return _lowest_limit([int(text)] if text.isdecimal() else [])
 
     # systemd prints durations as `1min 2s 50ms`.
     parts = _DURATION_PART.findall(unit.properties.get("CPUQuotaPerSecUSec", ""))
-    cpus = sum(float(number) * _SECONDS_BY_UNIT[unit_name] for number, unit_name in parts) if parts else None
-    return Limits(limit("MemoryMax"), limit("TasksMax"), cpus, limit("LimitNOFILE"))
+    cpus = sum(float(amount) * _SECONDS_BY_UNIT[unit_name] for amount, unit_name in parts) if parts else None
+    return Limits(read_limit("MemoryMax"), read_limit("TasksMax"), cpus, read_limit("LimitNOFILE"))
 
 
 def _hides_processes(root: Path, unit: Unit | None) -> bool:
@@ -210,7 +210,7 @@ def read_folders(settings: Settings) -> tuple[Folder, ...]:
 
 def _folder_at(setting: str, path: Path) -> Folder | None:
     try:
-        status, disk = path.stat(), os.statvfs(path)
+        status, file_system = path.stat(), os.statvfs(path)
     except FileNotFoundError:
         return _missing_folder(setting, path)
     except OSError as error:
@@ -226,9 +226,9 @@ def _folder_at(setting: str, path: Path) -> Folder | None:
         str(path),
         trouble,
         owner,
-        bool(disk.f_flag & os.ST_RDONLY),
-        disk.f_bavail * disk.f_frsize,
-        disk.f_favail if disk.f_files else None,
+        bool(file_system.f_flag & os.ST_RDONLY),
+        file_system.f_bavail * file_system.f_frsize,
+        file_system.f_favail if file_system.f_files else None,
     )
 
 

@@ -85,7 +85,7 @@ def group_names(first_id: int = 0) -> tuple[str, ...]:
 def _container(root: Path, environment: Mapping[str, str]) -> str:
     if environment.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes"
-    container = next((kind for marker, kind in _CONTAINER_MARKERS if (root / marker).exists()), "")
+    container = next((engine for marker, engine in _CONTAINER_MARKERS if (root / marker).exists()), "")
     return container or environment.get("container", "")
 
 

@@ -117,14 +117,14 @@ def poll_sources(
         received.append((capture, report))  # called from each source's thread
 
     node = RealNode(loaded, Clock(), keep_capture, root / "sys/bus/pci/devices")
-    includes_owners = any(item.parser.name in only and reports_owners(item.parser) for item in loaded.parsers)
+    includes_owners = any(entry.parser.name in only and reports_owners(entry.parser) for entry in loaded.parsers)
     others = [source.name for source in node.sources(settings)] if includes_owners else ()
-    polled = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
-    oneshot = OneShot(os.uname().nodename, polled, Clock(), on_waiting=on_waiting)
+    polled_sources = node.sources(settings, tuple(dict.fromkeys((*only, *others))))
+    oneshot = OneShot(os.uname().nodename, polled_sources, Clock(), on_waiting=on_waiting)
     with closing(oneshot):
         snapshot = oneshot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
     captures = tuple(received)
-    parsers_by_source = {item.parser.name: item for item in loaded.parsers}
+    parsers_by_source = {entry.parser.name: entry for entry in loaded.parsers}
     sources = tuple(
         ExaminedSource(
             status,
@@ -143,9 +143,9 @@ def poll_sources(
 def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture, Report | None]]) -> Iterator[Listing]:
     for source in sources:
         status, polls = source.status, source.parser.polls if source.parser is not None else ()
-        listing = {(status.source, poll.name) for poll in polls if poll.lists_devices}
+        list_keys = {(status.source, poll.name) for poll in polls if poll.lists_devices}
         reports = [
-            report for capture, report in captures if report is not None and (capture.source, capture.poll) in listing
+            report for capture, report in captures if report is not None and (capture.source, capture.poll) in list_keys
         ]
         if status.state == "ok" and reports:
             is_incomplete = any(problem.where == PCI_BUS for problem in status.problems)
@@ -185,10 +185,10 @@ def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
     """Return the tools of the source that are installed on this machine."""
     requests = [poll.request for poll in source.parser.polls] if source.parser is not None else []
     folders_by_tool = {
-        line[0]: request.folders
+        command_line[0]: request.folders
         for request in requests
         if isinstance(request, Command)
-        for line in request.alternatives
+        for command_line in request.alternatives
     }
     name, path, search_path = source.status.source, source.configured_path, os.environ.get("PATH", "")
     tools = (ToolSearch(name, path, search_path, folders).find(tool) for tool, folders in folders_by_tool.items())
@@ -205,7 +205,7 @@ def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
         and isinstance(reading.value, Absent)
         and not (device.parent and reading.value is Absent.NOT_REPORTED)
     }
-    reasons: dict[str, list[str]] = {}
+    metrics_by_reason: dict[str, list[str]] = {}
     for reason, metric in sorted(absent):
-        reasons.setdefault(reason, []).append(metric)
-    return reasons
+        metrics_by_reason.setdefault(reason, []).append(metric)
+    return metrics_by_reason

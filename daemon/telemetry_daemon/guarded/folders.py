@@ -62,8 +62,8 @@ class PathStep:
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
         """Return whether users other than the owner and the members of these groups may write to it."""
-        others = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
-        return bool(self.status.st_mode & others)
+        shared_bits = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
+        return bool(self.status.st_mode & shared_bits)
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
@@ -71,24 +71,24 @@ def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
     current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
-        folder = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS))
-        visit(PathStep(current, os.fstat(folder)))
+        folder_descriptor = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS))
+        visit(PathStep(current, os.fstat(folder_descriptor)))
         while remaining_names:
             name = remaining_names.pop()
-            descriptor = _close_on_exit(open_descriptors, _open_step(name, folder))
+            descriptor = _close_on_exit(open_descriptors, _open_step(name, folder_descriptor))
             step = PathStep(current.parent if name == ".." else current / name, os.fstat(descriptor))
             visit(step)
             if not step.is_link:
-                folder, current = descriptor, step.path
+                folder_descriptor, current = descriptor, step.path
                 continue
             link_count += 1
             if link_count > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             target = Path(os.readlink("", dir_fd=descriptor))
             if target.is_absolute():
-                folder, current = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS)), Path("/")
+                folder_descriptor, current = _close_on_exit(open_descriptors, os.open("/", _STEP_FLAGS)), Path("/")
             remaining_names.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
-        return os.dup(folder)
+        return os.dup(folder_descriptor)
 
 
 def open_folder(path: Path) -> int:
@@ -170,80 +170,80 @@ def _close_on_exit(open_descriptors: ExitStack, descriptor: int) -> int:
     return descriptor
 
 
-def _open_step(name: str, folder: int) -> int:
+def _open_step(name: str, folder_descriptor: int) -> int:
     """Return an O_PATH descriptor of the file. Open it as a folder first, because that triggers automount."""
     try:
-        return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder)
+        return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder_descriptor)
     except NotADirectoryError:  # a link or a file
-        return os.open(name, _STEP_FLAGS, dir_fd=folder)
+        return os.open(name, _STEP_FLAGS, dir_fd=folder_descriptor)
 
 
-def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
+def create(folder_descriptor: int, name: str, access: int = os.O_WRONLY) -> int:
     """Create an empty file with mode 0600, and return its descriptor. Raise FileExistsError if the name exists."""
-    return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder)
+    return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder_descriptor)
 
 
-def status_of(folder: int, name: str) -> os.stat_result | None:
+def status_of(folder_descriptor: int, name: str) -> os.stat_result | None:
     """Return the status of a file without following a link, or None if the name does not exist."""
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return os.stat(name, dir_fd=folder_descriptor, follow_symlinks=False)
     except FileNotFoundError:  # the name does not exist
         return None
 
 
-def is_named(folder: int, name: str, descriptor: int) -> bool:
+def is_named(folder_descriptor: int, name: str, descriptor: int) -> bool:
     """Return whether the name still refers to the open file."""
-    status = status_of(folder, name)
+    status = status_of(folder_descriptor, name)
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
 
 
-def remove(folder: int, name: str) -> None:
+def remove(folder_descriptor: int, name: str) -> None:
     """Remove a file or a link if it exists. Raise OSError, for example for a folder."""
     with contextlib.suppress(FileNotFoundError):  # already removed
-        os.unlink(name, dir_fd=folder)
+        os.unlink(name, dir_fd=folder_descriptor)
 
 
 @contextlib.contextmanager
-def open_for_listing(parent: int, name: str = ".") -> Iterator[int]:
+def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
     """Open a folder to list it or to change its owner. Links are not followed."""
-    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
-
-
-@contextlib.contextmanager
-def replacement(folder: int, name: str) -> Iterator[int]:
-    """Create a temporary file. After the block, it atomically replaces the named file. After an error, it is removed."""
-    temporary, descriptor = _locked_temporary_file(folder)
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
+    """Create a temporary file. After the block, it atomically replaces the named file. After an error, it is removed."""
+    temporary_name, descriptor = _locked_temporary_file(folder_descriptor)
+    try:
+        yield descriptor
+        os.rename(temporary_name, name, src_dir_fd=folder_descriptor, dst_dir_fd=folder_descriptor)
     except BaseException:
         with contextlib.suppress(OSError):  # the original error is more important
-            remove(folder, temporary)
+            remove(folder_descriptor, temporary_name)
         raise
     finally:
         os.close(descriptor)
     with contextlib.suppress(OSError):  # the folder cannot be listed, but the file is written
-        _remove_abandoned_files(folder)
+        _remove_abandoned_files(folder_descriptor)
 
 
-def _locked_temporary_file(folder: int) -> tuple[str, int]:
+def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
     """Return the name and descriptor of a new file. Its lock shows other processes that its writer still runs."""
     while True:
-        temporary = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
-        descriptor = create(folder, temporary)
+        temporary_name = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
+        descriptor = create(folder_descriptor, temporary_name)
         with contextlib.suppress(OSError):  # without locks on this file system, no abandoned file can be detected
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if is_named(folder, temporary, descriptor):
-            return temporary, descriptor
+        if is_named(folder_descriptor, temporary_name, descriptor):
+            return temporary_name, descriptor
         os.close(descriptor)  # another process removed the file before it was locked
 
 
 def _remove_abandoned_files(folder: int) -> None:
-    with open_for_listing(folder) as listed, os.scandir(listed) as entries:
+    with open_for_listing(folder) as listed_descriptor, os.scandir(listed_descriptor) as entries:
         names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
     for name in names:
         with contextlib.suppress(OSError):  # locked, removed in the meantime, or a file of another user
@@ -264,14 +264,14 @@ def write(descriptor: int, content: bytes) -> None:
 
 def append(descriptor: int, content: bytes) -> None:
     """Append complete lines and sync them to disk, or restore the previous size and raise OSError."""
-    size = os.fstat(descriptor).st_size
-    is_incomplete = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    previous_size = os.fstat(descriptor).st_size
+    is_incomplete = previous_size > 0 and os.pread(descriptor, 1, previous_size - 1) != b"\n"
     try:
-        os.lseek(descriptor, size, os.SEEK_SET)
+        os.lseek(descriptor, previous_size, os.SEEK_SET)
         write(descriptor, b"\n" * is_incomplete + content)
         os.fsync(descriptor)
     except OSError:
-        os.ftruncate(descriptor, size)
+        os.ftruncate(descriptor, previous_size)
         raise
 
 

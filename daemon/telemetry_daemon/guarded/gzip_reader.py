@@ -87,11 +87,11 @@ class GzipReader(io.RawIOBase):
     def _data_before_damage(self) -> bytes:
         """Return the data between the last output and a damaged byte. The fast decoder drops these data."""
         self._compressed.seek(self._stream_start + self._member_start)
-        skip, data = self._output_bytes - self._member_output_start, bytearray()
+        skipped_bytes, data = self._output_bytes - self._member_output_start, bytearray()
         try:
-            for piece in _decompress_slowly(self._compressed, skip):
-                data += piece[skip:]
-                skip = max(0, skip - len(piece))
+            for piece in _decompress_slowly(self._compressed, skipped_bytes):
+                data += piece[skipped_bytes:]
+                skipped_bytes = max(0, skipped_bytes - len(piece))
                 if len(data) >= _PIECE_BYTES:
                     break
         except standard_zlib.error:  # the damage is reported after these data

@@ -30,14 +30,14 @@ _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 def replace(path: Path, content: bytes, mode: int) -> None:
     """Atomically replace a file or link with a new file of this content and mode. Raise OSError."""
-    with _folder_of(path) as folder, folders.replacement(folder, path.name) as descriptor:
+    with _open_folder_of(path) as folder, folders.replacement(folder, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Atomically write a file with mode 0600. It may replace only a regular file. Raise OSError."""
-    with _folder_of(path) as folder:
+    with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise NotAFileError(status.st_mode, str(path))
@@ -48,7 +48,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 def remove(path: Path) -> None:
     """Remove a file or link if it exists. Raise OSError."""
-    with _folder_of(path) as folder:
+    with _open_folder_of(path) as folder:
         folders.remove(folder, path.name)
 
 
@@ -57,14 +57,14 @@ def open_stream(path: Path) -> int | None:
     match = _STREAM_PATH.match(str(path))
     if match is not None:
         return os.dup(_STREAMS[match[1]] if match[1] else int(match[2] or match[3]))
-    with _folder_of(path) as folder:
+    with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         return None if status is None or stat.S_ISREG(status.st_mode) else _open_device(folder, path.name, status)
 
 
 def open_existing(path: Path) -> int | None:
     """Return a descriptor to read a regular file, or None if the path is not one. Raise OSError."""
-    with _folder_of(path) as folder:
+    with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
             return None
@@ -77,7 +77,7 @@ class FileNameLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with _folder_of(path) as folder:
+        with _open_folder_of(path) as folder:
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
             self._descriptor, self._is_placeholder = _create_or_open(folder, path.name)
@@ -94,7 +94,7 @@ class FileNameLock:
 
     def write_file(self, content: bytes) -> int:
         """Atomically replace the file with a new file of mode 0600. Return a descriptor to continue writing. Raise OSError."""
-        with _folder_of(self._path) as folder:
+        with _open_folder_of(self._path) as folder:
             self._check_not_replaced(folder)
             with folders.replacement(folder, self._path.name) as descriptor:
                 folders.write(descriptor, content)
@@ -109,7 +109,7 @@ class FileNameLock:
             return
         try:
             if self._is_placeholder:
-                with _folder_of(self._path) as folder:
+                with _open_folder_of(self._path) as folder:
                     if folders.is_named(folder, self._path.name, descriptor):
                         folders.remove(folder, self._path.name)
         finally:
@@ -121,7 +121,7 @@ class FileNameLock:
 
 
 @contextlib.contextmanager
-def _folder_of(path: Path) -> Iterator[int]:
+def _open_folder_of(path: Path) -> Iterator[int]:
     if not path.name or path.name == "..":
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     folder = open_folder(path.parent)
@@ -168,7 +168,7 @@ def new_socket() -> Iterator[socket.socket]:
 
 def connect(path: Path, timeout_seconds: float) -> socket.socket:
     """Return a connection to the Unix socket at the path. Links are refused. Raise OSError."""
-    with _folder_of(path) as folder, contextlib.ExitStack() as on_exit:
+    with _open_folder_of(path) as folder, contextlib.ExitStack() as on_exit:
         socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         on_exit.callback(os.close, socket_descriptor)
         if not stat.S_ISSOCK(os.fstat(socket_descriptor).st_mode):
@@ -208,7 +208,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 def bind_unix_socket(path: Path) -> socket.socket:
     """Return a socket bound to the path, replacing a socket without a listener. Raise OSError, such as FileExistsError."""
-    with _folder_of(path) as folder:
+    with _open_folder_of(path) as folder:
         _remove_unused(folder, path)
         with new_socket() as listener:
             listener.bind(str(path))  # `ss` shows this name; bind() does not follow links

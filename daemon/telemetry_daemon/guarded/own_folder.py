@@ -66,14 +66,14 @@ class OwnFolder:
             self._give_to_owner(descriptor)
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
-    def append(self, name: str, content: bytes, max_bytes: int, older: str) -> None:
-        """Append complete lines to a file. If the file would exceed `max_bytes`, first rename it to `older`."""
+    def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
+        """Append complete lines to a file. If the file would exceed `max_bytes`, first rename it to `rotated_name`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
             size = os.fstat(descriptor).st_size
             if size and size + len(content) > max_bytes:
-                os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+                os.rename(name, rotated_name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
                 descriptor = self.lock_file(name)
                 on_exit.callback(os.close, descriptor)
             folders.append(descriptor, content)
@@ -87,8 +87,8 @@ class OwnFolder:
 
     def set_group(self, group: int) -> None:
         """Change the folder's group, whose members can read the files that `replace_for_group` writes."""
-        with folders.open_for_listing(self._descriptor) as folder:
-            os.fchown(folder, -1, group)
+        with folders.open_for_listing(self._descriptor) as descriptor:
+            os.fchown(descriptor, -1, group)
         self._owner = (self._owner[0], group)
 
     @property
@@ -98,7 +98,7 @@ class OwnFolder:
 
     def names(self) -> list[str]:
         """Return the names of all files in the folder."""
-        with folders.open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
+        with folders.open_for_listing(self._descriptor) as descriptor, os.scandir(descriptor) as entries:
             return [entry.name for entry in entries]
 
     def modification_times(self) -> dict[str, float]:
@@ -110,8 +110,8 @@ class OwnFolder:
         return {name: status.st_size for name, status in self._statuses().items() if stat.S_ISREG(status.st_mode)}
 
     def _statuses(self) -> dict[str, os.stat_result]:
-        with folders.open_for_listing(self._descriptor) as folder, os.scandir(folder) as entries:
-            statuses = {entry.name: folders.status_of(folder, entry.name) for entry in entries}
+        with folders.open_for_listing(self._descriptor) as descriptor, os.scandir(descriptor) as entries:
+            statuses = {entry.name: folders.status_of(descriptor, entry.name) for entry in entries}
         return {name: status for name, status in statuses.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
@@ -174,28 +174,28 @@ def remove_socket(path: Path) -> None:
 
 def _create_folder(path: Path, mode: int) -> None:
     try:
-        parent = open_folder(path.parent)
+        parent_descriptor = open_folder(path.parent)
     except FileNotFoundError:  # the parent is created as well
         if path.parent == path:
             raise
         _create_folder(path.parent, FOLDER_MODE)
-        parent = open_folder(path.parent)
+        parent_descriptor = open_folder(path.parent)
     try:
-        os.mkdir(path.name, mode, dir_fd=parent)
+        os.mkdir(path.name, mode, dir_fd=parent_descriptor)
         if os.geteuid() == ROOT:
-            _give_folder(path.name, parent)
+            _give_folder(path.name, parent_descriptor)
     except FileExistsError:  # created by another process; the caller checks it
         return
     finally:
-        os.close(parent)
+        os.close(parent_descriptor)
 
 
-def _give_folder(name: str, parent: int) -> None:
+def _give_folder(name: str, parent_descriptor: int) -> None:
     """Give a folder that root has just created to the owner of its parent, unless the folder was replaced meanwhile."""
-    owner = os.fstat(parent)
-    with folders.open_for_listing(parent, name) as folder:
-        if os.fstat(folder).st_uid == ROOT and owner.st_uid != ROOT:
-            os.fchown(folder, owner.st_uid, owner.st_gid)
+    parent_status = os.fstat(parent_descriptor)
+    with folders.open_for_listing(parent_descriptor, name) as descriptor:
+        if os.fstat(descriptor).st_uid == ROOT and parent_status.st_uid != ROOT:
+            os.fchown(descriptor, parent_status.st_uid, parent_status.st_gid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +244,8 @@ class Inbox:
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
         """Return the versions of the named files that exist, in the given order."""
-        files = ((name, self._version_of(name)) for name in names)
-        return {name: entry for name, entry in files if entry is not None}
+        versions = ((name, self._version_of(name)) for name in names)
+        return {name: version for name, version in versions if version is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
         """Return the content of a regular file. Raise UnsafeError if its owner may not leave files here."""

@@ -72,10 +72,10 @@ class Mask:
         with self._lock:
             return self._mask_text(text, "names")
 
-    def masked_plain(self, plain: Plain) -> Plain:
+    def masked_plain(self, document: Plain) -> Plain:
         """Return a document without identities."""
         with self._lock:
-            return self._mask_plain(plain, None)
+            return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
         """Return a capture without identities. `report` is what the parser read from it, or None if it failed."""
@@ -118,8 +118,8 @@ class Mask:
 
     def _mask_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
         """Return the masked words of a command line. The words are masked together, because a flag is the key of its value."""
-        masked = self._mask_text("\t".join(line)).split("\t")
-        return tuple(masked) if len(masked) == len(line) else self._mask_texts(line)
+        masked_words = self._mask_text("\t".join(line)).split("\t")
+        return tuple(masked_words) if len(masked_words) == len(line) else self._mask_texts(line)
 
     def _mask_output(self, output: Output, calls: Collection[str]) -> Output:
         treatment = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
@@ -132,21 +132,21 @@ class Mask:
             data=self._mask_plain(output.data, None),
         )
 
-    def _mask_plain(self, plain: Plain, treatment: Treatment | None) -> Plain:
-        if isinstance(plain, dict):
+    def _mask_plain(self, value: Plain, treatment: Treatment | None) -> Plain:
+        if isinstance(value, dict):
             # The name of a job is not the name of a person; `shapes` has patterns for jobs.
-            base = treatment if treatment == "names" and plain.get("kind") != "job" else None
+            base = treatment if treatment == "names" and value.get("kind") != "job" else None
             return {
                 self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or base)
-                for key, item in plain.items()
+                for key, item in value.items()
             }
-        if isinstance(plain, list):
-            return [self._mask_plain(item, treatment) for item in plain]
-        if isinstance(plain, str):
-            return self._mask_text(plain, treatment)
-        if treatment == "each" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
-            return int(self._stand_ins.for_whole_number(str(plain)))
-        return plain
+        if isinstance(value, list):
+            return [self._mask_plain(item, treatment) for item in value]
+        if isinstance(value, str):
+            return self._mask_text(value, treatment)
+        if treatment == "each" and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return int(self._stand_ins.for_whole_number(str(value)))
+        return value
 
     def _mask_text(self, text: str, treatment: Treatment | None = None) -> str:
         return "".join(self._masked_parts(text, treatment))
@@ -206,5 +206,5 @@ def _lines(path: Path) -> list[str]:
 def _people(lines: list[str]) -> Iterator[str]:
     for line in lines:
         name, *fields = line.split(":")
-        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in ids for ids in _USER_IDS):
+        if len(fields) > 1 and fields[1].isdecimal() and any(int(fields[1][:10]) in id_range for id_range in _USER_IDS):
             yield name

@@ -127,11 +127,11 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
     if key_treatment == "each" and is_identifying(text):
         search.examine([(0, len(text), key_treatment)])
     search.examine(
-        (start, end, treatment) for start, end, treatment in _below_headings(text) if is_identifying(text[start:end])
+        (start, end, treatment) for start, end, treatment in _cells_below(text) if is_identifying(text[start:end])
     )
-    lower = text.lower()
+    lower_text = text.lower()
     for shape in SHAPES:
-        if shape.may_be_in(lower):
+        if shape.may_be_in(lower_text):
             search.examine(_spans_of_shape(text, shape, identities.harmless))
     search.examine(_process_name_spans(text, identities.processes))
     if key_treatment == "names":
@@ -174,9 +174,9 @@ class _Search:
         if treatment == "each":
             yield from ((*match.span(), "whole") for match in _WORD.finditer(self._text, start, end))
         if treatment in _WORD_BY_WORD:
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.odd_spans(text, frozenset()))
+            yield from ((start + left, start + right, "whole") for left, right in words.odd_spans(text, frozenset()))
         if treatment == "names":
-            yield from ((start + begin, start + stop, "whole") for begin, stop in words.name_spans(text))
+            yield from ((start + left, start + right, "whole") for left, right in words.name_spans(text))
 
 
 def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tuple[int, int, Treatment]]:
@@ -205,7 +205,7 @@ class _Heading:
     treatments: dict[int, Treatment]
 
 
-def _below_headings(text: str) -> Iterator[tuple[int, int, Treatment]]:
+def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the span and treatment of each cell below a heading that announces an identity."""
     heading: _Heading | None = None
     name_columns: list[tuple[int, int]] = []
@@ -224,7 +224,7 @@ def _name_columns(line: str) -> list[tuple[int, int]]:
     """Return the spans of the headings for names, if the headings in this line are at least two spaces apart."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
-    return [word.span() for word in _WORD.finditer(line) if _is_heading_of_names(word[0])]
+    return [match.span() for match in _WORD.finditer(line) if _is_heading_of_names(match[0])]
 
 
 def _is_heading_of_names(word: str) -> bool:
@@ -234,10 +234,10 @@ def _is_heading_of_names(word: str) -> bool:
 
 def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
     """Yield the words that are at least partly below a heading, because columns may be aligned left or right."""
-    for word in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
-        is_below = any(word.start() < end and begin < word.end() for begin, end in columns)
-        if is_below and _NAME_IN_A_CELL.match(word[0]):  # other identities have a recognizable shape
-            yield line_start + word.start(), line_start + word.end(), "names"
+    for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
+        is_below = any(match.start() < right and left < match.end() for left, right in columns)
+        if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities have a recognizable shape
+            yield line_start + match.start(), line_start + match.end(), "names"
 
 
 def _find_heading(line: str) -> _Heading | None:
@@ -245,16 +245,16 @@ def _find_heading(line: str) -> _Heading | None:
         if separator not in line:
             continue
         cells = line.split(separator)
-        by_column = {
+        treatment_by_column = {
             column: treatment_of_key(cell.strip(_AROUND_A_CELL))
             for column, cell in enumerate(cells)
             if len(cell) < _MAX_HEADING_LENGTH
         }
         if separator == "|":  # a drawn table may have several heading lines, so only headings of names are certain
-            by_column = {
+            treatment_by_column = {
                 column: "names" if _is_heading_of_names(cell.strip()) else None for column, cell in enumerate(cells)
             }
-        treatments = {column: treatment for column, treatment in by_column.items() if treatment is not None}
+        treatments = {column: treatment for column, treatment in treatment_by_column.items() if treatment is not None}
         if treatments:
             return _Heading(separator, len(cells), treatments)
     return None
@@ -266,6 +266,6 @@ def _cells_to_mask(line: str, cell_start: int, heading: _Heading) -> Iterator[tu
         return
     for column, cell in enumerate(cells):
         if column in heading.treatments and (value := cell.strip(_AROUND_A_CELL)):
-            begin = cell_start + cell.index(value)
-            yield begin, begin + len(value), heading.treatments[column]
+            value_start = cell_start + cell.index(value)
+            yield value_start, value_start + len(value), heading.treatments[column]
         cell_start += len(cell) + 1

@@ -126,10 +126,10 @@ def _is_not_version(match: re.Match[str]) -> bool:
     value = match["value"]
     if not is_address(value):
         return False
-    before = match.string[max(0, match.start() - 40) : match.start()]
+    text_before = match.string[max(0, match.start() - 40) : match.start()]
     if match.string[match.end() : match.end() + 1] in (":", "/"):
         return True
-    return _VERSION_BEFORE.search(before) is None or is_private(value)
+    return _VERSION_BEFORE.search(text_before) is None or is_private(value)
 
 
 def _has_many_digits(match: re.Match[str]) -> bool:

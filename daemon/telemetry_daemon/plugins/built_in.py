@@ -17,7 +17,7 @@ _DESCRIPTIONS_FILE = Path(__file__).with_name("built_in.json")
 
 def descriptions() -> Mapping[str, DescribedParser]:
     """Return the description of each built-in parser by its name."""
-    parsers = [from_plain(DescribedParser, plain) for plain in json.loads(_DESCRIPTIONS_FILE.read_bytes())]
+    parsers = [from_plain(DescribedParser, parser_data) for parser_data in json.loads(_DESCRIPTIONS_FILE.read_bytes())]
     return {parser.name: parser for parser in parsers}
 
 

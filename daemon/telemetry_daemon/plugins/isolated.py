@@ -79,7 +79,7 @@ def _checked_device(device_index: int, device: Device, errors: list[str]) -> Dev
 def _checked_readings(
     readings: Iterable[Reading], metrics: Mapping[str, Metric], device_count: int, errors: list[str]
 ) -> tuple[Reading, ...]:
-    valid: dict[tuple[int | None, str, str], Reading] = {}
+    valid_readings: dict[tuple[int | None, str, str], Reading] = {}
     for reading in readings:
         metric = metrics.get(reading.metric)
         key = (reading.device, reading.metric, reading.label)
@@ -87,11 +87,11 @@ def _checked_readings(
             errors.append(f"{_series_name(reading)} is not a metric that the parser declares")
         elif (error := _reading_error(reading, metric, device_count)) is not None:
             errors.append(f"{_series_name(reading)} {error}")
-        elif key in valid:
+        elif key in valid_readings:
             errors.append(f"{_series_name(reading)} is reported twice")
         else:
-            valid[key] = _checked_range(reading, metric, errors)
-    return tuple(valid.values())
+            valid_readings[key] = _checked_range(reading, metric, errors)
+    return tuple(valid_readings.values())
 
 
 def _reading_error(reading: Reading, metric: Metric, device_count: int) -> str | None:
@@ -115,12 +115,12 @@ def _checked_range(reading: Reading, metric: Metric, errors: list[str]) -> Readi
     return replace(reading, value=Absent.IMPLAUSIBLE)
 
 
-def _with_valid_device(items: tuple[DeviceItem, ...], device_count: int, errors: list[str]) -> tuple[DeviceItem, ...]:
-    valid = [item for item in items if item.device is None or 0 <= item.device < device_count]
-    if len(valid) < len(items):
-        dropped = len(items) - len(valid)
-        errors.append(f"{type(items[0]).__name__} entries with an unlisted device: {dropped}")
-    return tuple(valid)
+def _with_valid_device(entries: tuple[DeviceItem, ...], device_count: int, errors: list[str]) -> tuple[DeviceItem, ...]:
+    valid_entries = [entry for entry in entries if entry.device is None or 0 <= entry.device < device_count]
+    if len(valid_entries) < len(entries):
+        dropped_count = len(entries) - len(valid_entries)
+        errors.append(f"{type(entries[0]).__name__} entries with an unlisted device: {dropped_count}")
+    return tuple(valid_entries)
 
 
 def _series_name(reading: Reading) -> str:

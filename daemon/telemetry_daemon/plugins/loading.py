@@ -64,15 +64,15 @@ class ParserSet:
 
     def close(self) -> None:
         """Close all workers. Closing a worker takes at most a second, usually a few milliseconds."""
-        for item in self.parsers:
-            if item.worker is not None:
-                item.worker.close()
+        for loaded_parser in self.parsers:
+            if loaded_parser.worker is not None:
+                loaded_parser.worker.close()
 
     def __enter__(self) -> ParserSet:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
 
@@ -111,8 +111,8 @@ def _load_built_in(
     if description is None:
         return _Result(candidate, None, "is not described in built_in.json, which `make docs` writes")
     parser = built_in.lazy_parser(description, candidate.target)
-    requested = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
-    worker = worker_factory(parser.name, readers) if requested.intersection(readers) else None
+    requested_readers = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
+    worker = worker_factory(parser.name, readers) if requested_readers.intersection(readers) else None
     return _Result(candidate, LoadedParser(parser, candidate.origin, is_isolated=False, worker=worker))
 
 
@@ -124,9 +124,9 @@ def _load_isolated(
     from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations
 
-    temporary = worker_factory(candidate.plugin, {})
+    temporary_worker = worker_factory(candidate.plugin, {})
     try:
-        parser = describe_parser(temporary, candidate.target, limits.describe_seconds)
+        parser = describe_parser(temporary_worker, candidate.target, limits.describe_seconds)
         errors = violations(parser)
     except WorkerTimeoutError:
         error = f"cannot be loaded: its import did not finish within {limits.describe_seconds:g} s"
@@ -134,7 +134,7 @@ def _load_isolated(
     except (WorkerError, CodecError) as raised:
         return _Result(candidate, None, f"cannot be loaded: {str(raised).removeprefix(f'{candidate.plugin}: ')}")
     finally:
-        temporary.close()
+        temporary_worker.close()
     if errors:
         return _Result(candidate, None, f"breaks the parser protocol: {'; '.join(errors)}")
     reader = reader_target_of(candidate)
@@ -151,7 +151,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
     failures: list[PluginFailure] = []
     for result in results:
         loaded = result.loaded
-        error = result.error or (_collision(result, loaded, by_name, metrics) if loaded is not None else "")
+        error = result.error or (_find_collision(result, loaded, by_name, metrics) if loaded is not None else "")
         if loaded is None or error:
             candidate = result.candidate
             failures.append(PluginFailure(candidate.plugin, candidate.origin, f"{error}: {candidate.remedy}"))
@@ -162,7 +162,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
     return tuple(parsers), tuple(failures)
 
 
-def _collision(
+def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
     """Return why a name of the parser or of its metrics is already used, or an empty string."""

@@ -29,7 +29,7 @@ def find_parsers(
 ) -> Candidates:
     """Return all parsers and library readers without importing them."""
     failures: list[PluginFailure] = []
-    entry_points = _entry_points(find_distributions(), failures)
+    entry_points = _find_entry_points(find_distributions(), failures)
     readers = _reader_targets(entry_points, failures)
     parsers = [parser.candidate for parser in entry_points if parser.group == PARSERS_GROUP]
     for file in _module_files(paths, failures):
@@ -51,13 +51,13 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
     return {name: reader.candidate.target for name, reader in readers.items()}
 
 
-def _entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
+def _find_entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
     """Return the entry points of parsers and readers, built-in ones first. Of distributions with one name, the first counts."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
-            name = _normalized(distribution.metadata["Name"]) if entries else ""
+            name = _normalize_name(distribution.metadata["Name"]) if entries else ""
             version = distribution.version if entries else ""
         except Exception as error:  # noqa: BLE001 # the metadata of a foreign package may be broken in any way
             path = str(getattr(distribution, "_path", "unknown"))
@@ -84,7 +84,7 @@ def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[
     return None
 
 
-def _normalized(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return the name of a distribution, normalized as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 

@@ -64,13 +64,13 @@ class ClockGuard:
     def _run(self) -> None:
         # time.sleep instead of Event.wait: before Python 3.11 a lock's timeout depends on the wall clock, so setting the
         # clock back would block this thread.
-        failing = False
+        has_failed = False
         while not self._stopped:
             try:
                 self.tick()
-                failing = False
+                has_failed = False
             except Exception:  # an uncaught exception would stop the thread
-                if not failing:
+                if not has_failed:
                     _logger.exception("the clock guard failed and continues")
-                failing = True
+                has_failed = True
             time.sleep(TICK_SECONDS)

@@ -30,10 +30,10 @@ class EarlyPolls:
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
         """Yield the polls, with the names of their sources, that must run at once after this outcome."""
-        devices_changed = poll.lists_devices and self._devices_changed((source.name, poll.name), outcome.report)
+        devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
-            yield from self._lists_of_other_sources(source, sources)
+            yield from self._list_polls_of_other_sources(source, sources)
         if poll.lists_devices and outcome.result.state == "ok":
             yield from self._polls_without_device(source.parser.vendor, sources)
 
@@ -42,7 +42,7 @@ class EarlyPolls:
         for poll in source.parser.polls:
             self._listed.pop((source.name, poll.name), None)
 
-    def _devices_changed(self, key: tuple[str, str], report: Report | None) -> bool:
+    def _remember_devices(self, key: tuple[str, str], report: Report | None) -> bool:
         """Return whether the poll's device list has changed, so that an index may refer to another device now."""
         if report is None:
             return False
@@ -56,7 +56,7 @@ class EarlyPolls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other
 
-    def _lists_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
+    def _list_polls_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
         """Yield the device-listing polls of the vendor's other sources: their outdated lists would keep a lost card."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):

@@ -111,12 +111,12 @@ class RealNode(Node):
     """This machine, with the sources of all installed parsers."""
 
     def __init__(
-        self, loaded: ParserSet, clock: Clock, on_capture: OnCapture = ignore_capture, pci_root: Path = SYS_PCI
+        self, parser_set: ParserSet, clock: Clock, on_capture: OnCapture = ignore_capture, pci_root: Path = SYS_PCI
     ) -> None:
-        super().__init__(loaded, clock)
+        super().__init__(parser_set, clock)
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
-        self._by_name = {item.parser.name: item for item in loaded.parsers}
+        self._by_name = {loaded_parser.parser.name: loaded_parser for loaded_parser in parser_set.parsers}
         # A source that is created again gets the same worker: no second worker may run while the first is stuck.
         self._workers: dict[str, Worker] = {}
 
@@ -126,24 +126,24 @@ class RealNode(Node):
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
         """Return the named sources. Without names, leave out sources of owners and steps that are not enabled."""
-        names = only or [name for name, item in self._by_name.items() if _is_enabled(item.parser, settings)]
+        names = only or [name for name, loaded in self._by_name.items() if _is_enabled(loaded.parser, settings)]
         return super().sources(settings, names)
 
     def source(self, name: str, settings: Settings) -> Source:
         """Return a new source with new readers."""
-        item = self._by_name[name]
-        parser = _with_frequent_process_polls(item.parser) if settings.attribution.enabled else item.parser
+        loaded = self._by_name[name]
+        parser = _with_frequent_process_polls(loaded.parser) if settings.attribution.enabled else loaded.parser
         source_settings = settings.source(name)
         readers_by_key: dict[object, Reader] = {}
 
         def reader_for(poll: Poll) -> Reader:
             key = _library_reader(poll) if _library_reader(poll) in _IN_PROCESS else type(poll.request)
             if key not in readers_by_key:
-                readers_by_key[key] = self._create_reader(key, item, source_settings.path, settings)
+                readers_by_key[key] = self._create_reader(key, loaded, source_settings.path, settings)
             return readers_by_key[key]
 
         readers = {poll.name: reader_for(poll) for poll in parser.polls}
-        worker = item.worker
+        worker = loaded.worker
         cpu_seconds = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
         return Source(parser, readers, source_settings, self._bus.view, self._clock, self._on_capture, cpu_seconds)
 
@@ -151,8 +151,8 @@ class RealNode(Node):
         """Return the number of accelerators on the PCI bus by vendor."""
         return self._bus.count_by_vendor()
 
-    def _create_reader(self, reader_key: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
-        name = item.parser.name
+    def _create_reader(self, reader_key: object, loaded_parser: LoadedParser, path: str, settings: Settings) -> Reader:
+        name = loaded_parser.parser.name
         if reader_key is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if isinstance(reader_key, str):
@@ -160,8 +160,8 @@ class RealNode(Node):
             reader: Reader = create_reader(path, settings.steps if reader_key == _STEPS else settings.attribution)
             return reader
         if name not in self._workers:
-            self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        decode_result = checked_result if item.is_isolated else builtin_result
+            self._workers[name] = loaded_parser.worker or Worker(name, self._loaded.readers)
+        decode_result = checked_result if loaded_parser.is_isolated else builtin_result
         return WorkerReader(name, self._workers[name], path or "/", decode_result=decode_result)
 
 

@@ -297,8 +297,8 @@ class Poller:
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
         """Return whether a poll is due. Its job runs at the base interval, so a poll with a longer interval skips runs."""
-        last = self._started_at.get(key)
-        return last is None or interval <= base_interval or now - last >= interval - base_interval / 2
+        last_start = self._started_at.get(key)
+        return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 
     def _update_need(self, source: Source) -> None:
         """Poll an expensive tool rarely while cheaper sources report all core readings, else at its normal interval."""

@@ -70,9 +70,9 @@ class Source:
             return self.outcome_without_poll(poll, failure)
         poll = replace(poll, deadline=min(limit_seconds, poll_intervals.deadline(poll, self.settings)))
         reader = self._readers[poll.name]
-        attempts = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
+        attempt_count = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
         cpu_seconds = 0.0
-        for _ in range(attempts):
+        for _ in range(attempt_count):
             capture = reader.read(poll, targets)
             cpu_before = self._worker_cpu_seconds()
             report = self._parse(capture)

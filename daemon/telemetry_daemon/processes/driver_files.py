@@ -40,8 +40,8 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
         (request["binary"], _binary_output),
     )
     matcher = PathMatcher(root_path)
-    outputs = [item for patterns, read in readers for item in _read_all(matcher, patterns, read, skipped)]
-    return sorted(outputs, key=lambda item: item["name"])
+    outputs = [result for patterns, read in readers for result in _read_matches(matcher, patterns, read, skipped)]
+    return sorted(outputs, key=lambda result: result["name"])
 
 
 def has_folder(request: Files, root: str) -> bool:
@@ -51,8 +51,8 @@ def has_folder(request: Files, root: str) -> bool:
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
 
 
-def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, skipped: _SkipRules) -> Iterable[Plain]:
-    names: set[str] = set()
+def _read_matches(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, skipped: _SkipRules) -> Iterable[Plain]:
+    matched_names: set[str] = set()
     for pattern in patterns:
         paths = list(islice(matcher.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
@@ -62,8 +62,8 @@ def _read_all(matcher: PathMatcher, patterns: Iterable[str], read: _Reader, skip
         elif len(paths) > MATCH_LIMIT:
             yield output(pattern, status=errno.E2BIG)
         else:
-            names.update(paths)
-    for name in names:
+            matched_names.update(paths)
+    for name in matched_names:
         path = f"{matcher.root}/{name}"
         if not skipped.covers(path):
             yield _read_or_error(read, "/" + name, path)

@@ -122,9 +122,9 @@ def _open_pipe(our_ends: contextlib.ExitStack, child_ends: contextlib.ExitStack)
     return read_end, write_end
 
 
-def _group_exists(group: int) -> bool:
+def _group_exists(group_id: int) -> bool:
     try:
-        os.killpg(group, 0)
+        os.killpg(group_id, 0)
     except ProcessLookupError:  # the group is empty
         return False
     except PermissionError:  # the processes of the group run as another user
@@ -132,10 +132,10 @@ def _group_exists(group: int) -> bool:
     return True
 
 
-def _group_members(group: int) -> Mapping[int, int]:
+def _group_members(group_id: int) -> Mapping[int, int]:
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
     stats = ((pid, _read_stat(pid)) for pid in pids)
-    return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
+    return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ class OutputPipes:
         self._stdout = stdout
         self._stderr = stderr
         self._poll = select.poll()
-        self._open = {stdout, stderr}
-        for descriptor in self._open:
+        self._open_descriptors = {stdout, stderr}
+        for descriptor in self._open_descriptors:
             self._poll.register(descriptor, select.POLLIN)
 
     @property
     def is_at_end(self) -> bool:
         """Return whether both pipes were read to their end."""
-        return not self._open
+        return not self._open_descriptors
 
     @property
     def exceeds_limit(self) -> bool:
@@ -70,7 +70,7 @@ class OutputPipes:
             self._content[descriptor] += chunk
         else:
             self._poll.unregister(descriptor)
-            self._open.discard(descriptor)
+            self._open_descriptors.discard(descriptor)
 
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
