@@ -125,10 +125,10 @@ def report_sections(results: Results, parts: Sequence[str], build_options: Build
     """Yield the table of contestants, the table of commands, and the goals."""
     yield tables.table(("", *(figure.words for figure in measured.COLUMNS)), result_rows(results))
     if results.commands:
-        rows = ((f"{words} {name}".strip(), cell(times)) for (words, name), times in results.commands.items())
-        yield tables.table(("command", "wall, ms"), rows)
+        rows = ((words, name, cell(times)) for (words, name), times in results.commands.items())
+        yield tables.table(("command", "checkout", "wall, ms"), rows)
     trees = [tree.name for tree in build_options.trees]
-    yield tables.table(("goal", "wanted", *trees, ""), goals.rows(results, parts, trees))
+    yield tables.table(("goal", "limit", *trees, ""), goals.rows(results, parts, trees))
 
 
 def write_between_marks(page: Path, text: str) -> None:

@@ -93,7 +93,7 @@ GOALS = (
     Goal("idle", "no accelerators, scraped every 15 s: RSS, MiB", 28, _is("idle", measured.RSS)),
     Goal("amd", "AMD through the driver's files: CPU, ms/s", None, _is("amd", measured.CPU)),
     Goal("mixed", "mixed node of 11 vendors: CPU with its tools, ms/s", None, _is("mixed", measured.CPU)),
-    Goal("disturbed", "while polls, reloads and a hanging tool go on: scrape p99, ms", None, _is("disturbed", measured.P99)),
+    Goal("disturbed", "with a hanging tool and a reload every 2 s: scrape p99, ms", None, _is("disturbed", measured.P99)),
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_a_short_bench_of_the_commands_fills_a_page(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.startswith("before\n<!-- make bench: begin -->\nMeasured on ")
     assert text.endswith("|\n<!-- make bench: end -->\nafter\n")
-    assert text.count("\n| telemetry version telemetry") == 2
+    assert text.count("\n| telemetry version ") == 2
     (goal,) = (line for line in text.splitlines() if line.startswith("| `telemetry version`"))
     assert [cell.strip() for cell in goal.split("|")][-2] in ("met", "missed")
     assert "nvitop" not in text, "no goal of a part that was not measured"
