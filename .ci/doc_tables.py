@@ -24,7 +24,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 def numbers_table() -> str:
     """Return the table of docs/check.md: the values that `telemetry check --thresholds` accepts."""
     rows = (f"| `{name}` | {THRESHOLDS[name].value:,} | {THRESHOLDS[name].meaning} |" for name in THRESHOLD_NAMES)
-    return "\n".join(("| number | usually | is |", "|---|---|---|", *rows)) + "\n"
+    return "\n".join(("| threshold | default | meaning |", "|---|---|---|", *rows)) + "\n"
 
 
 def conditions_table() -> str:

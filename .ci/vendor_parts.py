@@ -97,13 +97,11 @@ def _node_labels(vendor: Vendor) -> Iterator[str]:
 def _card_access(vendor: Vendor) -> str:
     pool = vendor.pool
     if pool.runtime_class:
-        return (
-            f"the container toolkit: `runtimeClassName: {pool.runtime_class}`, empty where that is the nodes' default"
-        )
+        return f'the container toolkit: `runtimeClassName: {pool.runtime_class}`; `""` if this is the nodes\' default runtime'
     if not pool.privileged:
         return "`/sys`, which every container has"
     if not pool.mounts:
-        return f"privileged, and an image of yours that has the tool: `pools.{vendor.word}.image`"
+        return f"privileged, and your own image with the tool: `pools.{vendor.word}.image`"
     return ", ".join(("privileged", *(f"`{mount.path}`" for mount in pool.mounts)))
 
 

@@ -53,7 +53,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def series_table(rows: Sequence[VendorSeries]) -> str:
     """Return a table with a row for each vendor."""
-    heads = ["vendor", "series per card", "per node besides", f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}"]
+    heads = [
+        "vendor",
+        "series per card",
+        "additional series per node",
+        f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}",
+    ]
     return table(
         heads,
         [[row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.total(MANY_CARDS):,.0f}"] for row in rows],

@@ -95,7 +95,7 @@ def _planned_row(title: str, plan: Cost) -> list[str]:
         f"{plan.memory_per_series / 1000:g} kB",
         f"{plan.disk_per_sample:g} bytes",
         f"{plan.cpu_per_million:g} s",
-        cpu_of_rules if plan.cpu_per_card_minute else "vmalert's",
+        cpu_of_rules if plan.cpu_per_card_minute else "used by vmalert",
     ]
 
 
@@ -111,7 +111,7 @@ def scale(rows: Sequence[VendorSeries]) -> str:
         ["cards", f"nodes of {CARDS_PER_NODE}", "use"],
         [
             [cards, nodes, f"one Prometheus (`file-sd.yml`): {needs}"],
-            ["the same, at several sites", "", "[an agent](agents.md) at each site, one `central.yml`"],
+            [f"{cards}, at several sites", "", "[an agent](agents.md) at each site, one `central.yml`"],
             [
                 "up to 50,000",
                 "up to 6,250",
@@ -120,7 +120,7 @@ def scale(rows: Sequence[VendorSeries]) -> str:
             [
                 "more",
                 "",
-                "a store that shards itself (VictoriaMetrics cluster, Mimir, Thanos); the scraping side stays the same",
+                "a store that shards itself (VictoriaMetrics cluster, Mimir, Thanos); the scrape configurations stay the same",
             ],
         ],
     )
@@ -149,7 +149,7 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
         f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
         f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {cost.memory(series)}, "
-        "on top of a server without targets\n"
+        "in addition to that of a server without targets\n"
         f"CPU = {samples:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {rules} = {cost.cores(samples):.3f}\n"
         f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {cost.disk_a_day(samples)}\n"
     )
