@@ -63,13 +63,6 @@ def test_replica_ids_are_parts_of_one_card() -> None:
     ]
 
 
-def test_one_card_announced_by_two_resource_names_is_claimed_by_both() -> None:
-    shared = container("main", f"{GPU}::0", resource="nvidia.com/gpu.shared")
-    report = report_on({"pods": [pod("a", container("main", GPU)), pod("b", shared)]})
-    assert {claim.names[0].value for claim in report.claims} == {GPU}
-    assert [claim.owner.pod_name for claim in report.claims] == ["a", "b"]
-
-
 def test_dynamic_resources_are_claims() -> None:
     drawn = [
         {"driver": "gpu.nvidia.com", "device": "gpu-3", "share": ""},

@@ -139,11 +139,9 @@ def saved_of(folder: Path) -> SavedLedger:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"\0" * 100,
         b"{",
         b"[]",
-        b"null",
         b'{"schema":"telemetry.ledger/2"}',
         b"[" * 100_000,
         b'{"schema":"telemetry.ledger/1","boot":7}',

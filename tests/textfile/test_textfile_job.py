@@ -55,16 +55,6 @@ def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
     assert bench.ups() == 1
 
 
-def test_a_link_in_its_place_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    """The collector's folder may be another user's, and the daemon may be root."""
-    bench = Bench(tmp_path)
-    victim = tmp_path / "victim"
-    victim.write_text("mine")
-    bench.path.symlink_to(victim)
-    bench.job.run()
-    assert (victim.read_text(), bench.ups(), bench.path.is_symlink()) == ("mine", 1, False)
-
-
 def test_it_is_gone_at_the_end_and_does_not_come_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.job.run()
