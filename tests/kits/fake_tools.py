@@ -72,6 +72,10 @@ class ToolFolder:
     def prints_for_ever(self, name: str) -> Path:
         return self.script(name, "exec yes 'GPU  Temp  Power'")
 
+    def complains_for_ever(self, name: str) -> Path:
+        """Write a tool that never stops writing to standard error."""
+        return self.script(name, "exec yes 'error: no such device' >&2")
+
     def prints_slowly(self, name: str, lines: Sequence[str], pause_seconds: float) -> Path:
         """Write a tool that pauses after each line."""
         shown = [f"{self._show(line)}\nsleep {pause_seconds}" for line in lines]

@@ -40,7 +40,7 @@ SHORT: dict[str, Fault] = {
     "good and bad by turns": lambda tools: tools.alternates("smi", [Answer(TABLE), Answer("", "no driver\n", 9)]),
     "crashes": lambda tools: tools.crashes("smi", TABLE),
     "prints for ever": lambda tools: tools.prints_for_ever("smi"),
-    "complains for ever": lambda tools: tools.script("smi", "exec yes 'error: no such device' >&2"),
+    "complains for ever": lambda tools: tools.complains_for_ever("smi"),
     "not to be found": lambda tools: (tools.folder / "smi").unlink(missing_ok=True),
     "not a program": lambda tools: tools.prints("smi", TABLE).write_text("\x7fELF\n"),
 }
