@@ -66,7 +66,7 @@ class Device:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Return the highest temperature except those of memory and board, or None if there is no reading."""
+        """Return the highest temperature, without memory and board sensors, or None if there is no reading."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None

@@ -125,7 +125,7 @@ def seconds(value: float) -> str:
 
 
 def short_duration(nanoseconds: int) -> str:
-    """Format a duration in seconds or a smaller unit, with one decimal. Below 1 µs it has none."""
+    """Format a duration in seconds or a smaller unit, with one decimal, or without decimals below 1 µs."""
     for min_nanoseconds, unit, unit_nanoseconds in _DURATION_UNITS:
         if abs(nanoseconds) >= min_nanoseconds:
             return f"{nanoseconds / unit_nanoseconds:,.1f} {unit}"

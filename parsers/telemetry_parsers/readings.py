@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The metric and label of each reading, and the index of its origin in `Readings.origins`. Equality is object identity."""
+    """The metric and label of each reading, and the index of its origin in `Readings.origins`. Compared by identity."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Shape:
         object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origin_count: int) -> Shape:
-        """Return this shape with `keys` appended. Each of them has its own origin, after the `origin_count` existing ones."""
+        """Return this shape with `keys` appended. Each key gets a new origin after the `origin_count` existing origins."""
         shape = self._extended.get((keys, origin_count))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:

@@ -36,7 +36,7 @@ def _recognises_nsys(clue: Clue) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    """Return whether a line has the headings of a report of nsys, which contain the units of the times."""
+    """Return whether a line has the headings of an nsys report. They contain the units of the times."""
     if "," not in line or not _UNIT.search(line):
         return False
     table = Table(columns_of(line), ())

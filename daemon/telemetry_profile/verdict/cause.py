@@ -79,7 +79,7 @@ class Evidence:
 
     @property
     def data_ratio(self) -> float | None:
-        """Return the share of a step in which the card waits for data, which is at most its idle share."""
+        """Return the share of a step in which the card waits for data, limited to its idle share."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 

@@ -327,7 +327,7 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 
 def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels of `device`, and those of `other` whose kind of work, such as copies, `device` does not have."""
+    """Return the kernels of `device`, and kernels of `other` for kinds of work, such as copies, that `device` does not have."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -354,7 +354,7 @@ def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
 
 
 def _step_number(name: str) -> str:
-    """Return the number at the end of a step name such as `ProfilerStep#12` or `step 12`. All formats share the numbers."""
+    """Return the number at the end of a step name such as `ProfilerStep#12` or `step 12`. All formats number steps alike."""
     match = _NUMBER.search(name)
     return match[0] if match else name
 

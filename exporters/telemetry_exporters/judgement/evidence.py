@@ -315,7 +315,7 @@ def _common_limit(sensor: str) -> float | None:
 
 
 def _main_temperature(view: DeviceView) -> float | None:
-    """Return the highest temperature except those of memory and board, or None if there is no reading."""
+    """Return the highest temperature, without memory and board sensors, or None if there is no reading."""
     temperatures = view.numbers(_CURRENT).items()
     return max((degrees for sensor, degrees in temperatures if is_main_temperature(sensor)), default=None)
 

@@ -143,7 +143,7 @@ def as_number(value: Value | None) -> float | None:
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the highest temperature except those of memory and board, or the reason for its absence."""
+    """Return the highest temperature, without memory and board sensors, or the reason for its absence."""
     return kept_value(device, "temperature_celsius")
 
 
@@ -231,7 +231,7 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the troubles of cards (not partitions) without current readings. Cards with equal age and remedy share one."""
+    """Yield the troubles of cards (not partitions) without current readings. Cards with equal age and remedy share a trouble."""
     released_sources = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
     groups: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:

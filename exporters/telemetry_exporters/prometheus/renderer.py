@@ -96,7 +96,7 @@ class PageTemplate:
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether this template has the lines for these columns, and their values are valid."""
+        """Return whether this template fits the names of these columns, and the values are valid."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)

@@ -248,7 +248,7 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns for devices of these vendors. VENDOR is never dropped if there are several, as labels repeat."""
+    """Return the columns for devices of these vendors. If there are several, VENDOR is never dropped: labels repeat."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)

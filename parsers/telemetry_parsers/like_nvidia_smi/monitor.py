@@ -145,7 +145,7 @@ def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
 
 
 def query_headings(line: Line, query: QueryShape) -> _Headings:
-    """Return the fields and units in a heading line with a field that identifies the card; empty for any other line."""
+    """Return the fields and units in a heading line that has a field to identify the card, or () for any other line."""
     if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
     cells = csv_cells(line.text) if "," in line.text else _ALIGNED_HEADING.findall(line.text)
@@ -177,7 +177,7 @@ def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows
 
 
 def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
-    """Return the cells of a CSV row; empty if the line is too long or not valid CSV."""
+    """Return the cells of a CSV row, or [] if the line is too long or not valid CSV."""
     if len(text) > max_length or text.count(",") > max_commas:
         return []
     try:

@@ -197,7 +197,7 @@ def _add_row(state: _ScanState, line: Line) -> None:
 
 
 def _wrapped_model(state: _ScanState, line: Line) -> str:
-    """Return the text of a line that only continues a long model name; empty for any other line."""
+    """Return the text of a line that only continues a long model name, or an empty string for any other line."""
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     filled_positions = [position for position, cell in enumerate(cells) if cell.strip()]
     first_heading_readers = state.headings[0]

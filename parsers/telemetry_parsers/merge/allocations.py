@@ -208,7 +208,7 @@ class _DeviceUse:
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Create the use of a device from its processes. If no owner claims it, its owners are those of the processes."""
+        """Create the use of a device from its processes. If no owner claims it, the processes' owners are its owners."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
         for process in running:

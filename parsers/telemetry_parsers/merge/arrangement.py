@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return the device with this identity, which no source lists now, with only its remembered fields. It is not up."""
+    """Return a device that no source lists now, with only the remembered fields of its identity. It is not up."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

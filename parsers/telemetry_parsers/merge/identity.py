@@ -112,7 +112,7 @@ def _likelihood_key(device: Device, identity: Identity) -> tuple[bool, bool, int
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Return whether the identity is that of another chip on the same card. Chips of a card may share an address."""
+    """Return whether the identity belongs to another chip on the same card. Chips of a card may share an address."""
     if identity.uuid is not None:
         return False
     chip, chip_number = chip_of(device), identity.device.partition(":")[2]

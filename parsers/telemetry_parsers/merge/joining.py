@@ -54,14 +54,14 @@ class _DeviceFinder:
             self._by_index_key.setdefault((device.vendor, *self.index_key(device)), []).append(position)
 
     def index_key(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index with the partition, which is None unless devices of the source share an index."""
+        """Return the index and the partition. The partition is None unless several devices of the source share an index."""
         return device.index, device.partition if self._by_partition else None
 
     def index_keys(self) -> set[tuple[int | None, str | None]]:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Return the position in this report of a device from another report of the source, or None."""
+        """Find a device from another report of the same source. Return its position in this report, or None."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address

@@ -104,7 +104,7 @@ def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGrou
 
 
 def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
-    """Turn a new device's sighting into one of the occupant. Reports that identify another device are removed."""
+    """Turn a sighting of a new device into a sighting of the occupant. Reports that identify another device are removed."""
     parts = tuple(
         (report, position)
         for report, position in sighting.parts

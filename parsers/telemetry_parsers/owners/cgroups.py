@@ -122,7 +122,7 @@ def _unescape(name: str) -> str:
 
 
 def _choose_owner(matches: list[_MatchedPart]) -> CgroupOwner:
-    """Return the innermost container or job, or else the pod, or else the unit."""
+    """Return the innermost container or job. Without these, return the pod or else the unit."""
     if any(part.kind == "monitor" for part in matches):
         return CgroupOwner()
     owner_positions = [position for position, part in enumerate(matches) if part.kind in _INNERMOST_KINDS]

@@ -32,7 +32,7 @@ def problem_by_text(item: Reading, text: str) -> str:
 
 
 def absence_reason(item: Reading) -> str:
-    """Return the reason for an `Absent` value, such as `implausible`; empty for a number."""
+    """Return the reason for an `Absent` value, such as `implausible`, or an empty string for a number."""
     return item.value.value if isinstance(item.value, Absent) else ""
 
 

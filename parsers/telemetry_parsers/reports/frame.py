@@ -87,7 +87,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the problem of a known error in these lines; empty if there is none. An unsupported feature is no error."""
+    """Return the problem of a known error in these lines, or () if there is none. An unsupported feature is not an error."""
     report = error_report(printed, None, errors)
     # Unknown errors do not count, because some keys begin like an error: `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"

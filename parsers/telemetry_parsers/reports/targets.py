@@ -120,7 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of the text, or None if it gives no reading. `unit` is in the key or heading; its case is ignored."""
+    """Return the value of the text, or None if it gives no reading. `unit` is from the key or heading; letter case is ignored."""
     clean_text = " ".join(text.split())
     word_value = target.words.get(clean_text.lower())
     if word_value is not None:

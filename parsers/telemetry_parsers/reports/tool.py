@@ -106,7 +106,7 @@ def of_lines(
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape that the tools of several vendors share, for the tool with these keys, headings and targets."""
+    """Return a shape that tools of several vendors share. `words` has the keys, headings and targets of one tool."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 

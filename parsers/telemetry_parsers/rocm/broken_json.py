@@ -50,7 +50,7 @@ class _Scanner:
     members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
 
     def peek(self) -> str:
-        """Return the first character of the next token; empty at the end."""
+        """Return the first character of the next token, or an empty string at the end."""
         match = _TOKEN.match(self.text, self.offset)
         return "" if match is None else (match[1] or match[2] or match[3])[0]
 
@@ -63,7 +63,7 @@ class _Scanner:
         return match[1] or match[2] or match[3]
 
     def expect(self, punctuation: str) -> None:
-        """Read this punctuation mark. Raise `_BrokenJsonError` if the next token is another."""
+        """Read this punctuation mark. Raise `_BrokenJsonError` if the next token differs."""
         if self.next_token() != punctuation:
             raise _BrokenJsonError
 

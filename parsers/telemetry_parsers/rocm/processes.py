@@ -142,7 +142,7 @@ class _HygonProcess:
 
     @property
     def cards(self) -> str:
-        """Return the printed list of the process's cards; empty if it is incomplete."""
+        """Return the printed list of the process's cards, or an empty string if it is incomplete."""
         text = self.first_text(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 

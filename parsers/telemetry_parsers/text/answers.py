@@ -128,7 +128,7 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return all problems or, if there are more than 12, the first 11 and one such as `and 31 more problems`."""
+    """Return all problems or, if there are more than 12, the first 11 and a last one: `and 31 more problems`."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     omitted_count = len(problems) - MAX_PROBLEMS + 1

@@ -57,7 +57,7 @@ class Documents:
 
     @property
     def fault(self) -> str:
-        """Return the fault of the last document; empty if all documents are complete."""
+        """Return the fault of the last document, or an empty string if all documents are complete."""
         return self.documents[-1].fault if self.documents else ""
 
     @property

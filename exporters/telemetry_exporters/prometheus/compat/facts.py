@@ -45,7 +45,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a function that returns the named fact of a partition, or the partition's name. Cards omit the label."""
+    """Return a function that returns the named fact of a partition, or else the partition's name. Cards omit the label."""
     return lambda context: (
         None
         if context.device is context.card

@@ -111,7 +111,7 @@ def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
 
 
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
-    """Return the scale: from 0 (a temperature: from 20 °C) to the device's limit, or to the highest number if that is higher."""
+    """Return the scale from 0, or 20 °C for temperatures, to the device's limit or, if it is higher, the highest number."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_device_limit(metric, row), highest))

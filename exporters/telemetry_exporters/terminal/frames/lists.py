@@ -89,7 +89,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines the cards' values of a figure, for example to the highest temperature."""
+    """Return a function that combines the cards' values of a figure, for example into the highest temperature."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]

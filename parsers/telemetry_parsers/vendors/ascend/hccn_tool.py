@@ -292,7 +292,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem if a command has no answer, or None if it has one or if a printed error explains this."""
+    """Return a problem if a command has no answer and no printed error explains this, else None."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):

@@ -72,7 +72,7 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 def _instinct_layout(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of a version since 1.4, which has eight graphics clocks and four clocks of each other kind."""
+    """Return the layout of a version since 1.4. It has eight graphics clocks, and four clocks of each of the other kinds."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),

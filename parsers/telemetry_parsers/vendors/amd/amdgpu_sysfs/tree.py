@@ -43,7 +43,7 @@ class CardFiles:
     files: dict[str, Output] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return the text of a file; empty if it could not be read."""
+        """Return the text of a file, or an empty string if it could not be read."""
         output = self.files.get(name)
         return "" if output is None or output.status else output.text.strip()
 

@@ -190,7 +190,7 @@ def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Ta
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that it has none."""
+    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that the device has no memory."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")

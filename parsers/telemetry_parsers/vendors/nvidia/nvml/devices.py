@@ -116,7 +116,7 @@ def _format_integer(answer: Plain) -> str | None:
 
 
 def _single_bit_position(answer: Plain) -> str | None:
-    """Return the position of the only bit that is set, or None if not exactly one bit is set."""
+    """Return the position of the only bit that is set. Return None if no bit or more than one bit is set."""
     nodes = integer(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 

@@ -204,7 +204,7 @@ def _fan_row(name: str) -> Row | None:
 
 
 def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: DeviceDraft) -> None:
-    """Store the GPM values, which are for the time since the previous poll. The first poll has none."""
+    """Store the GPM values, which are for the time since the previous poll. The first poll has no values."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
