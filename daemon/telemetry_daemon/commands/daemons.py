@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Send a test request and return its error, or None. Reject a server that neither `service_uid` nor root runs."""
+    """Send a test request. Return its error, or None. The server must run as `service_uid`, if known, or as root."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError("no process of the daemon's user listens there")
     try:

@@ -90,7 +90,7 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
-    """Return the newest capture of each of the source's polls in a recording. Print a warning for each damaged part."""
+    """From a recording, return the newest capture of each poll of the source. Print a warning for each damaged part."""
     newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()

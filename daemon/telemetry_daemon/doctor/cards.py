@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings whose card count equals the container's expected count or device node count."""
+    """Return the incomplete listings that have as many cards as the container expects, or as it has device nodes."""
     if not machine.container:
         return ()
 

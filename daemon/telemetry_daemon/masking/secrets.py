@@ -161,7 +161,7 @@ class _Search:
                 self._examined[start:end] = b"\1" * (end - start)
 
     def add_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
-        """Add the spans that were not examined before as secrets."""
+        """Add as secrets those spans that were not examined before."""
         for start, end, kind in spans:
             if not any(self._examined[start:end]):
                 self.found.append(Secret(start, end, kind))

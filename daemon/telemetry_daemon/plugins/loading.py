@@ -165,7 +165,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return why a name of the parser or of its metrics is already used, or an empty string."""
+    """Return which plugin already uses the name of the parser or of one of its metrics, or an empty string."""
     earlier = by_name.get(loaded.parser.name, result)
     if earlier is not result:
         return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"

@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield the modules in these folders that no other user can change. Add a failure for each other module."""
+    """From these folders, yield the modules that no other user can change. Add a failure for each other module."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)
@@ -110,7 +110,7 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
 
 
 def _safety_problem(file: Path) -> str | None:
-    """Name another user who could change the module, and a remedy. Return None if the module is safe to run."""
+    """Return why the module is not safe to run, with a remedy, or None if no other user can change it."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:

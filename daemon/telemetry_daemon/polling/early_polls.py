@@ -29,7 +29,7 @@ class EarlyPolls:
     def polls_after(
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
-        """Yield the polls, with the names of their sources, that must run at once after this outcome."""
+        """Yield the polls that must run at once after this outcome, with the names of their sources."""
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)

@@ -125,7 +125,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the named sources. Without names, leave out sources of owners and steps that are not enabled."""
+        """Return the sources in `only` or, without names, all sources except those of disabled features."""
         names = only or [name for name, loaded in self._by_name.items() if _is_enabled(loaded.parser, settings)]
         return super().sources(settings, names)
 

@@ -29,7 +29,7 @@ _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
 _REPORT_SLOW_AFTER_SECONDS = 0.5
 
-# A function that returns the outcome of a poll or a replacement, such as the readings of the running daemon.
+# A function that returns a poll's outcome or its replacement, such as the readings of the running daemon.
 Substitute = Callable[[Source, PollOutcome], PollOutcome]
 
 

@@ -29,7 +29,7 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output` for each path that a pattern of the serialized `Files` matches, sorted by name."""
+    """Return a serialized `Output` for each path that matches the request, a serialized `Files`. Sorted by name."""
     # The name of an output is the path below `root`. Its text is the text of the file or the target of the link; binary
     # content is base64 in `data`. The status of an unreadable file is the errno. Links to folders are followed.
     root_path = root.rstrip("/")
@@ -130,7 +130,7 @@ class PathMatcher:
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return the errno if the folder before the first wildcard exists but could not be listed by `matches`, else None."""
+        """If `matches` could not list the existing folder before the first wildcard, return the errno, else None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:

@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the time is over. Return its last value. Check it at least once."""
+    """Wait until the condition is true or the time is over. Check it at least once, and return its last value."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The targets of a poll: cards or devices, for each of which a tool runs once, and the PIDs of processes on cards."""
+    """The targets of a poll: the cards or devices for which a tool runs once each, and the PIDs of processes on cards."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()

@@ -123,7 +123,7 @@ class StepsReader(Reader):
         ]
 
     def _recent(self, entries: Mapping[str, FileVersion], now: float) -> list[tuple[str, FileVersion]]:
-        """Return the newest of the files that changed recently, oldest first. The number of files per user is limited."""
+        """Return the files that changed recently, oldest first. Beyond the limits in total and per user, omit the oldest."""
         recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):

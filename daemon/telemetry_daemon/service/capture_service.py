@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# If a command reads slowly, captures beyond this size are dropped, and the command is sent their count.
+# If a command reads slowly, captures beyond this total size are dropped, and the command receives their count.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
 # When a reload disables the recorder, files that are being written have this much time to finish.
@@ -182,7 +182,7 @@ async def _send_until_disconnect(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Send the queued lines until the client disconnects or sending fails, then the lines that are still queued."""
+    """Send lines until the client asks to stop or sending fails. Then send the lines that are still queued."""
 
     async def send() -> None:
         while True:

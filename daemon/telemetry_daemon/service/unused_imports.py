@@ -11,7 +11,7 @@ from typing import NoReturn
 
 
 class _PackageNotFoundError(Exception):
-    """The stand-in for an exception of importlib.metadata. APScheduler catches it if its version is unknown."""
+    """The stand-in for an exception of importlib.metadata. APScheduler catches it, and works without its version."""
 
 
 class _Unused:
@@ -30,7 +30,7 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
 
 
 StandIns = Mapping[str, Mapping[str, object] | None]
-# The names that APScheduler 3.11 and asyncio import, by module. If None, importing the module fails.
+# The names that APScheduler 3.11 and asyncio import, by module. A module with None cannot be imported.
 _STAND_INS: StandIns = {
     "ssl": None,
     "asyncio.sslproto": {},

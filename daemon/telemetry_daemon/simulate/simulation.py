@@ -14,7 +14,7 @@ from telemetry_parsers.vendor import Vendor
 
 # The simulation starts this long before the first poll, so that the cards are already warm and busy.
 WARM_UP_SECONDS = 300
-# After a longer pause between polls, the simulation skips to this many seconds before the present.
+# If the pause between polls is longer, the simulation skips all but this many seconds before the present.
 _MAX_SECONDS_AT_ONCE = 3600
 # An event announces a loss this long in advance, so that a poll reports the event while the card is present.
 _WARNING_SECONDS = 5.0

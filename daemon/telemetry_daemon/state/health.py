@@ -73,7 +73,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
 
 
 def is_source_gone(result: PollResult, poll: Poll) -> bool:
-    """Return whether the source is gone: its driver failed, or its tool for listing is missing or not permitted."""
+    """Return whether the source is gone: its driver failed, or its listing tool is missing or not permitted."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS

@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """If this is the owner's first start from a hook, or its first on this card, return the monotonic time, else None."""
+        """If this is the owner's first start from a hook, or its first on this card, return its monotonic time, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None

@@ -88,7 +88,7 @@ class CardUse:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's use of the node. `cards` are the owner's current cards; `missing_since` is when the last was lost."""
+    """An owner's use of the node. `cards` are the owner's current cards; `missing_since` is when the last of them was lost."""
 
     owner: JobOwner
     start: RecordedTime

@@ -73,7 +73,7 @@ class MaintenanceState:
             self._announced = _Announcement(self._uptime() + seconds, new_reason)
 
     def end(self) -> None:
-        """End the maintenance. Expose the end even if none is known, because a reinstallation may have removed the state."""
+        """End the maintenance. Expose its end even if it is unknown, because a reinstallation may have removed the state."""
         with self._lock:
             if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""

@@ -58,7 +58,7 @@ class StoreState:
         return True
 
     def apply_clock_step(self, boot_time: float, wall: float) -> None:
-        """If the wall clock was set, shift the loss times of devices that were lost since the start by the same step."""
+        """If the wall clock was set, shift by the same step the loss times of devices that were lost since the start."""
         step = boot_time - self.boot_time
         if abs(step) < MIN_STEP_SECONDS:
             return

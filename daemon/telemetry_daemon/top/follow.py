@@ -226,7 +226,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with a stream row's values. A row has only the highest value of all sensors of a metric."""
+    """Return the device with a stream row's values. For each metric, a row has only the sensors' highest value."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)

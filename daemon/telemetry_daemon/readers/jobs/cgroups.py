@@ -25,7 +25,7 @@ _DEVICE_ENTRY = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class CgroupState:
-    """What cgroups show about a job: whether it is running, or None, and when an ended job last had a cgroup."""
+    """What cgroups show about a job: whether it is running, if known, and when it last had a cgroup, if it has ended."""
 
     is_running: bool | None = None
     last_seen: float | None = None

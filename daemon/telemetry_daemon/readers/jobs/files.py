@@ -117,7 +117,7 @@ def _make_room(folder: OwnFolder, now: float) -> None:
 
 
 def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Remove some files unchanged since `until` whose job has ended or ran before the last boot. Return the count."""
+    """Of the files unchanged since `until`, remove some of ended jobs or of jobs before the last boot. Return the count."""
     boot, removed_count = boot_id("/"), 0
     old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
     for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_READ]:

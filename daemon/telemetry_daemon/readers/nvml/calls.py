@@ -40,7 +40,7 @@ class Call:
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
-    """Return a call for hardware that some GPUs do not have. Some drivers then return the error "invalid argument"."""
+    """Return a call for hardware that some GPUs lack. Without it, some drivers return the error "invalid argument"."""
     return Call(name, *arguments, disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 

@@ -189,7 +189,7 @@ class Gpu:
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls that replace the limit fields if the driver does not support all of these fields."""
+        """Return the calls that replace the limit fields, or none if the driver supports all of these fields."""
         return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 
