@@ -16,14 +16,14 @@ from telemetry_parsers.text.lines import Line, bus_address, lines, quote
 
 @dataclass(frozen=True)
 class Field:
-    """Where a printed value goes."""
+    """The metric, units and label value of a printed value."""
 
     metric: str
     units: units.Units
     label: str = ""
 
 
-# All that is known of the tool's words. A new version that prints a new line is a new row here.
+# Maps the printed words to metrics. If a new version prints a new line, add a row.
 FIELDS = {
     "core temperature": Field("temperature_celsius", units.CELSIUS, "core"),
     "hbm temperature": Field("temperature_celsius", units.CELSIUS, "memory"),
