@@ -202,7 +202,7 @@ def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> b
 
 
 def read_folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders. A missing folder that can be created is left out."""
+    """Return the daemon's folders. A missing folder that can be created is omitted."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder_at(setting, Path(path))) is not None)

@@ -43,7 +43,7 @@ class EarlyPolls:
             self._listed.pop((source.name, poll.name), None)
 
     def _remember_devices(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Return whether the poll's device list has changed, so that an index may refer to another device now."""
+        """Store the poll's device list. Return whether it changed, so that an index may refer to another device now."""
         if report is None:
             return False
         devices = list(map(_identity_of, report.devices))

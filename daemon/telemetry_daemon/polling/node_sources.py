@@ -72,7 +72,7 @@ class Node(ABC):
         """Start filling the store and history with recorded or simulated data. Does nothing for a real machine."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Map the names of the control requests that depend on the kind of node to their handlers."""
+        """For control requests that depend on the kind of node, map their names to their handlers."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

@@ -76,7 +76,7 @@ def start_ticks(folder: str) -> int | None:
 
 
 def uid_of(folder: str) -> int:
-    """Return the UID of a process."""
+    """Return the UID of the process with this /proc folder."""
     status = proc_text(f"{folder}/status")
     line = next((line for line in status.splitlines() if line.startswith("Uid:")), "Uid: 0")
     return int(line.split()[1])

@@ -137,5 +137,5 @@ class CommandLineChooser:
         return has_alternative
 
     def forget(self, request: Command) -> None:
-        """Forget the rejections of a request."""
+        """Forget which command lines of a request were rejected."""
         self._rejected.pop(request, None)

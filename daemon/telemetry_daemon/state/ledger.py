@@ -267,7 +267,7 @@ class Ledger:
         self._remove_from_cards(entry, self._to_monotonic(ended))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that began and ended between two polls. Attribute to it what was used in between."""
+        """Add an owner that began and ended between two polls. Attribute the use in between to it."""
         key, started = entry_key(claim.owner), claim.started
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:

@@ -144,7 +144,7 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Request a complete snapshot if it is due, else the visible card or the health; then, new history."""
+        """Request a complete snapshot if it is due, else the visible card or the health. Then request new history."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched_at >= pause:
