@@ -31,7 +31,7 @@ class Device:
     model: str
     uuid: str | None
     bus_id: str | None
-    up: bool | None  # False: lost; None: unknown
+    up: bool | None  # False if lost, None if unknown
     parent: str | None
     readings: Mapping[str, Reading] = field(repr=False)
     absent: Mapping[str, str | Mapping[str, str]] = field(repr=False)

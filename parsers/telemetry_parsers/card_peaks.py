@@ -61,7 +61,7 @@ class Model(NamedTuple):
     """A row of the model table: the names that tools print for one card model, and its quoted rates."""
 
     names: tuple[str, ...]
-    pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models have identifies none of them
+    pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models share identifies none of them
     architecture: str
     units: int  # multiprocessors or compute units of one listed device
     quoted: tuple[tuple[str, QuotedRate], ...]

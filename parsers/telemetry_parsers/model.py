@@ -354,4 +354,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
     lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # the number of lists with the device, rounded down to a power of 2: the state file rarely changes
+    polls: int = 1  # the count of lists with the device, rounded down to a power of 2 so the state file rarely changes

@@ -21,7 +21,7 @@ Cause = Literal[
 
 _MIN_SHARE, _MIN_DATA_SHARE = 0.10, 0.05  # smaller shares of a step are not reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
-_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill a training card: each has at least 8 multiprocessors
+_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill a training card, which has at least 8 multiprocessors
 _MAJORITY = 0.5
 ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
 _RIVAL_RATIO = 0.8  # causes with at least this ratio to the largest share are reported as about equal

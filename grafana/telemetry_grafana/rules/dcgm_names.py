@@ -13,7 +13,7 @@ def _scraped(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
 
 
-# 4.9 exposes the capacity by default. Earlier releases expose three parts that add up to it.
+# 4.9 exposes the capacity by default. Earlier releases expose three parts, whose sum is the capacity.
 _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 

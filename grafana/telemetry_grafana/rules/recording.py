@@ -141,7 +141,7 @@ _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If work never adds much power, the tool reports a constant. With `abs`, a card far below idle power is not idle.
+    # If load hardly raises the power, the tool reports a constant. Due to `abs`, power far below idle power is not idle.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",

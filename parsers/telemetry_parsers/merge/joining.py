@@ -139,7 +139,7 @@ def _create_sighting(newest_list: _NewestList, position: int, others: Sequence[_
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
-    # In this order, readings keep their order while polls of the same interval take turns.
+    # With this order, the readings keep their positions while polls of the same interval take turns.
     parts[1:] = sorted(parts[1:], key=lambda part: (part[0].interval, part[0].poll))
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)

@@ -202,7 +202,7 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# The command prints MEMORY_USED in MiB, the service in bytes. No card has more MiB or fewer bytes than below.
+# The command prints MEMORY_USED in MiB, the service in bytes. The limits, which no card exceeds, show which unit it is.
 MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})

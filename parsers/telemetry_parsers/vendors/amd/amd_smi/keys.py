@@ -224,7 +224,7 @@ ECC_COUNTS: Mapping[str, str] = {
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Maps lists with a temperature for each memory stack or die to the prefix of the temperature labels.
+# Maps each list with the temperatures of all memory stacks or dies to the prefix of the temperatures' labels.
 STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},

@@ -88,7 +88,7 @@ def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft)
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
-        value = Absent.IMPLAUSIBLE  # all known bits are set: a placeholder of any size
+        value = Absent.IMPLAUSIBLE  # all known bits are set, as in a placeholder of any size
     supported_bits = integer(supported_answer, 1 << 63)
     active_bits = 0 if isinstance(value, Absent) else int(value)
     expected_bits = tables.DEFAULT_REASONS if supported_bits is None else supported_bits
