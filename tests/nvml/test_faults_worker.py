@@ -16,7 +16,7 @@ from kits.fake_nvml.library import (
     FakeNvml,
 )
 from kits.fake_nvml.reader import Bench, reading, reading_in_worker, value
-from kits.processes import alive
+from kits.processes import alive, holdings
 from kits.waiting import comes_true
 from kits.workers import UnkillableProcess
 from telemetry_daemon.processes.process import LaunchRequest, Process, launch
@@ -336,7 +336,8 @@ def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: i
     with reading_in_worker(fake) as bench:
         bench.report()
         pid = bench.worker.pid
-        before = resources(pid)
+        assert pid is not None
+        before = holdings(pid)
         for cycle in range(faults):
             over = cycle % 20 == 0
             call = "nvmlDeviceGetPerformanceState" if over else calls[cycle % len(calls)]
@@ -348,13 +349,8 @@ def test_many_faults_leave_no_thread_and_no_descriptor(tmp_path: Path, faults: i
         report = bench.report()
         assert all(device.up for device in report.devices)
         assert bench.worker.pid == pid
-        assert resources(pid) == before
+        assert holdings(pid) == before
         assert fake.calls("nvmlInitWithFlags") == 1 + faults // 20
-
-
-def resources(pid: int | None) -> tuple[int, int]:
-    process = Path(f"/proc/{pid}")
-    return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
 
 
 def test_a_worker_that_ends_lets_go_of_the_library(fake: FakeNvml) -> None:
