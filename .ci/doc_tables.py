@@ -71,7 +71,7 @@ def settings_tables() -> str:
 def _settings_section(section: SectionRow) -> str:
     title, description = f"`[{toml_key(section.path)}]`", section.description
     if not section.path:
-        title, description = "Above all sections", "In TOML, these must stand before the first heading."
+        title, description = "Above all sections", "In TOML, these settings must come before the first heading."
     lines = [f"### {title}", "", description, ""]
     lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
     lines += [_setting_row(row) for row in section.settings]

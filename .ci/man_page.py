@@ -35,12 +35,12 @@ _COMMAND_TEXTS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
     "snapshot": "Shows the readings of a running daemon with the same configuration, with their age in the heading. Without "
-    "one, and with `--source`, `--timeout` or `--all`, it polls all sources in parallel. If the daemon is using a tool, its "
+    "a daemon, and with `--source`, `--timeout` or `--all`, it polls all sources in parallel. If the daemon is using a tool, its "
     "readings come from the daemon.",
     "top": "Shows the last half hour, updated every second, and changes nothing. It shows the daemon's data, or polls without a "
     "daemon. Several nodes have a line each, the worst first. The keys are at the bottom of the screen; ? shows all.",
     "jobs": "Adds up the records of owners that have ended or are counted now, if `attribution.enabled` is true. Hours are card "
-    "hours times the owner's share. `nobody` is unallocated use, so that the total is the machine's. Invalid lines are "
+    "hours times the owner's share. `nobody` is unallocated use, so the total is that of the whole node. Invalid lines are "
     "skipped and reported.",
     "profile": "Reads the output of profilers: a file, or a folder with the files of all ranks, recognised by content. It says first "
     "why a step is slow, then how its time was spent, by unions of intervals on each card. Only names of kernels, models and "
@@ -49,23 +49,23 @@ _COMMAND_TEXTS: Mapping[str, str] = {
     "parse": "Parses saved output of a tool, or a recording; no card is needed. Several files are outputs of the same node and "
     "give one document.",
     "record": "Writes each output of a tool, file or library as a line of JSON: the polls of a running daemon with the same "
-    "configuration, else its own. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
-    "replay": "Controls the daemon that runs with `serve --replay`, or shows its position. In `telemetry top --replay` keys do the same.",
+    "configuration, or its own polls. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
+    "replay": "Controls the daemon that runs with `serve --replay`, or shows the position of the recording. In `telemetry top --replay`, keys do the same.",
     "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, and absent readings with "
     "reasons. It compares them with the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits, and "
     "lists its findings with remedies. The exit status is 2 if there are any. `--bundle` writes a masked bug report and prints its content.",
-    "check": "Uses the daemon, else polls the tools once, and exits as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
+    "check": "Uses the daemon, or polls the tools once if no daemon answers, and exits as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
     "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. Readings that a card does not report are neutral.",
-    "metrics": "Prints the name, kind, labels and meaning of each metric, or of those with these words; `--names` prints another exporter's names.",
-    "config": "`check` reports every mistake with its line and remedy; `show` prints the settings in force with their origin; "
+    "metrics": "Prints the name, kind, labels and meaning of each metric, or only of the metrics that contain the given words; `--names` prints another exporter's names.",
+    "config": "`check` reports every mistake with its line and remedy; `show` prints the effective settings and where each was set; "
     "`default` prints a file with all settings. `peaks` prints the best values of a `roofline.csv` of rocprofiler-compute as a section for the file.",
-    "forget": "A lost device keeps accelerator_up 0 until it returns, for seven days, or until it is forgotten. The open events of "
-    "a present device end, too: use it after a repair that the daemon did not notice.",
+    "forget": "A lost device keeps accelerator_up 0 until it returns or is forgotten, at most for seven days. `forget` also ends the open events of "
+    "a present device: use it after a repair that the daemon did not notice.",
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
     "driver unloaded.",
     "resume": "Undoes `telemetry release`.",
-    "maintenance": "`on` announces work on the node: its alerts are held back until `off` or the announced end, even while it is "
-    "down. Alerts that are still firing are sent then. Without an argument it shows the maintenance. Prometheus must have "
+    "maintenance": "`on` announces work on the node: its alerts are not sent until `off` or the announced end, even while the node is "
+    "down. Alerts that are still firing are sent afterwards. Without an argument it shows the maintenance. Prometheus must have "
     "scraped the node once before it goes down.",
     "job": "The prolog and epilog of Slurm or Flux, or a hook of PBS, calls it with the job in its environment. It always exits within "
     "two seconds with status 0, and reports errors on standard error: schedulers drain nodes whose hooks fail.",
@@ -74,22 +74,22 @@ _COMMAND_TEXTS: Mapping[str, str] = {
 }
 
 _EXITS: Mapping[str, str] = {
-    "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always. `check` has statuses of its own.",
+    "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always. `check` has its own statuses.",
     "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
     "NOTHING_FOUND": "No device was found.",
     "USAGE": "The command line is wrong.",
-    "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; for `serve`, the address is in use or not there yet.",
+    "UNAVAILABLE": "The daemon, or a required file, cannot be reached; for `serve`, the address is in use or does not exist yet.",
     "BUG": "A bug in telemetry; TELEMETRY_DEBUG=1 shows the traceback.",
     "OUTPUT": "The output could not be written.",
     "RESTART": "For `serve` under systemd: asks to be restarted, because devices appeared after its start.",
     "CONFIGURATION": "The configuration cannot be used. Nothing was started.",
-    "BY_SIGNAL": "And the number of the signal that ended the command, such as 130 after Ctrl-C.",
+    "BY_SIGNAL": "128 plus the number of the signal that killed the command, such as 130 after Ctrl-C.",
 }
 
 _SIGNALS: Mapping[str, str] = {
-    "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If it is bad, the running one stays in force, the "
+    "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If the new configuration is invalid, the running one stays in force, the "
     "error is logged, and telemetry_config_last_reload_successful becomes 0.",
-    "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds. Other commands end their tools, "
+    "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and exits within ten seconds. Other commands stop their tools, "
     "too.",
 }
 
@@ -221,12 +221,12 @@ def _files() -> dict[str, str]:
         DEFAULT_FILE: "The configuration.",
         str(
             devices_file.path_in(settings.state.directory)
-        ): "The node's devices and their open events, so that a lost one is noticed after a restart too.",
+        ): "The node's devices and their open events, so that a lost device is noticed even after a restart.",
         str(
             maintenance.path_in(settings.state.directory)
-        ): "The announced maintenance, so that it lasts over a restart.",
-        f"{settings.state.directory}/{JOBS}": "What owners had of the cards: a line of JSON for each that ended.",
-        f"{settings.state.directory}/{LEDGER}": "The same of those that have not ended, so that the daemon goes on with it after a restart.",
+        ): "The announced maintenance, so that it continues after a restart.",
+        f"{settings.state.directory}/{JOBS}": "The use of cards: a line of JSON for each owner that has ended.",
+        f"{settings.state.directory}/{LEDGER}": "The use of cards by owners that have not ended, so that the daemon continues their records after a restart.",
         str(
             control.socket_path(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",

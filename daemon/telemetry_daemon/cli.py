@@ -34,7 +34,7 @@ COMMANDS = (
     ("forget", "stop reporting a removed device as lost"),
     ("release", "make the daemon close a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
-    ("maintenance", "announce work on the node, so that its alerts are held back"),
+    ("maintenance", "announce work on the node, so that its alerts are not sent"),
     ("job", "report the start or end of a job to the daemon; called by the hooks of Slurm, PBS and Flux"),
     ("completions", "print the completion script for bash, zsh or fish"),
     ("version", "print the version"),

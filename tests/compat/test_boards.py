@@ -79,7 +79,7 @@ EMPTY: Mapping[str, Mapping[str, str]] = {
     "omnistat-standalone-node": {_HOST: "omnistat_", "wrong in the dashboard: a rate has no range": ")[15s]"},
     "xpumd": {
         "extremes within a window of theirs": "statistic=",
-        "bytes of the memory are not counted": "hw_memory_io",
+        "bytes read from and written to memory are not counted": "hw_memory_io",
         _LACKS: "hw_gpu_io",
     },
 }

@@ -203,6 +203,6 @@ def test_dashboard_is_compared_with_the_node(tmp_path: Path, monkeypatch: pytest
             "DCGM_FI_DEV_FAN_SPEED    not served here: no device has accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     served",
             "DCGM_FI_DEV_POWER_USAGE  served",
-            "node_load1               not served: dcgm-exporter has no such metric, as far as is known",
+            "node_load1               not served: dcgm-exporter is not known to have such a metric",
         ],
     )

@@ -46,7 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
     parser.add_argument("--user", metavar="NAME", help="only owners of this user")
-    parser.add_argument("--by", choices=_GROUPINGS, default="owner", help="print one line for each (default: owner)")
+    parser.add_argument(
+        "--by", choices=_GROUPINGS, default="owner", help="print one line for each of these (default: owner)"
+    )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
     )

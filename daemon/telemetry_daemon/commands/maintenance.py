@@ -15,7 +15,7 @@ from telemetry_exporters import human
 from telemetry_exporters.text import clean
 
 EXAMPLES = {
-    "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
+    "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Suppress the node's alerts for eight hours.",
     "telemetry maintenance off": "End the maintenance.",
 }
 

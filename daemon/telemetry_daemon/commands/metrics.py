@@ -27,7 +27,9 @@ _TIMEOUT_SECONDS = 5.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add this command's arguments to the parser."""
-    parser.add_argument("words", metavar="WORD", nargs="*", help="list only metrics with these words in name or help")
+    parser.add_argument(
+        "words", metavar="WORD", nargs="*", help="list only metrics with these words in the name or the help text"
+    )
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
     parser.add_argument(
         "--names",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
 _REPEATABLE = frozenset({"web.listen_address"})
 # What `--demo` simulates besides the cards.
-HEALTHY_DEMO = "healthy at first and without owners; 'telemetry top --demo' simulates faults and owners"
+HEALTHY_DEMO = "healthy at first, without owners; 'telemetry top --demo' simulates faults and owners"
 EVENTFUL_DEMO = "with half an hour of history, an overheated card, random faults, owners"
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: s
 
 def add_faults(parser: argparse.ArgumentParser) -> None:
     """Add `--fault`."""
-    text = "with --demo: stage only these faults, such as lost,hot; an unknown name lists all faults"
+    text = "with --demo: stage only these faults, such as lost,hot (an unknown name prints the list of faults)"
     parser.add_argument("--fault", metavar="NAMES", help=text)
 
 

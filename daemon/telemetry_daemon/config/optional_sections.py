@@ -50,22 +50,22 @@ class AttributionSettings:
     job_maps: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Folders to which other tools write the job of each card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
-            "Device Metrics Exporter), followed by the folder.",
+            "Folders to which other tools write the job of each card. Begin each folder with its kind: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Device Metrics Exporter).",
             example=["jobstats:/run/gpustat"],
             rule=rules.check_job_map,
         ),
     )
     users: NameExposure = field(
         default="name",
-        metadata=about("How users and accounts are exposed: by name, as a keyed hash of it, or not at all."),
+        metadata=about("How users and accounts are exposed: by name, as a keyed hash of the name, or not at all."),
     )
     pods: NameExposure = field(default="name", metadata=about("How pods, namespaces and containers are exposed."))
     jobs: NameExposure = field(default="name", metadata=about("How jobs are exposed."))
     hash_key_file: str = field(
         default="",
         metadata=about(
-            "A file with the key of the hashes. Nodes with the same key have the same hash for a name. Empty: a key in the "
+            "A file with the key of the hashes. Nodes with the same key compute the same hash for a name. Empty: a key in the "
             "state directory of this node.",
             example="/etc/telemetry/owners.key",
             rule=rules.check_absolute_path_or_empty,
@@ -162,7 +162,7 @@ class CompatSettings:
     listen_address: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Additional addresses that serve only this page, as `/metrics`, so that Prometheus needs no change: an address or a "
+            "Additional addresses that serve only this page, as `/metrics`, so that you need not change Prometheus: an address or a "
             "list of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
             example=[":9400"],
             rule=rules.check_listen_address,

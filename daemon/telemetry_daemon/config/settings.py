@@ -58,9 +58,9 @@ class WebSettings:
         metadata=about(
             "Host names, without port, that requests may have in their `Host` header. Loopback addresses always answer only for "
             "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
-            "can read the metrics through a name of its own; other requests get 421. Needed behind a proxy that keeps the "
-            "client's `Host`. `*.example.com` allows all subdomains, `*` all names. If it is set, the other addresses "
-            "also answer only for these names and their own IP address. Empty: they answer for every name.",
+            "can read the metrics through a name that the page's owner controls; other requests get 421. Needed behind a proxy that keeps the "
+            "client's `Host`. `*.example.com` allows all subdomains, `*` all names. If this list is not empty, all other "
+            "addresses answer only for these names and their own IP address. Empty: they answer for every name.",
             example=["telemetry.example.com", "*.gpu.example.com"],
             rule=rules.check_allowed_host,
             accepts_string=True,
@@ -98,15 +98,15 @@ class SourceSettings:
     mode: Mode = field(
         default="auto",
         metadata=about(
-            "`auto`: polled if found, and less often while a cheaper source gives the same readings; a missing source "
-            "is searched at least once a minute. `always`: polled at its full rate, whatever other sources "
-            "report. `inventory`: polled at the start and then only at the interval of inventories. `never`: not used.",
+            "`auto`: polled if found, and less often while a cheaper source gives the same readings; the daemon looks "
+            "for a missing source at least once a minute. `always`: polled at its full rate, whatever other sources "
+            "report. `inventory`: polled at the start, and then only at the intervals of inventory polls. `never`: not used.",
         ),
     )
     path: str = field(
         default="",
         metadata=about(
-            "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
+            "The tool to run. For a source that reads files: the folder to use as `/`, such as `/host` in a container "
             "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
             example="/opt/vendor/bin/tool",
             rule=rules.check_absolute_path_or_empty,
@@ -216,8 +216,8 @@ class PrivacySettings:
     map_addresses: bool = field(
         default=True,
         metadata=about(
-            "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node, instead "
-            "of by its id there, which is often the address of a machine. `false` shows the id.",
+            "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node. `false` "
+            "shows the server's id in the table, which is often the address of a machine.",
         ),
     )
 
@@ -231,7 +231,7 @@ class FlightRecorderSettings:
         metadata=about(
             "Keep the last two minutes of the tools' output in at most 8 MiB of memory, and write them to a file in `flights` "
             "in the state directory after an alarm: at most 6 files an hour and one for the first loss of each card, 100 MiB "
-            "in total. They are masked as by `telemetry record`, and `--replay` plays them."
+            "in total. The files are masked like those of `telemetry record`, and `--replay` plays them."
         ),
     )
 

@@ -27,12 +27,12 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
 # For each section, the text to show for settings without a fixed default.
-NO_DEFAULT: Mapping[str, str] = {"sources": "the parser's own for each poll"}
+NO_DEFAULT: Mapping[str, str] = {"sources": "set by the parser for each poll"}
 _FILE_HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
 ## Every setting is listed with its default. To change one, remove the single # before it and edit the value.
-## Each line gives a setting's full name; headings of your own, such as [web], go below all lines in use.
+## Each line gives a setting's full name. If you add headings such as [web], put them below all lines in use.
 ## `telemetry config check` reports errors in a file; reloading the service (SIGHUP) applies the changes.
 """
 

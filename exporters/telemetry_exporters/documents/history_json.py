@@ -85,7 +85,7 @@ class HistoryJson:
     """The number of slots; every array of numbers has this length, oldest first."""
     devices: Annotated[tuple[DeviceSeriesJson, ...], MaxSize(4 * bounds.MAX_DEVICES)]
     events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MAX_EVENTS}), MaxSize(MAX_EVENTS)]
-    """The latest events, in the order in which they were reported; with `since` only later ones."""
+    """The latest events, in the order in which they were reported; with `since`, only later events."""
 
 
 def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:

@@ -71,7 +71,7 @@ def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], nam
 def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
     match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
     if match is None:
-        return f"not served: {exporter.name} has no such metric, as far as is known"
+        return f"not served: {exporter.name} is not known to have such a metric"
     return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device has {match.ours}"
 
 

@@ -147,8 +147,8 @@ _NVIDIA_GPU_ROWS = (
     *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", first_of(f"throttled_seconds_total{{{ours}}}"), deviation=_FROM_NVML, scope="cards") for ours in _REASONS_WITH_SECONDS),
     *_ecc_rows(),
     Row("xid_errors_total", "Xid events since the daemon started.", PerLabelValue("events_total", "xid", _xid_number), kind="counter", scope="cards"),
-    Row("xid_last_timestamp_seconds", "Unix time of the last Xid of that number.", PerLabelValue("event_last_timestamp_seconds", "xid", _xid_number), scope="cards"),
-    Row("compute_apps", "Processes with a compute context.", first_of("processes"), deviation="processes with a graphics context alone count, too", scope="cards"),
+    Row("xid_last_timestamp_seconds", "Unix time of the last Xid with this number.", PerLabelValue("event_last_timestamp_seconds", "xid", _xid_number), scope="cards"),
+    Row("compute_apps", "Processes with a compute context.", first_of("processes"), deviation="processes that have only a graphics context count, too", scope="cards"),
     Row("mig_info", "Always 1; its labels identify the MIG device.", Constant(), facts=(Label("mig_uuid", facts.own_uuid), *_MIG_LABELS, Label("compute_instance_id", facts.partition_only("compute_instance")), Label("profile", facts.partition_only("profile"))), scope="partitions"),
     *(Row(f"mig_memory_{part}_bytes", f"Memory of the GPU instance: {part}.", first_of(f"memory_{part}_bytes"), facts=_MIG_LABELS, scope="partitions") for part in ("total", "used", "free", "reserved")),
     Row("mig_graphics_activity_ratio", "Share of time in which any compute or graphics work ran.", first_of("graphics_active_ratio"), facts=_MIG_LABELS, scope="partitions"),
@@ -164,10 +164,10 @@ _NODE_ROWS = (
 )
 _NVIDIA_GPU_MISSING = (
     UnservedNames("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
-    UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms a card"),
+    UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms per card"),
     UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has them, with `[attribution] process_metrics`"),
     UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
-    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers: `nvidia_smi_gpu_info` has them"),
+    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers; `nvidia_smi_gpu_info` has the texts"),
     UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
     UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` are those of GPU and host"),
     UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),

@@ -39,9 +39,9 @@ _NPU_ROWS = (
     Row("npu_chip_info_utilization", "AI Core utilization (%).", first_of("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
     Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", first_of("engine_utilization_ratio{vector}"), PERCENT),
     Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", first_of("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the AI Core's if the tool reports no other"),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="that of the AI Core if the tool reports no other utilization"),
     Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", first_of("memory_used_bytes"), MEBI, deviation=_ALSO_DDR),
-    Row("npu_chip_info_hbm_total_memory", "HBM in all (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
+    Row("npu_chip_info_hbm_total_memory", "Total HBM (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", first_of("memory_used_ratio"), PERCENT, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_bandwidth_utilization", "HBM bandwidth in use (%).", first_of("memory_bandwidth_ratio"), PERCENT),
     Row("npu_chip_info_aicore_current_freq", "AI Core clock (MHz).", first_of("clock_hertz{aicore}", "clock_hertz{graphics}"), MEGA),
@@ -51,17 +51,17 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_ecc_enable_flag", "1 while error correction is on.", first_of("ecc_enabled")),
     Row("npu_chip_info_hbm_ecc_single_bit_error_cnt", "Corrected errors.", Total("ecc_corrected_total")),
     Row("npu_chip_info_hbm_ecc_double_bit_error_cnt", "Uncorrected errors.", Total("ecc_uncorrected_total")),
-    Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages taken out of use for corrected errors.", first_of("retired_pages{single_bit_ecc}")),
-    Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages taken out of use for uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
+    Row("npu_chip_info_hbm_ecc_single_bit_isolated_pages_cnt", "Pages retired because of corrected errors.", first_of("retired_pages{single_bit_ecc}")),
+    Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages retired because of uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
     UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
     UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
     UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
     UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and the others are not read; `accelerator_link_…` has the counters of hccn_tool"),
-    UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the life-long counts are not read"),
+    UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the lifetime counts are not read"),
     UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
-    UnservedNames("time stamps of samples", "samples have the time of their scrape"),
+    UnservedNames("time stamps of samples", "Prometheus sets the time of each scrape"),
 )
 # fmt: on
 
@@ -85,7 +85,7 @@ NPU = ExporterTable(
 )
 
 _NO_VF = (("vf", ""),)
-_ONE_FOR_ALL_CORES = "one figure for all cores, as core 0"
+_ONE_FOR_ALL_CORES = "one value for all cores, as core 0"
 
 # A table with one row per line.
 # fmt: off
@@ -95,35 +95,35 @@ _MLU_ROWS = (
     Row("memory_temperature", "Temperature of the memory (C).", first_of("temperature_celsius{memory}"), labels=(("memory_die", ""),)),
     Row("power_usage", "Power usage (W).", first_of("power_watts"), labels=_NO_VF),
     Row("power_current_limit", "Power limit in force (W).", first_of("power_cap_watts")),
-    Row("power_default_limit", "Power limit at start (W).", first_of("power_cap_default_watts")),
+    Row("power_default_limit", "Power limit that the card starts with (W).", first_of("power_cap_default_watts")),
     Row("power_max_limit", "Highest power limit (W).", first_of("power_cap_max_watts")),
     Row("power_min_limit", "Lowest power limit (W).", first_of("power_cap_min_watts")),
     Row("memory_used", "Memory in use (B).", first_of("memory_used_bytes")),
-    Row("memory_total", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("memory_total", "Total memory (B).", first_of("memory_total_bytes")),
     Row("memory_free", "Memory not in use (B).", first_of("memory_free_bytes")),
     Row("memory_reserved", "Reserved memory (B).", first_of("memory_reserved_bytes")),
     Row("memory_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_NO_VF),
     Row("utilization", "Utilization (%).", first_of("utilization_ratio"), PERCENT, labels=_NO_VF),
     Row("frequency", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("ddr_frequency", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA),
-    Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only where the tool reports it, without the reason"),
+    Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only if the tool reports it, without the reason"),
     Row("ecc_current_mode", "1 while error correction is on.", first_of("ecc_enabled")),
-    Row("pcie_current_speed", "PCIe generation of the link as it runs.", first_of("pcie_link_generation")),
-    Row("pcie_current_width", "PCIe lanes of the link as it runs.", first_of("pcie_link_width")),
+    Row("pcie_current_speed", "Current PCIe generation of the link.", first_of("pcie_link_generation")),
+    Row("pcie_current_width", "Current number of PCIe lanes of the link.", first_of("pcie_link_width")),
     Row("pcie_max_speed", "Highest PCIe generation.", first_of("pcie_link_generation_max")),
     Row("pcie_max_width", "Most PCIe lanes.", first_of("pcie_link_width_max")),
-    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total"), kind="counter"),
+    Row("pcie_replay_count", "PCIe packets retransmitted.", first_of("pcie_replays_total"), kind="counter"),
     Row("video_codec_utilization", "Encoder utilization (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=(("vpu_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
     Row("video_decoder_utilization", "Decoder utilization (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
-    Row("remapped_correct_rows", "Rows replaced for corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
-    Row("remapped_uncorrect_rows", "Rows replaced for uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
+    Row("remapped_correct_rows", "Rows remapped because of corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
+    Row("remapped_uncorrect_rows", "Rows remapped because of uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
     Row("container", "Always 1; its labels are the pod that has the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 _MLU_MISSING = (
-    UnservedNames("mlu_fan_speed", "revolutions a minute there, a share of the maximum here: `accelerator_fan_ratio`"),
+    UnservedNames("mlu_fan_speed", "revolutions per minute there; `accelerator_fan_ratio` is a share of the maximum"),
     UnservedNames("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
     UnservedNames("mlu_allocated", "`sum(mlu_container)` is the same number"),
-    UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "only one utilization is read: `mlu_utilization`"),
+    UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "the only utilization that is read is served as `mlu_utilization`"),
     UnservedNames("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
     UnservedNames("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
     UnservedNames("mlu_*ecc_*, mlu_address_swaps_*, mlu_d2d_*, mlu_*retired_*, mlu_remapped_{failed,pending}_rows, mlu_repair_*, mlu_parity_error", "not read"),
@@ -176,7 +176,7 @@ _VRAM = (*_DIE, ("type", "vram"))
 # fmt: off
 _MX_ROWS = (
     Row("gpu_usage", "GPU usage (%).", first_of("utilization_ratio"), PERCENT, labels=_DIE),
-    Row("memory_total", "Memory in all (KB).", first_of("memory_total_bytes"), KIBI, labels=_VRAM),
+    Row("memory_total", "Total memory (KB).", first_of("memory_total_bytes"), KIBI, labels=_VRAM),
     Row("memory_used", "Memory in use (KB).", first_of("memory_used_bytes"), KIBI, labels=_VRAM),
     Row("memory_usage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, labels=_VRAM),
     Row("board_power", "Power of the board (mW).", first_of("power_watts"), MILLI),
@@ -194,14 +194,14 @@ _MX_ROWS = (
     Row("process", "Processes on the GPU.", first_of("processes")),
     Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
     Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` contains our name of the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` contains our name of the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` contains our name of the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` contains our name of the link"),
     Row("gpu_state", "1 while the GPU is available.", first_of("up")),
 )
 _MX_MISSING = (
-    UnservedNames('mx_memory_*{type="xtt"}', "the host's memory is not that of the card"),
-    UnservedNames("other dies", "a card is one device: `die_id` is 0"),
-    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    UnservedNames('mx_memory_*{type="xtt"}', "host memory is not the card's memory"),
+    UnservedNames("other dies", "a card is one device, whose `die_id` is 0"),
+    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
     UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
@@ -239,17 +239,17 @@ _IX_ROWS = (
     Row("fan_speed", "Fan speed (%).", first_of("fan_ratio"), PERCENT, decimals=0),
     Row("sm_clock", "SM clock (MHz).", first_of("clock_hertz{sm}"), MEGA, decimals=0),
     Row("mem_clock", "Memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA, decimals=0),
-    Row("mem_total", "Memory in all (MiB).", first_of("memory_total_bytes"), MEBI, decimals=0),
+    Row("mem_total", "Total memory (MiB).", first_of("memory_total_bytes"), MEBI, decimals=0),
     Row("mem_used", "Memory in use (MiB).", first_of("memory_used_bytes"), MEBI, decimals=0),
     Row("mem_free", "Memory not in use (MiB).", Difference(("memory_total_bytes", "memory_used_bytes")), MEBI, decimals=0),
-    Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="of memory in use; the tool's own figure may be activity", decimals=0),
+    Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="share of the memory in use; the tool's own value may be memory activity", decimals=0),
     Row("gpu_utilization", "GPU utilization (%).", first_of("utilization_ratio"), PERCENT, decimals=0),
     Row("power_usage", "Power usage (W).", first_of("power_watts"), decimals=0),
     Row("ecc_sbe_vol_status", "1 after a corrected error.", Converted(Total("ecc_corrected_total"), _zero_or_one), deviation="from the count of errors"),
     Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="from the count of errors"),
 )
 _IX_MISSING = (
-    UnservedNames("ix_sm_utilization", "the tool has one utilization: `ix_gpu_utilization`"),
+    UnservedNames("ix_sm_utilization", "the tool reports only one utilization, which is served as `ix_gpu_utilization`"),
     UnservedNames("ix_xid_errors", "the tool reports no events"),
     UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
@@ -290,24 +290,24 @@ _ENGINES = {
 # A table with one row per line.
 # fmt: off
 _XPUMD_ROWS = (
-    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` only where a tool prints it"),
+    Row("gpu_info", "Information about the GPU device.", Constant(), facts=(_GPU_NAME, Label("hw_model", facts.model), Label("hw_vendor", facts.always("Intel(R) Corporation")), Label("pci_vendor_id", facts.always("8086")), Label("pci_device_id", facts.non_empty(facts.fact("pci_device_id"))), Label("hw_serial_number", facts.non_empty(facts.serial)), Label("hw_driver_version", facts.non_empty(facts.driver)), Label("hw_firmware_version", facts.non_empty(facts.fact("firmware")))), deviation="`pci_device_id` only if a tool prints it"),
     Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{core}"), labels=(("hw_name", "temp-2"), ("hw_sensor_location", "gpu"), ("statistic", "max")), deviation=_HOTTEST),
     Row("temperature_celsius", "Temperature.", first_of("temperature_celsius{memory}"), labels=(("hw_name", "temp-3"), ("hw_sensor_location", "memory"), ("statistic", "max")), deviation=_HOTTEST),
     Row("power_watts", "Power.", first_of("power_watts"), labels=_BOARD_LABELS),
     Row("energy_joules_total", "Energy.", first_of("energy_joules_total"), kind="counter", labels=_BOARD_LABELS),
     Row("memory_usage_bytes", "Memory used.", first_of("memory_used_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
     Row("memory_size_bytes", "Size of the memory.", first_of("memory_total_bytes"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
-    Row("memory_utilization_ratio", "Memory in use as a share of all.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
+    Row("memory_utilization_ratio", "Share of the memory in use.", first_of("memory_used_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
     Row("memory_bandwidth_utilization_ratio", "Memory bandwidth in use.", first_of("memory_bandwidth_ratio"), labels=_MEMORY_LABELS, facts=_MEMORY_TYPE),
     Row("gpu_utilization_ratio", "Utilization.", first_of("utilization_ratio"), labels=(("hw_gpu_task", "all"), ("hw_name", "engine-0-all"))),
-    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="one figure for all engines of a kind"),
+    Row("gpu_utilization_ratio", "Utilization.", PerLabelValue("engine_utilization_ratio", "hw_gpu_task", _ENGINES.get), deviation="one value for all engines of a kind"),
     Row("frequency_hertz", "Frequency.", first_of("clock_hertz{graphics}"), labels=(("aggregation", "avg"), ("hw_frequency_domain", "gpu"), ("hw_name", "freq-2")), deviation="the current clock, not an average"),
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_receive_bytes_total"), kind="counter", labels=_RECEIVE, facts=(_PCI_NAME,)),
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
     UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
-    UnservedNames("hw_memory_io_bytes_total", "bytes of the memory are not counted"),
+    UnservedNames("hw_memory_io_bytes_total", "bytes read from and written to memory are not counted"),
     UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
 )
 # fmt: on

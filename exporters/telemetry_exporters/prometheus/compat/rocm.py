@@ -35,8 +35,8 @@ _CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "s
 _ONE_PER_DOMAIN = (
     "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
 )
-_ONE_FOR_ALL_ENGINES = "one figure for all engines, as engine 0"
-_OUR_LINK_ORDER = "`link_index` counts the links in our order; it is `all` if only their sum is known"
+_ONE_FOR_ALL_ENGINES = "one value for all engines, as engine 0"
+_OUR_LINK_ORDER = "`link_index` counts the links in our order; `all` if only the sum over the links is known"
 
 
 def _stack_number(sensor: str) -> str:
@@ -71,19 +71,19 @@ _DEVICE_METRICS_ROWS = (
     Row("gpu_ecc_uncorrect_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
     *(Row(f"gpu_ecc_correct_{block}", f"Correctable errors of {block}.", first_of(f"ecc_corrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
     *(Row(f"gpu_ecc_uncorrect_{block}", f"Uncorrectable errors of {block}.", first_of(f"ecc_uncorrected_total{{{block}}}")) for block in _DEVICE_METRICS_BLOCKS),
-    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total")),
+    Row("pcie_replay_count", "PCIe packets retransmitted.", first_of("pcie_replays_total")),
     Row("pcie_recovery_count", "PCIe recoveries.", first_of("pcie_errors_total{l0_to_recovery}")),
     Row("pcie_nack_sent_count", "PCIe NAKs sent.", first_of("pcie_errors_total{nak_sent}")),
     Row("pcie_nack_received_count", "PCIe NAKs received.", first_of("pcie_errors_total{nak_received}")),
     Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
     Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation_max"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
-    Row("gpu_xgmi_link_rx", "Received over an XGMI link (KB).", PerIndex("link_receive_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
-    Row("gpu_xgmi_link_tx", "Sent over an XGMI link (KB).", PerIndex("link_transmit_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
+    Row("gpu_xgmi_link_rx", "Data received over an XGMI link (KB).", PerIndex("link_receive_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
+    Row("gpu_xgmi_link_tx", "Data sent over an XGMI link (KB).", PerIndex("link_transmit_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
     Row("gpu_health", "1 for a healthy GPU.", StateNumber("health", HEALTH_NUMBERS), deviation="only if the card reports its health"),
 )
 _DEVICE_METRICS_MISSING = (
     UnservedNames("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
-    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates of disputed unit; `accelerator_pcie_…_bytes_per_second` where the card measures them"),
+    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates whose unit is disputed; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
     UnservedNames("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
     UnservedNames("pcie_replay_rollover_count", "not read"),
     UnservedNames("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
@@ -135,7 +135,7 @@ _OMNISTAT_ROWS = (
     Row("version_info", "Versions of the driver and of the GPU.", Constant(), facts=(Label("driver_ver", facts.driver), Label("vbios", facts.fact("firmware")), Label("type", facts.model), Label("serial", facts.serial))),
     Row("utilization_percentage", "GPU use (%).", first_of("utilization_ratio"), PERCENT),
     Row("vram_used_percentage", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT),
-    Row("vram_total_bytes", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("vram_total_bytes", "Total memory (B).", first_of("memory_total_bytes")),
     Row("vram_busy_percentage", "Memory controller use (%).", first_of("memory_activity_ratio"), PERCENT),
     Row("average_socket_power_watts", "Power of the socket (W).", first_of("power_watts"), facts=(Label("source", facts.non_empty(facts.fact("power_kind"))),)),
     Row("power_cap_watts", "Power limit (W).", first_of("power_cap_watts")),
@@ -146,8 +146,8 @@ _OMNISTAT_ROWS = (
     Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat prints one of the two sensors, we print both"),
     Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="`location` is `hbm_0` on cards whose tool reports each stack"),
     Row("num_compute_units", "Compute units.", first_of("compute_units")),
-    Row("xgmi_total_read_kilobytes", "Read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
-    Row("xgmi_total_write_kilobytes", "Written over all XGMI links (KB).", Total("link_transmit_bytes_total"), KIBI),
+    Row("xgmi_total_read_kilobytes", "Data read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
+    Row("xgmi_total_write_kilobytes", "Data written over all XGMI links (KB).", Total("link_transmit_bytes_total"), KIBI),
     *(Row(f"ras_{block}_correctable_count", f"Correctable errors of {block}.", first_of(f"ecc_corrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
     *(Row(f"ras_{block}_uncorrectable_count", f"Uncorrectable errors of {block}.", first_of(f"ecc_uncorrected_total{{{block}}}")) for block in _OMNISTAT_BLOCKS),
 )
@@ -179,18 +179,18 @@ def _without_total(block: str) -> str:
 # A table with one row per line.
 # fmt: off
 _DCU_ROWS = (
-    Row("temp", "Temperature (C).", first_of("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), deviation="the edge sensor, else the junction, else the core"),
+    Row("temp", "Temperature (C).", first_of("temperature_celsius{edge}", "temperature_celsius{junction}", "temperature_celsius{core}"), deviation="the edge sensor, otherwise the junction sensor, otherwise the core sensor"),
     Row("power_usage", "Power usage (W).", first_of("power_watts")),
     Row("powercap", "Power limit (W).", first_of("power_cap_watts")),
     Row("sclk", "System clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("utilizationrate", "Utilization (%).", first_of("utilization_ratio"), PERCENT),
     Row("usedmemory_bytes", "Memory in use (B).", first_of("memory_used_bytes")),
-    Row("memorycap_bytes", "Memory in all (B).", first_of("memory_total_bytes")),
+    Row("memorycap_bytes", "Total memory (B).", first_of("memory_total_bytes")),
     Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
     Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
 )
 _DCU_MISSING = (
-    UnservedNames("dcu_pciebw_mb", "a rate of unknown window; `accelerator_pcie_bandwidth_bytes_per_second` where the card measures it"),
+    UnservedNames("dcu_pciebw_mb", "a rate over an unknown time window; `accelerator_pcie_bandwidth_bytes_per_second` if the card measures the rate"),
     UnservedNames("vdcu_*", "virtual DCUs are not read"),
 )
 # fmt: on
@@ -238,13 +238,13 @@ _HCU_ROWS = (
     Row("powercap_range_max", "Highest power limit (W).", first_of("power_cap_max_watts")),
     Row("ecc_enabled", "1 while error correction is on.", first_of("ecc_enabled")),
     Row("fan_percent", "Fan speed (%).", first_of("fan_ratio"), PERCENT),
-    Row("fan_rpm", "Fan speed (revolutions a minute).", first_of("fan_rpm")),
+    Row("fan_rpm", "Fan speed (revolutions per minute).", first_of("fan_rpm")),
     Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
-    Row("pcie_replay_count", "PCIe packets sent again.", first_of("pcie_replays_total")),
+    Row("pcie_replay_count", "PCIe packets retransmitted.", first_of("pcie_replays_total")),
     Row("ce_count_total", "Correctable errors.", Total("ecc_corrected_total")),
     Row("ue_count_total", "Uncorrectable errors.", Total("ecc_uncorrected_total")),
     Row("compute_unit_count", "Compute units.", first_of("compute_units")),
-    Row("health_status", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), deviation="only where the tool reports it"),
+    Row("health_status", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), deviation="only if the tool reports it"),
 )
 _HCU_MISSING = (
     UnservedNames("hcu_pciebw_*, hcu_df_bw_*, hcu_umc_*, hcu_hylink_*, hcu_xhcl_*", "throughput and link metrics are not read"),

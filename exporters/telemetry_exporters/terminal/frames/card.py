@@ -135,7 +135,7 @@ def _chart_lines(state: State, scene: Scene, card: Card, size: Size) -> Iterator
     series = card.series.get(state.metric)
     yield from wrapped(_chart_title(state.metric, scene, card, series), size.columns, Style.BOLD)
     if series is None or not past.slots:
-        yield (Piece("Nothing of it is kept.", Style.DIM),)
+        yield (Piece("No history is kept of this metric.", Style.DIM),)
         return
     window = Window(past.slots, scene.window.phase)
     scale = scale_of(state.metric, card.row, series)

@@ -71,23 +71,23 @@ _KEY_WIDTH = 13
 # The help: (keys, meaning). `top` only reads, so no key changes a card or ends a process.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
-    ("PgUp PgDn", "the same by a page"),
+    ("PgUp PgDn", "the same, by a page"),
     ("Home End", "the first line, the last line"),
     ("Enter", "open the node or card"),
     ("Esc", "clear the filter, then go back"),
     ("1 2 3 4 5", "nodes, cards, one card, processes, sources"),
-    ("Tab", "the next of these; Shift Tab: the one before"),
+    ("Tab", "the next of these views; Shift Tab: the previous view"),
     ("/", "show only lines that have these words; Enter keeps the filter, Esc clears it"),
-    ("s S", "sort by the next column, or the one before; without a column the worst come first"),
+    ("s S", "sort by the next or the previous column; without a column, the worst come first"),
     ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; the same key again reverses the order"),
     ("o c d", "sort by owner; by CPU (processes); in the usual order, the worst first"),
     ("r", "reverse the order"),
     ("← →", "back and forth through the last 30 minutes, by 5 seconds; < and > do the same"),
-    ("[ ]", "the same by a minute, as Shift ← and Shift →"),
+    ("[ ]", "the same by a minute, like Shift ← and Shift →"),
     ("n", "back to now"),
-    ("m M", "one card: the next metric of the chart, or the one before"),
+    ("m M", "one card: the next or the previous metric of the chart"),
     ("P", "cards: show or hide the processes below them"),
-    ("p Space", "pause: nothing new is shown; a recording stands still"),
+    ("p Space", "pause: nothing new is shown; a recording does not advance"),
     (", .", "a recording: 10 seconds back or forth; { } by a minute"),
     ("- +", "a recording: half as fast, or twice"),
     ("?", "this help"),
@@ -121,7 +121,7 @@ def header(state: State, size: Size) -> list[Line]:
     limit = max(1, size.rows - _MIN_ROWS_BELOW_HEADER)
     if len(lines) <= limit:
         return lines
-    note = Piece(f"▼ {len(lines) - limit + 1} more lines in a higher terminal", Style.DIM)
+    note = Piece(f"▼ {len(lines) - limit + 1} more lines in a taller terminal", Style.DIM)
     return [*lines[: max(1, limit - 1)], (note,)][:limit]
 
 
@@ -193,7 +193,7 @@ def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     if state.past_time is not None:
         yield Note(_past_note(state, state.past_time))
     if state.is_paused:
-        yield Note("Paused: nothing new is shown. p: go on")
+        yield Note("Paused: nothing new is shown. p: continue")
     if state.view is View.NODES:
         silent = [scene for scene in scenes if scene.is_old or (scene.content is None and scene.node.trouble)]
         if silent and state.past_time is None:
