@@ -109,7 +109,7 @@ class Recorder(ContextDecorator):
     def results(self, name: str = "") -> dict[str, float]:
         """Return the numbers of a section, by default of the whole recording, such as `0/power_watts/mean` and `seconds`.
 
-        Waits for the sample after its end. Raises UnknownNameError (a KeyError) for an unknown section, TelemetryError without readings.
+        Waits for the sample after the section's end. Raises UnknownNameError (a KeyError) for an unknown section, TelemetryError without readings.
         """
         with self._condition:
             section = self._sections.get(name)

@@ -89,7 +89,7 @@ class Kernel:
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
-        """Return the sum of two kernels. The longest execution is unknown if it is unknown for either of them."""
+        """Return the sum of two kernels. The longest execution is unknown if it is unknown in either kernel."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns

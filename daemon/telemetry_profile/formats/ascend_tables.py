@@ -128,7 +128,7 @@ def _core_count(printed: str) -> str:
 
 
 class _Ranks:
-    """Collects the steps and the whole split of each rank and card."""
+    """Collects the steps of each rank and card, and the split of the whole time."""
 
     def __init__(self) -> None:
         self._whole_times: dict[tuple[int | None, int | None], Split] = {}

@@ -31,7 +31,7 @@ def utc_time(unix_seconds: float) -> str:
 
 
 def utc_time_or_none(unix_seconds: float | None) -> str | None:
-    """Format a Unix time like `utc_time`. Return None if the time is unknown or invalid."""
+    """Format a Unix time as `utc_time` does. Return None if the time is unknown or invalid."""
     return utc_time(unix_seconds) if unix_seconds is not None and is_valid_time(unix_seconds) else None
 
 

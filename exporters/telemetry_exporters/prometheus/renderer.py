@@ -36,7 +36,7 @@ _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
 
 
 class Syntax(enum.Enum):
-    """The syntax of a page."""
+    """The syntax of a page: Prometheus' text format 0.0.4 or OpenMetrics 1.0."""
 
     TEXT = "text"
     OPENMETRICS = "openmetrics"

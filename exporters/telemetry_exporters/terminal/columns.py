@@ -104,7 +104,7 @@ def number_column(
     group: str = "",
     has_history: bool = False,
 ) -> Column[_T]:
-    """Return a column of numbers."""
+    """Return a column of numbers, which are never cut."""
     return Column(
         heading,
         lambda row: _value_cell(read(row), format_value),

@@ -149,5 +149,5 @@ def body_of_lines(lines: Sequence[Line]) -> Body:
 
 
 def message_body(text: str, width: int, style: Style = Style.DIM) -> Body:
-    """Return a view that shows a message."""
+    """Return a view that shows a message, wrapped to the width."""
     return body_of_lines(list(wrapped(text, width, style)))
