@@ -41,7 +41,7 @@ class Finding:
 
     @property
     def headline(self) -> str:
-        """Return the condition's word. A known Xid is explained: `Xid 79, fell off the bus`."""
+        """Return the word of the condition. A known Xid is explained: `Xid 79, fell off the bus`."""
         xid = self.word.removeprefix("xid_")
         if xid == self.word:
             return self.word

@@ -66,7 +66,7 @@ STATE = (
 
 
 def throttle_state(condition: str = "") -> str:
-    """Return an expression that has the current key of `THROTTLE_STATES` as its value for each throttling reason."""
+    """Return an expression for the state of each throttling reason. Its values are the keys of `THROTTLE_STATES`."""
     all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 

@@ -162,7 +162,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings in a chip's cells. A missing cell gives an absent reading, but none for an engine."""
+    """Store the readings in a chip's cells. Without a cell, a reading is absent, but an engine's is omitted."""
     draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
