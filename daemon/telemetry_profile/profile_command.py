@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="output format (default: table)")
     parser.add_argument(
         "--flops-per-step",
-        type=_positive_number,
+        type=_parse_positive_number,
         metavar="N",
         help="floating-point operations of one step on one card, such as 2.1e14",
     )
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--begin",
-        type=_timestamp,
+        type=_parse_timestamp,
         metavar="TIME",
         help="time of the first activity, such as 2026-11-01T12:00:00Z, for files without a time of day",
     )
@@ -83,7 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
 
 
-def _timestamp(text: str) -> float:
+def _parse_timestamp(text: str) -> float:
     """Parse a time as Unix seconds. A time without a time zone is UTC."""
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
@@ -92,7 +92,7 @@ def _timestamp(text: str) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
 
 
-def _positive_number(text: str) -> float:
+def _parse_positive_number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -151,14 +151,14 @@ def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
     """Print the unread files to standard error. Unrecognised files from a folder share one line with their count."""
-    detailed = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
+    detailed_outcomes = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
     others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
-    for outcome in detailed:
+    for outcome in detailed_outcomes:
         sys.stderr.write(f"telemetry: {clean(f'{outcome.file.display_name}: {outcome.error}')}\n")
     if others:
-        count = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
+        count_text = "1 file is not a result" if len(others) == 1 else f"{len(others)} files are not results"
         names = clean(first_names(others, ", ", _MAX_LISTED_NAMES))
-        sys.stderr.write(f"telemetry: {count} of a supported profiler: {names}\n")
+        sys.stderr.write(f"telemetry: {count_text} of a supported profiler: {names}\n")
     if was_interrupted:
         sys.stderr.write("telemetry: interrupted before all files were read; the files read so far are shown\n")
 
@@ -190,10 +190,10 @@ def _publish(profile: Profile, arguments: argparse.Namespace) -> None:
 def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummary:
     members = _with_begin(profile.members, arguments.begin)
     profile = replace(profile, members=members)
-    ranks = tuple(usual_step_of(member) for member in members)
-    achieved = tuple(achieved_flops(rank, arguments.flops_per_step, arguments.dtype) for rank in ranks)
+    rank_steps = tuple(usual_step_of(member) for member in members)
+    achieved = tuple(achieved_flops(rank_step, arguments.flops_per_step, arguments.dtype) for rank_step in rank_steps)
     telemetry = arguments.recording or arguments.prometheus or ""
-    return ProfileSummary(profile, ranks, achieved, _card_telemetry(members, arguments), telemetry)
+    return ProfileSummary(profile, rank_steps, achieved, _read_card_telemetry(members, arguments), telemetry)
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
@@ -211,7 +211,7 @@ def _with_unix_times(member: Member, offset: int) -> Member:
     return replace(member, begin_unix_ns=device.begin_ns, end_unix_ns=device.end_ns)
 
 
-def _card_telemetry(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[CardTelemetry | None, ...]:
+def _read_card_telemetry(members: Sequence[Member], arguments: argparse.Namespace) -> tuple[CardTelemetry | None, ...]:
     if not (arguments.recording or arguments.prometheus):
         return (None,) * len(members)
     from telemetry_daemon.recordings.recording_file import RecordingError, RecordingFile

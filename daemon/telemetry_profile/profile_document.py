@@ -232,7 +232,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
         verdict=runs[0].verdict if len(runs) == 1 else Verdict("unknown", _NO_COMMON_VERDICT.format(len(runs))),
         job_ranks=profile.ranks,
         ranks=runs[0].ranks if len(runs) == 1 else None,
-        devices=tuple(_device_to_json(rank, achieved, telemetry) for rank, achieved, telemetry in members),
+        devices=tuple(_device_to_json(rank_step, achieved, telemetry) for rank_step, achieved, telemetry in members),
         kernels=tuple(_kernel_to_json(sums.longest, sums) for sums in kernel_sums(profile.members)[:_MAX_KERNELS]),
         links=tuple(
             _build(LinkJson, link, bytes=link.bytes_moved, seconds=link.busy_ns / _SECOND_NS) for link in profile.links
@@ -277,8 +277,8 @@ def _runs_to_json(summary: ProfileSummary) -> tuple[RunJson, ...]:
     )
 
 
-def _ranks_to_json(ranks: Sequence[UsualStep]) -> RanksJson | None:
-    spread, straggler = rank_spread_of(ranks), straggler_of(ranks)
+def _ranks_to_json(rank_steps: Sequence[UsualStep]) -> RanksJson | None:
+    spread, straggler = rank_spread_of(rank_steps), straggler_of(rank_steps)
     if spread is None:
         return None
     straggler_json = None if straggler is None else StragglerJson(straggler.rank, straggler.excess, straggler.reason)

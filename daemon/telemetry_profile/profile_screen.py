@@ -122,13 +122,13 @@ def _title_line(summary: ProfileSummary) -> str:
 
 
 def _steps_text(summary: ProfileSummary) -> str:
-    counts = sorted({rank.steps for rank in summary.ranks})
-    spans = [rank.split.span_ns for rank in summary.ranks if rank.split.span_ns is not None]
+    counts = sorted({rank_step.steps for rank_step in summary.ranks})
+    spans = [rank_step.split.span_ns for rank_step in summary.ranks if rank_step.split.span_ns is not None]
     length = human.short_duration(round(sum(spans) / len(spans))) if spans else "unknown length"
     if not counts or counts[-1] == 0:
         return f"no steps marked, {length}"
     step_count, clock = counts[-1], ""
-    if any(rank.steps and rank.member.device.step_basis == "host" for rank in summary.ranks):
+    if any(rank_step.steps and rank_step.member.device.step_basis == "host" for rank_step in summary.ranks):
         clock = " by the host's clock"
     return f"1 step, {length}{clock}" if step_count == 1 else f"{step_count} steps of {length}{clock}"
 
@@ -137,10 +137,10 @@ def _cards_text(summary: ProfileSummary) -> str:
     devices = [member.device for member in summary.profile.members]
     models = list(dict.fromkeys(device.card.model for device in devices if device.card.model))
     model = f" ({', '.join(models[:2])}{', …' if len(models) > 2 else ''})" if models else ""
-    count, size = len({device.rank for device in devices} - {None}), summary.profile.ranks
-    ranks = f"{count} ranks, " if count > 1 else ""
-    if size and 0 < count < size:
-        ranks = f"{count} of {size} ranks, "
+    rank_count, job_size = len({device.rank for device in devices} - {None}), summary.profile.ranks
+    ranks = f"{rank_count} ranks, " if rank_count > 1 else ""
+    if job_size and 0 < rank_count < job_size:
+        ranks = f"{rank_count} of {job_size} ranks, "
     return f"{ranks}{len(devices)} card{'' if len(devices) == 1 else 's'}{model}"
 
 
@@ -151,25 +151,25 @@ def _time_text(summary: ProfileSummary) -> str:
     return human.utc(min(begins) / _NS_PER_SECOND)
 
 
-def _parts_lines(ranks: Sequence[UsualStep], width: int) -> list[str]:
+def _parts_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     """Return one or two lines with the parts of the judged ranks' mean step in one unit, or [] if no part is known."""
-    judged, names = judged_ranks(ranks)
-    split = mean_split([rank.split for rank in judged]) if judged else Split()
+    judged_steps, names = judged_ranks(rank_steps)
+    split = mean_split([rank_step.split for rank_step in judged_steps]) if judged_steps else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
-    texts = [
+    parts = [
         f"{label} {_format_scaled(value, scale)}"
         for name, label in _PARTS[not names :]
         if (value := getattr(split, name)) is not None and not _is_redundant(name, value, split)
     ]
-    if not texts:
+    if not parts:
         return []
-    texts[0] = f"{names}: {texts[0]}" if names else texts[0]
-    texts[-1] += f" {unit}"
+    parts[0] = f"{names}: {parts[0]}" if names else parts[0]
+    parts[-1] += f" {unit}"
     if split.launches:
         graphs = f" ({split.graph_launches:,} of graphs)" if split.graph_launches else ""
-        texts.append(f" launches {split.launches:,}{graphs}")
-    line = "  ".join(texts)
-    return [line] if len(line) <= width else ["  ".join(texts[:4]), "  ".join(texts[4:])]
+        parts.append(f" launches {split.launches:,}{graphs}")
+    line = "  ".join(parts)
+    return [line] if len(line) <= width else ["  ".join(parts[:4]), "  ".join(parts[4:])]
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
@@ -179,21 +179,21 @@ def _is_redundant(name: str, value: int, split: Split) -> bool:
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
-def _rank_table(ranks: Sequence[UsualStep], width: int) -> list[str]:
+def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
     """Return the table of the median, slowest and fastest ranks and the straggler, or [] for a single card."""
-    spread = rank_spread_of(ranks)
+    spread = rank_spread_of(rank_steps)
     if spread is None:
         return []
-    straggler = straggler_of(ranks)
+    straggler = straggler_of(rank_steps)
     rows: list[tuple[str, Split]] = [
-        ("median", _median_split(ranks)),
+        ("median", _median_split(rank_steps)),
         (f"slowest: {spread.slowest.name}", spread.slowest.split),
         (f"fastest: {spread.fastest.name}", spread.fastest.split),
     ]
     rows += [
-        (f"holds up the others: rank {straggler.rank}", rank.split)
-        for rank in ranks
-        if straggler and rank.member.device.rank == straggler.rank
+        (f"holds up the others: rank {straggler.rank}", rank_step.split)
+        for rank_step in rank_steps
+        if straggler and rank_step.member.device.rank == straggler.rank
     ]
     unit, scale = _unit_for(spread.median_ns)
     columns = [
@@ -217,8 +217,8 @@ def _table_lines(
     return [_align(line, widths) for line in lines]
 
 
-def _median_split(ranks: Sequence[UsualStep]) -> Split:
-    lengths = {name: [getattr(rank.split, name) for rank in ranks] for name, _ in _COLUMNS}
+def _median_split(rank_steps: Sequence[UsualStep]) -> Split:
+    lengths = {name: [getattr(rank_step.split, name) for rank_step in rank_steps] for name, _ in _COLUMNS}
     return Split(
         **{name: None if None in values else round(statistics.median(values)) for name, values in lengths.items()}
     )
@@ -279,7 +279,7 @@ def _kernel_cells(kernel: KernelSum, total_ns: int) -> tuple[str, ...]:
 
 
 def _note_lines(summary: ProfileSummary) -> list[str]:
-    left_out = list(dict.fromkeys(text for rank in summary.ranks for text in rank.left_out))
+    left_out = list(dict.fromkeys(text for rank_step in summary.ranks for text in rank_step.left_out))
     notes = [*_slow_link_lines(summary), _achieved_line(summary), _telemetry_line(summary)]
     if left_out:
         notes.append(f"left out: {'; '.join(left_out)}")
@@ -289,8 +289,8 @@ def _note_lines(summary: ProfileSummary) -> list[str]:
 def _file_notes(profile: Profile) -> list[str]:
     notes = list(profile.remarks[:2])
     if profile.problems:
-        tail = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
-        notes.append(f"not read: {profile.problems[0].where}: {profile.problems[0].text}{tail}")
+        more_text = f" (and {len(profile.problems) - 1} more)" if len(profile.problems) > 1 else ""
+        notes.append(f"not read: {profile.problems[0].where}: {profile.problems[0].text}{more_text}")
     return notes
 
 
@@ -306,22 +306,22 @@ def _slow_link_lines(summary: ProfileSummary) -> list[str]:
 
 def _achieved_line(summary: ProfileSummary) -> str:
     pairs = zip(summary.ranks, summary.achieved, strict=True)
-    figures = [(achieved, rank.member.device.card.model) for rank, achieved in pairs if achieved is not None]
+    figures = [(achieved, rank_step.member.device.card.model) for rank_step, achieved in pairs if achieved is not None]
     if not figures:
         return f"achieved {ABSENT}  (no FLOPs in the file; set --flops-per-step)"
-    (first, model), basis = figures[0], _BASES[figures[0][0].basis]
+    (first_achieved, model), basis = figures[0], _BASES[figures[0][0].basis]
     rate = sum(achieved.flops_per_second for achieved, _ in figures) / len(figures)
     if rate < _MIN_RATE:
         return f"achieved FLOP/s are negligible ({basis})"
     shares = [achieved.peak_share_ratio for achieved, _ in figures if achieved.peak_share_ratio is not None]
-    dtype = f" {first.dtype}" if first.dtype else ""
-    of_peak = f", the{dtype} peak of {model or 'the card'} is unknown"
+    dtype = f" {first_achieved.dtype}" if first_achieved.dtype else ""
+    peak_text = f", the{dtype} peak of {model or 'the card'} is unknown"
     if len(shares) == len(figures):
-        of_peak = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
-    elif not first.dtype:
-        of_peak = ", the peak is unknown without the data type (--dtype)"
+        peak_text = f", {human.percent(sum(shares) / len(shares))} of the card's{dtype} peak"
+    elif not first_achieved.dtype:
+        peak_text = ", the peak is unknown without the data type (--dtype)"
     per_card = " a card" if len(figures) > 1 else ""
-    return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{of_peak} ({basis})"
+    return f"achieved {rate / 1e12:.3g} TFLOP/s{per_card}{peak_text} ({basis})"
 
 
 def _telemetry_line(summary: ProfileSummary) -> str:
@@ -330,8 +330,8 @@ def _telemetry_line(summary: ProfileSummary) -> str:
         return "card: no telemetry (use --recording FILE or --prometheus URL)"
     if not cards:
         return f"card: {summary.telemetry} has no readings of these cards at that time"
-    worst = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
-    return f"card {worst.device} ({_MATCH_TEXTS[worst.matched_by]}): {'; '.join(_card_parts(worst))}"
+    worst_card = max(cards, key=lambda card: sum(card.throttled_seconds.values()))
+    return f"card {worst_card.device} ({_MATCH_TEXTS[worst_card.matched_by]}): {'; '.join(_card_parts(worst_card))}"
 
 
 def _card_parts(telemetry: CardTelemetry) -> list[str]:
@@ -342,9 +342,9 @@ def _card_parts(telemetry: CardTelemetry) -> list[str]:
     if telemetry.temperature_celsius is not None:
         parts.append(f"at most {human.celsius(telemetry.temperature_celsius.max)}")
     if telemetry.power_watts is not None:
-        cap = f" of {human.watts(telemetry.power_cap_watts)}" if telemetry.power_cap_watts else ""
+        cap_text = f" of {human.watts(telemetry.power_cap_watts)}" if telemetry.power_cap_watts else ""
         parts.append(
-            f"{human.watts(telemetry.power_watts.mean).removesuffix(' W') if cap else human.watts(telemetry.power_watts.mean)}{cap}"
+            f"{human.watts(telemetry.power_watts.mean).removesuffix(' W') if cap_text else human.watts(telemetry.power_watts.mean)}{cap_text}"
         )
     parts += [
         f"throttled by {reason.replace('_', ' ')} for {human.seconds(seconds)}"

@@ -60,12 +60,12 @@ class NodeWatch:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
         # A restart may help against EPERM, an error due to systemd's device rules, but not against EACCES (file modes).
-        denied = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
-        recorded = self._recorded_keys()
-        new = tuple(path for key, path in denied.items() if key not in recorded)
-        if new and not self._record(recorded | denied.keys()):
+        denied_paths = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
+        recorded_keys = self._recorded_keys()
+        new_paths = tuple(path for key, path in denied_paths.items() if key not in recorded_keys)
+        if new_paths and not self._write_record(recorded_keys | denied_paths.keys()):
             return ()
-        return new
+        return new_paths
 
     def _recorded_keys(self) -> set[str]:
         try:
@@ -74,7 +74,7 @@ class NodeWatch:
         except (OSError, UnicodeDecodeError):  # without a record, each denied node counts as new
             return set()
 
-    def _record(self, keys: set[str]) -> bool:
+    def _write_record(self, keys: set[str]) -> bool:
         """Record the nodes and return whether that succeeded. Without a record, the service would restart again and again."""
         try:
             with OwnFolder.at(self._folder) as folder:

@@ -56,8 +56,8 @@ class HostReader(Reader):
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
     """Return the function of each call by name. The functions read /proc, because psutil would need 1.2 MiB more memory."""
     return {
-        "cpu": CpuMeter(partial(_cpu_seconds, proc / "stat")),
-        "memory": partial(_memory, proc / "meminfo"),
+        "cpu": CpuMeter(partial(_read_cpu_seconds, proc / "stat")),
+        "memory": partial(_read_memory, proc / "meminfo"),
         "load": _load_averages,
         "uptime": _uptime,
     }
@@ -82,16 +82,16 @@ class CpuMeter:
             self._previous = current
         # The seconds of `iowait` may decrease: see proc_stat(5). Such a difference counts as 0.
         spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in current.items()}
-        total = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
-        if total <= 0:
+        total_seconds = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
+        if total_seconds <= 0:
             return {"utilization_percent": None}
         self._previous = current
-        idle = sum(seconds for state, seconds in spent.items() if state in _IDLE_STATES)
+        idle_seconds = sum(seconds for state, seconds in spent.items() if state in _IDLE_STATES)
         # The quotient is at most 1; multiplying first could round to more than 100.
-        return {"utilization_percent": 100.0 * ((total - idle) / total)}
+        return {"utilization_percent": 100.0 * ((total_seconds - idle_seconds) / total_seconds)}
 
 
-def _cpu_seconds(stat: Path) -> Mapping[str, float]:
+def _read_cpu_seconds(stat: Path) -> Mapping[str, float]:
     with stat.open("rb") as lines:
         name, *ticks = lines.readline().split()
     if name != b"cpu":
@@ -99,13 +99,13 @@ def _cpu_seconds(stat: Path) -> Mapping[str, float]:
     return {state: int(count) / _TICKS_PER_SECOND for state, count in zip(_CPU_STATES, ticks, strict=False)}
 
 
-def _memory(meminfo: Path) -> Plain:
+def _read_memory(meminfo: Path) -> Plain:
     """Return the total and available memory. Available memory is None if it exceeds the total, as in some containers."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
     total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")
-    usable = available * 1024 if available is not None and available <= total else None
-    return {"total_bytes": total * 1024, "available_bytes": usable}
+    available_bytes = available * 1024 if available is not None and available <= total else None
+    return {"total_bytes": total * 1024, "available_bytes": available_bytes}
 
 
 def _load_averages() -> Plain:

@@ -78,9 +78,9 @@ class KubeletReader(Reader):
 
     def _collect_data(self, call: str, deadline: float) -> Plain:
         method, key, decode = _CALLS[call]
-        items = self._decode_response(call, decode, self._fetch(_SERVICE + method, deadline))
+        entries = self._decode_response(call, decode, self._fetch(_SERVICE + method, deadline))
         data: dict[str, Plain] = {
-            key: items,
+            key: entries,
             "resources": sorted(self._resources),
             "render_nodes": pod_files.render_nodes(self._root),
         }
@@ -97,13 +97,13 @@ class KubeletReader(Reader):
         if previous is not None and previous[0] == response:
             return previous[1]
         try:
-            items = decode(response, partial(is_wanted, configured=self._resources))
+            entries = decode(response, partial(is_wanted, configured=self._resources))
         except DecodeError as error:
             raise ReaderRefusal(
                 "failed", "not_understood", f"the kubelet's answer cannot be decoded: {error}"
             ) from error
-        self._last_response[call] = (response, items)
-        return items
+        self._last_response[call] = (response, entries)
+        return entries
 
     def _fetch(self, method: str, deadline: float) -> bytes:
         refusals = []
@@ -112,12 +112,12 @@ class KubeletReader(Reader):
             if isinstance(response, bytes):
                 return response
             refusals.append(response)
-        missing = ReaderRefusal("missing", None, f"no socket of a kubelet found:  {' '.join(self._sockets)}")
-        raise next((refusal for refusal in refusals if refusal.state != "missing"), missing)
+        missing_refusal = ReaderRefusal("missing", None, f"no socket of a kubelet found:  {' '.join(self._sockets)}")
+        raise next((refusal for refusal in refusals if refusal.state != "missing"), missing_refusal)
 
     def _fetch_from(self, path: str, method: str, deadline: float) -> bytes | ReaderRefusal:
         try:
-            with self._connection(path, deadline) as connection:
+            with self._open_connection(path, deadline) as connection:
                 # Import h2 (1.6 MiB) only if a kubelet is present.
                 from telemetry_daemon.readers.kubelet_call import call
 
@@ -128,7 +128,7 @@ class KubeletReader(Reader):
             return _refusal_for(path, error)
 
     @contextmanager
-    def _connection(self, path: str, deadline: float) -> Iterator[socket.socket]:
+    def _open_connection(self, path: str, deadline: float) -> Iterator[socket.socket]:
         with closing(connect(Path(path), max(0.001, deadline - time.monotonic()))) as connection:
             with self._lock:
                 if self._is_closed:

@@ -56,9 +56,9 @@ def call(connection: socket.socket, method: str, deadline: float) -> bytes:
     """Call the method before the monotonic time `deadline`, and return the response. Raises ReaderRefusal, OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
-    stream = http.get_next_available_stream_id()
-    http.send_headers(stream, _headers(method, deadline))
-    http.send_data(stream, _EMPTY_REQUEST, end_stream=True)
+    stream_id = http.get_next_available_stream_id()
+    http.send_headers(stream_id, _request_headers(method, deadline))
+    http.send_data(stream_id, _EMPTY_REQUEST, end_stream=True)
     response = _Response()
     try:
         while not response.is_complete:
@@ -66,14 +66,14 @@ def call(connection: socket.socket, method: str, deadline: float) -> bytes:
             for event in http.receive_data(_receive(connection, response, deadline)):
                 response.ingest(event)
             if response.unacknowledged_bytes and not response.is_complete:
-                http.acknowledge_received_data(response.unacknowledged_bytes, stream)
+                http.acknowledge_received_data(response.unacknowledged_bytes, stream_id)
                 response.unacknowledged_bytes = 0
     except H2Error as error:
         raise _protocol_error(f"{type(error).__name__} {quote(str(error))}") from error
     return response.message()
 
 
-def _headers(method: str, deadline: float) -> list[tuple[str, str]]:
+def _request_headers(method: str, deadline: float) -> list[tuple[str, str]]:
     return [
         (":method", "POST"),
         (":scheme", "http"),

@@ -233,10 +233,10 @@ class ProcReader(Reader):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return one output for each process."""
-        start, cpu = ReadStart(), time.thread_time()
+        start, cpu_start = ReadStart(), time.thread_time()
         failure = self._access_failure()
         outputs = () if failure is not None else (_PROC_READ, *self._read_processes(targets.pids[:MAX_PROCESSES]))
-        return start.capture("proc", poll, outputs, failure, time.thread_time() - cpu)
+        return start.capture("proc", poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _access_failure(self) -> Failure | None:
         failure = self._namespace_failure() if self._is_this_machine else None
@@ -257,14 +257,14 @@ class ProcReader(Reader):
 
     def _read_processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
-        new: list[tuple[int, dict[str, Plain], int]] = []
+        new_processes: list[tuple[int, dict[str, Plain], int]] = []
         processes: dict[int, _KnownProcess] = {}
         for pid in pids:
             processes[pid] = process = self._known_process(pid, now)
             if process.output is None and process.ticks and (details := self._read_details(pid, process.ticks)):
-                new.append((pid, *details))
-        self._users.look_up(uid for *_, uid in new)
-        for pid, data, uid in new:
+                new_processes.append((pid, *details))
+        self._users.look_up(uid for *_, uid in new_processes)
+        for pid, data, uid in new_processes:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
             processes[pid] = replace(processes[pid], output=output)
         self._process_by_pid = processes

@@ -40,11 +40,11 @@ class NewRankLimit:
 
     def forget(self, now: float) -> None:
         """Forget ranks whose last report is over an hour old, or is in the future because the clock was set back."""
-        kept = {
+        recent_reports = {
             user: {rank: reported_at for rank, reported_at in ranks.items() if abs(now - reported_at) < _RANK_SECONDS}
             for user, ranks in self._last_reports.items()
         }
-        self._last_reports = {user: ranks for user, ranks in kept.items() if ranks}
+        self._last_reports = {user: ranks for user, ranks in recent_reports.items() if ranks}
         self._rank_count = sum(map(len, self._last_reports.values()))
 
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:

@@ -55,16 +55,16 @@ def holder_text(descriptor: int) -> str:
     if note is None:
         return _SKIPPED
     holder_pid, tool_pid, source = int(note[1]), int(note[2]), note[3]
-    age = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
-    process = f"process {tool_pid}, {age}" if tool_pid else age
+    age_text = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
+    process_text = f"process {tool_pid}, {age_text}" if tool_pid else age_text
     if holder_pid == os.getpid():
-        return f"this daemon's source {source} ({process}); {_SKIPPED}"
-    command = _telemetry_command(holder_pid)
-    if command is not None:
-        return f"{command} (process {holder_pid}) for its source {source} ({process}); {_SKIPPED}"
-    child = f"process {tool_pid}" if tool_pid else "a process"
+        return f"this daemon's source {source} ({process_text}); {_SKIPPED}"
+    command_text = _telemetry_command(holder_pid)
+    if command_text is not None:
+        return f"{command_text} (process {holder_pid}) for its source {source} ({process_text}); {_SKIPPED}"
+    child_text = f"process {tool_pid}" if tool_pid else "a process"
     return (
-        f"{child} of an earlier telemetry process, which has exited, has run {age} for its source {source}; "
+        f"{child_text} of an earlier telemetry process, which has exited, has run {age_text} for its source {source}; "
         "kill it; in state D, it exits only after a reset of the device or a reboot"
     )
 
@@ -120,13 +120,13 @@ class ToolLocks:
         self._source = source
         self._has_warned = False
 
-    def acquire(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
-        """Wait for the lock of a tool until the monotonic time `until`. Raises ToolBusyError if it is still held then."""
+    def acquire(self, tool: str, deadline: float, closing: threading.Event) -> HeldLock:
+        """Wait for the lock of a tool until the monotonic time `deadline`. Raises ToolBusyError if it is still held then."""
         while True:
             try:
                 return self._try_lock(tool)
             except BlockingIOError:
-                remaining = until - time.monotonic()
+                remaining = deadline - time.monotonic()
             if remaining <= 0 or closing.wait(min(_PAUSE_SECONDS, remaining)):
                 raise ToolBusyError(f"{tool}: {BUSY}: {self._holder_text(tool)}")
 
@@ -182,12 +182,12 @@ def _file_name(tool: str) -> str:
 def _open_and_lock(folder: Path, tool: str) -> int:
     """Return the descriptor of the locked file. If the file was removed meanwhile, lock a new one. Raises BlockingIOError."""
     name = _file_name(tool)
-    with OwnFolder.create_at(folder, _FOLDER_MODE) as opened:
+    with OwnFolder.create_at(folder, _FOLDER_MODE) as own_folder:
         while True:
-            descriptor = opened.lock_file(name)
+            descriptor = own_folder.lock_file(name)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if opened.is_named(name, descriptor):
+                if own_folder.is_named(name, descriptor):
                     return descriptor
             except BaseException:
                 os.close(descriptor)

@@ -35,9 +35,9 @@ class ToolSearch:
 
     def find(self, name: str) -> Tool | None:
         """Return the file of the tool, or None. If no file is executable, return the first file: running it shows the reason."""
-        tools = [tool for tool in (_tool_at(name, path) for path in self._candidates(name)) if tool is not None]
-        usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
-        return next(usable, tools[0] if tools else None)
+        tools = [tool for tool in (_tool_at(name, path) for path in self._candidate_paths(name)) if tool is not None]
+        usable_tools = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
+        return next(usable_tools, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
         """Return the message for a missing tool: where it was searched for, and a remedy."""
@@ -46,7 +46,7 @@ class ToolSearch:
         where = f"PATH{_folders_text(self.folders)}"
         return f"{name} was not found on {where}; install it, or set sources.{self.source}.path"
 
-    def _candidates(self, name: str) -> Iterable[str]:
+    def _candidate_paths(self, name: str) -> Iterable[str]:
         if self.configured:
             return [str(Path(self.configured).absolute())]
         if "/" in name:

@@ -213,7 +213,7 @@ class CommandReader:
 
     def _missing_failure(self, request: Command) -> Failure | None:
         search = self._tool_search(request)
-        names = {line[0] for line in request.alternatives if line}
+        names = {command_line[0] for command_line in request.alternatives if command_line}
         return _not_found_failure(request, search) if names and not any(map(search.find, names)) else None
 
     def _tool_search(self, request: Command) -> ToolSearch:
@@ -262,11 +262,11 @@ class CommandReader:
             results.outputs.append(diagnostic_output(run, planned.line, planned.target))
             raise _PollFailedError(failure if leftover is None or _is_abandoned(run, request) else leftover.failure())
 
-    def _raise_if_late(self, planned: _PlannedRun, results: _PollResults) -> None:
+    def _raise_if_late(self, planned_run: _PlannedRun, results: _PollResults) -> None:
         if self._leftover is not None:
             raise _PollFailedError(self._leftover.failure())
         if time.monotonic() >= results.ends_at:
-            text = f"{planned.line}: the deadline of {results.deadline_seconds:g} s passed before it could start"
+            text = f"{planned_run.line}: the deadline of {results.deadline_seconds:g} s passed before it could start"
             raise _PollFailedError(failed("timeout", text))
 
     def _start_tool(self, planned: _PlannedRun) -> Process:

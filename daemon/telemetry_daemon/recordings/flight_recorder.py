@@ -78,11 +78,11 @@ class FlightRecorder:
             pending, self._pending = self._pending, None
             if self._timer is not None:
                 self._timer.cancel()
-        until = self._clock.monotonic() + seconds
+        deadline = self._clock.monotonic() + seconds
         if self._write_lock.acquire(timeout=seconds):  # also wait for a file that is being written
             self._write_lock.release()
             if pending is not None:
-                self._write_file(pending, max(0.0, until - self._clock.monotonic()))
+                self._write_file(pending, max(0.0, deadline - self._clock.monotonic()))
         elif pending is not None:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 

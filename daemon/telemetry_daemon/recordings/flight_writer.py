@@ -63,11 +63,11 @@ def main() -> int:
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
     """Write the lines to a new file. Delete old files if the folder exceeds the size limit. Raise OSError on failure."""
-    packed = io.BytesIO()
-    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+    packed_file = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)
     with OwnFolder.create_at(path, flights.FOLDER_MODE) as folder:
-        folder.replace(name, packed.getvalue())
+        folder.replace(name, packed_file.getvalue())
         flights.remove_oldest(path, folder, name, max_bytes)
 
 
@@ -80,8 +80,8 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
         for report in filter(None, map(parser.parse, _decoded_captures(members))):
             mask.learn(report)  # including the captures that are dropped later
         selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
-        lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
-    return map(zlib.decompress, reversed(lines))
+        packed_lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
+    return map(zlib.decompress, reversed(packed_lines))
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:

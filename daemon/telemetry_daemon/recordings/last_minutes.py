@@ -124,12 +124,12 @@ class RecentCaptures:
         packed = compressor.compress(line.text) + compressor.flush()
         with self._lock:
             self._added_count += 1
-            stored = _StoredCapture(self._added_count, line.taken, packed, len(line.text))
-            if stored.size_bytes > self._max_bytes // _MAX_CAPTURE_FRACTION:
+            stored_capture = _StoredCapture(self._added_count, line.taken, packed, len(line.text))
+            if stored_capture.size_bytes > self._max_bytes // _MAX_CAPTURE_FRACTION:
                 return
-            self._polls.setdefault((line.source, line.poll), deque()).append(stored)
-            self._packed_bytes[line.source] += stored.size_bytes
-            self._raw_bytes[line.source] += stored.raw_bytes
+            self._polls.setdefault((line.source, line.poll), deque()).append(stored_capture)
+            self._packed_bytes[line.source] += stored_capture.size_bytes
+            self._raw_bytes[line.source] += stored_capture.raw_bytes
             self._drop_before(line.taken - self._seconds)
             while self._packed_bytes.total() > self._max_bytes:
                 self._make_room(self._packed_bytes)
@@ -157,15 +157,15 @@ class RecentCaptures:
         source, _ = sizes.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == source]
         polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]
-        oldest = min(polls_with_more or polls, key=lambda poll: self._polls[poll][0].sequence)
-        self._drop_oldest(oldest)
-        if not self._polls[oldest]:
-            del self._polls[oldest]
+        oldest_poll = min(polls_with_more or polls, key=lambda poll: self._polls[poll][0].sequence)
+        self._drop_oldest(oldest_poll)
+        if not self._polls[oldest_poll]:
+            del self._polls[oldest_poll]
 
     def _drop_oldest(self, poll: _Poll) -> None:
-        dropped = self._polls[poll].popleft()
-        self._packed_bytes[poll[0]] -= dropped.size_bytes
-        self._raw_bytes[poll[0]] -= dropped.raw_bytes
+        dropped_capture = self._polls[poll].popleft()
+        self._packed_bytes[poll[0]] -= dropped_capture.size_bytes
+        self._raw_bytes[poll[0]] -= dropped_capture.raw_bytes
 
 
 def _in_order(captures: Iterable[_StoredCapture]) -> Iterator[bytes]:

@@ -52,9 +52,9 @@ def abbreviated_names(names: Iterable[str]) -> str:
     return first_names([*map(clean, names)], ", ", limit=3)
 
 
-def parsers_by_source(survey: Survey, loaded: ParserSet) -> Mapping[str, Parser]:
+def parsers_by_source(survey: Survey, parser_set: ParserSet) -> Mapping[str, Parser]:
     """Return the installed parser of each recorded source that has one. Raise CommandError if no source has one."""
-    capture_parser = CaptureParser(loaded)
+    capture_parser = CaptureParser(parser_set)
     matches = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in matches.items() if parser is not None}
     if not parsers:
@@ -92,8 +92,8 @@ class StoreFeed:
         if poll is None:
             return
         age = late_seconds + capture.seconds
-        start, wall = self._clock.monotonic() - age, self._clock.wall() - age
-        capture = replace(capture, monotonic_time=start, wall_time=wall)
+        start, wall_time = self._clock.monotonic() - age, self._clock.wall() - age
+        capture = replace(capture, monotonic_time=start, wall_time=wall_time)
         report = self._parse(capture)
         # The report of a missing tool does not expire, because a replay does not look for the tool again.
         is_missing = capture.failure is not None and capture.failure.state == "missing"

@@ -211,13 +211,13 @@ class PlaybackControls:
 
     def state_text(self) -> str:
         """Return the state, such as `10 ×, paused`, or "" if the recording plays at normal speed."""
-        speed = f"{self.speed:g} ×" if self.speed != 1.0 else ""
+        speed_text = f"{self.speed:g} ×" if self.speed != 1.0 else ""
         state = self._playback_clock.halted() or (
             "paused" if self._is_started and not self._playback_clock.is_running else ""
         )
         target = self._playback_clock.target()
-        seek = "" if target is None else f"on its way to {human.utc(self.wall_time(target))}"
-        return ", ".join(filter(None, (speed, state, seek)))
+        seek_text = "" if target is None else f"on its way to {human.utc(self.wall_time(target))}"
+        return ", ".join(filter(None, (speed_text, state, seek_text)))
 
     @property
     def position(self) -> float:

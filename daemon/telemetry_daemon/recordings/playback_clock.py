@@ -132,9 +132,9 @@ class PlaybackClock:
     def restart_after(self, seconds: float) -> None:
         """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
         with self._condition:
-            until = self._clock() + seconds
+            end_time = self._clock() + seconds
             while not self.is_interrupted():
-                remaining = until - self._clock()
+                remaining = end_time - self._clock()
                 if self._is_running and remaining <= 0:
                     self.request_seek(0.0)
                     return

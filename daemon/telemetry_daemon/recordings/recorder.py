@@ -285,36 +285,36 @@ class DaemonCaptures:
         )
         is_round_complete = False
         for line in lines:
-            item = _parse_line(line)
-            if isinstance(item, _Status):
-                self.lost_count += item.lost_count
-                if item.round_ended is not None and not is_round_complete:
+            capture_or_status = _parse_line(line)
+            if isinstance(capture_or_status, _Status):
+                self.lost_count += capture_or_status.lost_count
+                if capture_or_status.round_ended is not None and not is_round_complete:
                     is_round_complete = True
                     seconds = self._seconds if self._is_continued() else 0.0
-                    self.until = min(item.round_ended, time.monotonic()) + seconds
-            elif item.monotonic_time <= self.until:  # later captures can arrive if the caller is slow
-                yield item
+                    self.until = min(capture_or_status.round_ended, time.monotonic()) + seconds
+            elif capture_or_status.monotonic_time <= self.until:  # later captures can arrive if the caller is slow
+                yield capture_or_status
 
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
     """Yield the captures of the last two minutes from the daemon's flight recorder. Raise ControlError on failure."""
-    path, until = control.socket_path(runtime_directory), time.monotonic() + _MAX_RECEIVE_SECONDS
-    for line in control.stream_lines(path, "captures", lambda: until, minutes_before=True, live=False):
-        item = _parse_line(line)
-        if isinstance(item, Capture):
-            yield item
+    path, deadline = control.socket_path(runtime_directory), time.monotonic() + _MAX_RECEIVE_SECONDS
+    for line in control.stream_lines(path, "captures", lambda: deadline, minutes_before=True, live=False):
+        capture_or_status = _parse_line(line)
+        if isinstance(capture_or_status, Capture):
+            yield capture_or_status
 
 
 def _parse_line(line: bytes) -> Capture | _Status:
     try:
-        plain = decode_untrusted(line)
+        document = decode_untrusted(line)
         if (
-            isinstance(plain, dict)
-            and plain.get("schema") == control_requests.LOST_SCHEMA
-            and isinstance(plain["captures"], int)
+            isinstance(document, dict)
+            and document.get("schema") == control_requests.LOST_SCHEMA
+            and isinstance(document["captures"], int)
         ):
-            ended = plain.get("round_ended")
-            return _Status(plain["captures"], ended if isinstance(ended, float) else None)
-        return capture_from_plain(plain)
+            round_ended = document.get("round_ended")
+            return _Status(document["captures"], round_ended if isinstance(round_ended, float) else None)
+        return capture_from_plain(document)
     except (CodecError, KeyError) as error:
         raise ControlError(f"the daemon sent an invalid capture ({error}); is its version different?") from None

@@ -130,21 +130,21 @@ def _capture_or_reason(line: bytes) -> Capture | str:
     if sum(map(line.count, _MARKS)) > _MAX_MARKS:
         return f"the line has more than {_MAX_MARKS:,} values"
     try:
-        plain = decode_line(line)
+        document = decode_line(line)
     except CodecError as error:
         return str(error)
     try:
-        capture = capture_from_plain(plain)
+        capture = capture_from_plain(document)
     except CodecError as error:
-        return _later_version_text(plain) or str(error)
+        return _later_version_text(document) or str(error)
     times = (capture.wall_time, capture.monotonic_time, capture.seconds)
-    if not all(0.0 <= time < end for time, end in zip(times, _TIME_LIMITS, strict=True)):
+    if not all(0.0 <= time < limit for time, limit in zip(times, _TIME_LIMITS, strict=True)):
         return "the time is out of range"
     return capture
 
 
-def _later_version_text(plain: Plain) -> str:
-    schema = plain.get("schema") if isinstance(plain, dict) else None
+def _later_version_text(document: Plain) -> str:
+    schema = document.get("schema") if isinstance(document, dict) else None
     if isinstance(schema, str) and _LATER_SCHEMA.match(schema) and schema != CAPTURE_SCHEMA:
         return f"{schema} was written by a later version; upgrade to read the recording"
     return ""

@@ -76,9 +76,9 @@ class ReplayNode(Node):
 
     def warnings(self) -> tuple[str, ...]:
         """Return a sentence for each part of the recording that is not played, with the reason."""
-        unparsed = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
-        text = f"no installed parser reads the recorded {unparsed}: install its plugin"
-        return (*self.damage, text) if unparsed else self.damage
+        unparsed_names = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
+        text = f"no installed parser reads the recorded {unparsed_names}: install its plugin"
+        return (*self.damage, text) if unparsed_names else self.damage
 
     def source(self, name: str, settings: Settings) -> Source:  # noqa: ARG002  # same signature as in Node
         """Raise CommandError, because a replay polls no source."""

@@ -188,10 +188,10 @@ def parse_time(text: str) -> RecordingTime:
         return RecordingTime(text, lambda _: after_start)
     try:
         date = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        unix = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
+        unix_time = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is not a time in a recording; write {TIME_FORMS}") from None
-    return RecordingTime(text, lambda survey: _find_position(survey, lambda _: unix))
+    return RecordingTime(text, lambda survey: _find_position(survey, lambda _: unix_time))
 
 
 def _find_position(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:

@@ -151,11 +151,11 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
     """Yield received bytes until the deadline. Then ask the daemon to stop, and yield what it has already sent."""
     received_bytes = 0
-    start, end = time.monotonic(), None
-    while (remaining := (deadline() if end is None else end) - time.monotonic()) > 0 or end is None:
+    start_time, end_time = time.monotonic(), None
+    while (remaining := (deadline() if end_time is None else end_time) - time.monotonic()) > 0 or end_time is None:
         if remaining <= 0:
             connection.shutdown(socket.SHUT_WR)
-            end = time.monotonic() + _TIMEOUT_SECONDS
+            end_time = time.monotonic() + _TIMEOUT_SECONDS
             continue
         connection.settimeout(min(remaining, MAX_WAIT_SECONDS))
         try:
@@ -163,7 +163,7 @@ def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> 
         except TimeoutError:  # no data yet
             continue
         received_bytes += len(data)
-        if received_bytes > _MAX_BYTES_PER_SECOND * (time.monotonic() - start + _TIMEOUT_SECONDS):
+        if received_bytes > _MAX_BYTES_PER_SECOND * (time.monotonic() - start_time + _TIMEOUT_SECONDS):
             raise OSError(f"more than {_MAX_BYTES_PER_SECOND >> 20} MiB per second were received")
         if not data:
             return

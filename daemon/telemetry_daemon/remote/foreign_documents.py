@@ -61,12 +61,12 @@ class DocumentError(ValueError):
 def parse_document(body: bytes | str) -> Mapping[str, Any]:
     """Return the JSON object in a response. Raises DocumentError."""
     try:
-        plain = decode_untrusted(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
+        document = decode_untrusted(body.encode() if isinstance(body, str) else body, _MAX_VALUES)
     except CodecError as error:
         raise DocumentError("the answer", f"document: {error}") from None
-    if not isinstance(plain, dict):
+    if not isinstance(document, dict):
         raise DocumentError("the answer", "object")
-    return plain
+    return document
 
 
 def read_as(document_type: type[T], document: object) -> T:
@@ -79,40 +79,40 @@ def read_as(document_type: type[T], document: object) -> T:
 
 def to_snapshot(document: object) -> Snapshot:
     """Return the snapshot in a document. It never expires, and its monotonic time is 0. Raises DocumentError."""
-    item = read_as(SnapshotJson, document)
-    _check_schema("telemetry.snapshot/1", item.schema)
-    wall_time = _unix_time(item.time, "time")
+    content = read_as(SnapshotJson, document)
+    _check_schema("telemetry.snapshot/1", content.schema)
+    wall_time = _parse_unix_time(content.time, "time")
     return Snapshot(
-        hostname=item.hostname or "",
+        hostname=content.hostname or "",
         wall_time=wall_time,
         monotonic_time=0.0,
         valid_until=math.inf,
-        devices=tuple({device.id: device for device in map(_device, item.devices)}.values()),
-        host=tuple(_numbers(item.host.readings, {}, "host")),
-        sources=tuple(map(_source, item.sources)),
-        maintenance=None if item.maintenance is None else _maintenance(item.maintenance, wall_time),
-        recorded=None if item.replay is None else _replay_info(item.replay),
+        devices=tuple({device.id: device for device in map(_parse_device, content.devices)}.values()),
+        host=tuple(_parse_numbers(content.host.readings, {}, "host")),
+        sources=tuple(map(_parse_source, content.sources)),
+        maintenance=None if content.maintenance is None else _parse_maintenance(content.maintenance, wall_time),
+        recorded=None if content.replay is None else _parse_replay_info(content.replay),
     )
 
 
 def to_history(document: object) -> Past:
     """Return the history in a document. Raises DocumentError."""
-    item = read_as(HistoryJson, document)
-    _check_schema("telemetry.history/1", item.schema)
-    slots = _count(item.slots, "slots", SLOTS)
+    content = read_as(HistoryJson, document)
+    _check_schema("telemetry.history/1", content.schema)
+    slots = _count(content.slots, "slots", SLOTS)
     return Past(
-        start=_unix_time(item.start, "start"),
+        start=_parse_unix_time(content.start, "start"),
         slots=slots,
-        slot_seconds=max(0.001, item.slot_seconds),
+        slot_seconds=max(0.001, content.slot_seconds),
         devices={
             device.id: {
-                metric: _series(series, slots, f"{metric} of {device.id}")
+                metric: _parse_series(series, slots, f"{metric} of {device.id}")
                 for metric, series in device.series.items()
                 if metric in KEPT
             }
-            for device in item.devices
+            for device in content.devices
         },
-        events=tuple(map(_event, item.events)),
+        events=tuple(map(_parse_event, content.events)),
     )
 
 
@@ -121,10 +121,10 @@ def _check_schema(schema: str, value: str) -> None:
         raise DocumentError("the document", f"`{schema}`")
 
 
-def _device(item: DeviceJson) -> MergedDevice:
+def _parse_device(item: DeviceJson) -> MergedDevice:
     if not item.id:
         raise DocumentError("a device's id", "text")
-    allocations = tuple(_allocation(allocation, f"an allocation of {item.id}") for allocation in item.allocations)
+    allocations = tuple(_parse_allocation(allocation, f"an allocation of {item.id}") for allocation in item.allocations)
     owners = {(allocation.owner.kind, allocation.owner.name): allocation.owner for allocation in allocations}
     return MergedDevice(
         vendor=item.vendor,
@@ -137,13 +137,13 @@ def _device(item: DeviceJson) -> MergedDevice:
         serial=item.serial,
         driver=item.driver,
         up=item.up,
-        last_read=_unix_time_or_none(item.last_read, f"last list of {item.id}"),
+        last_read=_parse_time_or_none(item.last_read, f"last list of {item.id}"),
         parent=item.parent,
         partition=item.partition,
         simulated=item.simulated,
         replayed=item.replayed,
-        readings=Readings.of((*_numbers(item.readings, item.origin, item.id), *_absences(item.absent))),
-        processes=tuple(_process(process, item.id, owners) for process in item.processes),
+        readings=Readings.of((*_parse_numbers(item.readings, item.origin, item.id), *_parse_absences(item.absent))),
+        processes=tuple(_parse_process(process, item.id, owners) for process in item.processes),
         allocations=allocations,
     )
 
@@ -159,7 +159,7 @@ def _labelled_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]
                 yield metric, clean(label[: bounds.MAX_NAME_LENGTH]), entry
 
 
-def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], subject: str) -> Iterator[MergedReading]:
+def _parse_numbers(values: Mapping[str, Any], origins: Mapping[str, Any], subject: str) -> Iterator[MergedReading]:
     for metric, label, value in _labelled_values(values):
         origin = origins.get(metric)
         source = origin.get(label) if isinstance(origin, dict) else origin
@@ -170,23 +170,23 @@ def _numbers(values: Mapping[str, Any], origins: Mapping[str, Any], subject: str
             raise DocumentError(f"{metric} of {subject}", f"reading: {error}") from None
 
 
-def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
+def _parse_absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
     for metric, label, word in _labelled_values(values):
         # A newer daemon may send an unknown reason.
         value: Value = _ABSENT.get(word if isinstance(word, str) else "", Absent.NOT_REPORTED)
         yield MergedReading(metric, label, value, "")
 
 
-def _source(item: SourceJson) -> SourceStatus:
+def _parse_source(source_json: SourceJson) -> SourceStatus:
     return SourceStatus(
-        source=item.source,
+        source=source_json.source,
         vendor="",
-        state=_checked_state(item.state, item.source),
-        reason=item.reason,
-        detail=item.detail or "",
-        version=item.version,
-        problems=tuple(Problem(problem.where, problem.text) for problem in item.problems),
-        polls=tuple(_health_from_json(poll, item.source) for poll in item.polls),
+        state=_checked_state(source_json.state, source_json.source),
+        reason=source_json.reason,
+        detail=source_json.detail or "",
+        version=source_json.version,
+        problems=tuple(Problem(problem.where, problem.text) for problem in source_json.problems),
+        polls=tuple(_parse_health(poll, source_json.source) for poll in source_json.polls),
     )
 
 
@@ -196,30 +196,30 @@ def _checked_state(state: State, source: str) -> State:
     return state
 
 
-def _health_from_json(item: PollJson, source: str) -> Health:
+def _parse_health(poll_json: PollJson, source: str) -> Health:
     return Health(
         source=source,
-        poll=item.poll,
+        poll=poll_json.poll,
         tier="fast",
         lists_devices=False,
-        state=_checked_state(item.state, source),
-        reason=item.reason,
-        attempted=0.0 if item.age_seconds is None else 1.0,
-        attempted_monotonic=-(item.age_seconds or 0.0),
-        seconds=item.seconds or 0.0,
+        state=_checked_state(poll_json.state, source),
+        reason=poll_json.reason,
+        attempted=0.0 if poll_json.age_seconds is None else 1.0,
+        attempted_monotonic=-(poll_json.age_seconds or 0.0),
+        seconds=poll_json.seconds or 0.0,
     )
 
 
-def _maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
-    return Maintenance(_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
+def _parse_maintenance(item: MaintenanceJson, wall_time: float) -> Maintenance:
+    return Maintenance(_parse_unix_time(item.until, "the end of the maintenance") - wall_time, item.reason or "")
 
 
-def _replay_info(item: ReplayJson) -> ReplayInfo:
-    shown = None if item.shown is None else _unix_time(item.shown, "the replay's moment")
-    return ReplayInfo(_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
+def _parse_replay_info(item: ReplayJson) -> ReplayInfo:
+    shown = None if item.shown is None else _parse_unix_time(item.shown, "the replay's moment")
+    return ReplayInfo(_parse_unix_time(item.recorded, "the replay's time"), item.hostname or "", shown, item.how or "")
 
 
-def _series(item: SeriesJson, slots: int, subject: str) -> Series:
+def _parse_series(item: SeriesJson, slots: int, subject: str) -> Series:
     last = _slot_values(item.last, slots, subject)
     highest = _slot_values(item.highest, slots, subject) if item.highest else last
     gaps = (Gap(_count(gap.first, subject, slots), _count(gap.slots, subject, slots), gap.reason) for gap in item.gaps)
@@ -241,38 +241,38 @@ def _count(value: int, subject: str, largest: int) -> int:
     return value
 
 
-def _event(item: EventJson) -> PastEvent:
-    return PastEvent(_unix_time(item.time, "an event's time"), item.id, item.code, item.text or "")
+def _parse_event(event: EventJson) -> PastEvent:
+    return PastEvent(_parse_unix_time(event.time, "an event's time"), event.id, event.code, event.text or "")
 
 
-def _allocation(item: AllocationJson, subject: str) -> Allocation:
-    if not 0.0 <= item.share <= 1.0:
+def _parse_allocation(allocation: AllocationJson, subject: str) -> Allocation:
+    if not 0.0 <= allocation.share <= 1.0:
         raise DocumentError(f"share of {subject}", "number from 0 to 1")
     return Allocation(
-        owner=_owner(item.owner),
-        share=item.share,
+        owner=_parse_owner(allocation.owner),
+        share=allocation.share,
         # A newer daemon may send an unknown kind, which is only displayed.
-        basis=item.basis if item.basis in _BASES else "equal",
-        is_allocated=item.allocated,
-        is_used=item.used,
-        sources=item.sources,
-        memory_used_bytes=_float_or_none(item.memory_used_bytes),
-        started=_unix_time_or_none(item.started, subject),
+        basis=allocation.basis if allocation.basis in _BASES else "equal",
+        is_allocated=allocation.allocated,
+        is_used=allocation.used,
+        sources=allocation.sources,
+        memory_used_bytes=_float_or_none(allocation.memory_used_bytes),
+        started=_parse_time_or_none(allocation.started, subject),
     )
 
 
-def _owner(item: OwnerJson) -> Owner:
+def _parse_owner(owner: OwnerJson) -> Owner:
     return Owner(
-        kind=_known_kind(item.kind),
-        name=item.name or "",
-        pod_namespace=item.pod_namespace or "",
-        pod_name=item.pod_name or "",
-        container_name=item.container_name or "",
-        job_id=item.job_id or "",
-        job_name=item.job_name or "",
-        user=item.user or "",
-        account=item.account or "",
-        partition=item.partition or "",
+        kind=_known_kind(owner.kind),
+        name=owner.name or "",
+        pod_namespace=owner.pod_namespace or "",
+        pod_name=owner.pod_name or "",
+        container_name=owner.container_name or "",
+        job_id=owner.job_id or "",
+        job_name=owner.job_name or "",
+        user=owner.user or "",
+        account=owner.account or "",
+        partition=owner.partition or "",
     )
 
 
@@ -280,20 +280,20 @@ def _known_kind(kind: OwnerKind) -> OwnerKind:
     return kind if kind in _OWNER_KINDS else "others"
 
 
-def _process(item: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
-    owner = None if item.owner is None else Owner(_known_kind(item.owner.kind), item.owner.name or "")
+def _parse_process(process: ProcessJson, device_id: str, owners: Mapping[tuple[OwnerKind, str], Owner]) -> Process:
+    owner = None if process.owner is None else Owner(_known_kind(process.owner.kind), process.owner.name or "")
     return Process(
         device=0,
-        pid=item.pid,
-        name=item.name,
-        memory_used_bytes=_float_or_none(item.memory_used_bytes),
-        kind=item.kind if item.kind in ("compute", "graphics", "mps") else "",
-        instance=item.instance or "",
-        utilization_ratio=item.utilization_ratio,
-        started=_unix_time_or_none(item.started, f"start of a process on {device_id}"),
-        user=item.user or "",
-        command=item.command or "",
-        container=item.container or "",
+        pid=process.pid,
+        name=process.name,
+        memory_used_bytes=_float_or_none(process.memory_used_bytes),
+        kind=process.kind if process.kind in ("compute", "graphics", "mps") else "",
+        instance=process.instance or "",
+        utilization_ratio=process.utilization_ratio,
+        started=_parse_time_or_none(process.started, f"start of a process on {device_id}"),
+        user=process.user or "",
+        command=process.command or "",
+        container=process.container or "",
         owner=None if owner is None else owners.get((owner.kind, owner.name), owner),
     )
 
@@ -302,11 +302,11 @@ def _float_or_none(value: int | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _unix_time_or_none(value: str | None, subject: str) -> float | None:
-    return None if value is None else _unix_time(value, subject)
+def _parse_time_or_none(value: str | None, subject: str) -> float | None:
+    return None if value is None else _parse_unix_time(value, subject)
 
 
-def _unix_time(value: str, subject: str) -> float:
+def _parse_unix_time(value: str, subject: str) -> float:
     try:
         time = datetime.fromisoformat(value.replace("Z", "+00:00"))
         if time.tzinfo is not None:

@@ -28,7 +28,7 @@ def read(document_type: type[T], json_value: Plain) -> T:
 @cache
 def _object_reader(value_type: Any) -> _Read:
     hints = get_type_hints(value_type, include_extras=True)
-    readers = tuple((item.name, _reader(hints[item.name])) for item in fields(value_type))
+    readers = tuple((field.name, _reader(hints[field.name])) for field in fields(value_type))
 
     def read_object(json_value: Plain) -> Any:
         if not isinstance(json_value, dict):
@@ -54,8 +54,8 @@ def _reader(value_type: Any, limit: int | None = None) -> _Read:
     if value_type is str or origin is Literal:  # a newer version may send additional words
         return _text_reader(bounds.MAX_NAME_LENGTH if limit is None else limit)
     if origin is tuple:
-        (item, *_) = arguments
-        return _list_reader(_object_reader(item) if _is_object(item) else _reader(item), limit)
+        (item_type, *_) = arguments
+        return _list_reader(_object_reader(item_type) if _is_object(item_type) else _reader(item_type), limit)
     if _is_object(value_type):
         return _object_or_empty(_object_reader(value_type))
     return _SCALAR_READERS[value_type] if value_type in _SCALAR_READERS else _mapping_reader(arguments[1])
@@ -66,11 +66,11 @@ def _is_object(value_type: Any) -> bool:
 
 
 def _nullable(reader: _Read) -> _Read:
-    def read_known(json_value: Plain) -> Any:
+    def read_nullable(json_value: Plain) -> Any:
         value = None if json_value is None else reader(json_value)
         return None if value == "" else value
 
-    return read_known
+    return read_nullable
 
 
 def _object_or_empty(reader: _Read) -> _Read:

@@ -106,9 +106,9 @@ class CaptureService:
 
     def _flight_times(self) -> Iterator[float]:
         """Yield when each existing file was written, on the monotonic clock."""
-        now, wall = self._clock.monotonic(), self._clock.wall()
+        now, wall_time = self._clock.monotonic(), self._clock.wall()
         # If the clock was set back after the file was written, the file counts as new.
-        return (now - max(0.0, wall - flight.wall_time) for flight in self._flights)
+        return (now - max(0.0, wall_time - flight.wall_time) for flight in self._flights)
 
     def _on_alarm(self, alarm: Alarm) -> None:
         recorder = self._recorder
@@ -184,7 +184,7 @@ async def _send_until_disconnect(
 ) -> None:
     """Send lines until the client asks to stop or sending fails. Then send the lines that are still queued."""
 
-    async def send() -> None:
+    async def send_lines() -> None:
         while True:
             writer.write(await queue.next())
             await writer.drain()
@@ -194,7 +194,7 @@ async def _send_until_disconnect(
             await asyncio.sleep(_CHECK_SECONDS)  # the loop serves other clients meanwhile
         queue.end_round()
 
-    sending, disconnect = asyncio.create_task(send()), asyncio.create_task(reader.read(1))
+    sending, disconnect = asyncio.create_task(send_lines()), asyncio.create_task(reader.read(1))
     round_end = asyncio.create_task(end_round())
     try:
         await asyncio.wait((sending, disconnect), return_when=asyncio.FIRST_COMPLETED)

@@ -203,7 +203,7 @@ class Service:
         self._node.start_data(self._store, self._history, sources)
         self._poller.start(sources)
         self._poller.run_every("history", SLOT_SECONDS, partial(self._history.end_slots, self._store.snapshot))
-        self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
+        self._poller.run_every("housekeeping", HOUSEKEEPING_SECONDS, self._run_housekeeping)
         self._poller.run_every("rank table", CHECK_SECONDS, self._rank_watcher.check)
         self._watch_device_nodes()
         if self._owners is not None:
@@ -212,8 +212,8 @@ class Service:
             from telemetry_daemon.service.owners import CHECK_SECONDS as CHECK_JOBS_SECONDS
             from telemetry_daemon.service.owners import JobFolderWatcher
 
-            folder = JobFolderWatcher(self._settings.attribution.job_directory, self._poller.poll_now)
-            self._poller.run_every("job folder", CHECK_JOBS_SECONDS, folder.check)
+            job_folder_watcher = JobFolderWatcher(self._settings.attribution.job_directory, self._poller.poll_now)
+            self._poller.run_every("job folder", CHECK_JOBS_SECONDS, job_folder_watcher.check)
         if self._textfile.is_configured:
             self._poller.run_every("textfile", self._settings.export.textfile.interval, self._textfile.run)
         self._clock_guard.start()
@@ -229,9 +229,9 @@ class Service:
     async def _serve_until_stopped(self) -> None:
         stop_task = asyncio.create_task(self._stop_event.wait())
         serving_tasks = [asyncio.create_task(self._web_server.serve_forever())]
-        watchdog = systemd.watchdog_interval()
-        if watchdog is not None:
-            serving_tasks.append(asyncio.create_task(self._feed_watchdog(watchdog)))
+        watchdog_seconds = systemd.watchdog_interval()
+        if watchdog_seconds is not None:
+            serving_tasks.append(asyncio.create_task(self._feed_watchdog(watchdog_seconds)))
         await asyncio.wait([stop_task, *serving_tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in (stop_task, *serving_tasks):
             if task.done():
@@ -289,14 +289,14 @@ class Service:
             return
         loop = asyncio.get_running_loop()
 
-        def check() -> None:
-            denied = self._node_watch.newly_denied()
-            if denied:
-                logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied})
+        def check_nodes() -> None:
+            denied_paths = self._node_watch.newly_denied()
+            if denied_paths:
+                logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied_paths})
                 self._exit_status = exits.RESTART
                 loop.call_soon_threadsafe(self._stop_event.set)
 
-        self._poller.run_every("device nodes", device_nodes.CHECK_SECONDS, check)
+        self._poller.run_every("device nodes", device_nodes.CHECK_SECONDS, check_nodes)
 
     def _set_daemon_metrics(self) -> None:
         self._daemon_metrics.set_version()
@@ -378,7 +378,7 @@ class Service:
             ticks = self._clock_guard.ticks
             await asyncio.sleep(interval / 2)
 
-    def _housekeeping(self) -> None:
+    def _run_housekeeping(self) -> None:
         self._daemon_metrics.set_pci(self._node.pci_counts())
         self._maintenance.save()
         self._capture_service.update_flights()

@@ -48,7 +48,7 @@ class DaemonMetrics:
 
     def set_compat(self, is_served: Mapping[str, bool]) -> None:
         """Set whether each configured page in another exporter's format is served."""
-        values: dict[Labels, float] = {(("exporter", name),): float(up) for name, up in sorted(is_served.items())}
+        values: dict[Labels, float] = {(("exporter", name),): float(is_up) for name, is_up in sorted(is_served.items())}
         self._set("telemetry_compat_up", values)
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:

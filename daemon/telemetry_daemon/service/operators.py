@@ -67,8 +67,8 @@ class OperatorRequestHandler:
             return {"error": self._unknown_source(name)}
         if seconds is not None and seconds <= 0:
             raise CodecError("seconds", "must be more than 0")
-        until = math.inf if seconds is None else seconds
-        pids = self._poller.release(name, lambda: self._create_source(name), until)
+        release_seconds = math.inf if seconds is None else seconds
+        pids = self._poller.release(name, lambda: self._create_source(name), release_seconds)
         log.info("source released by the operator", extra={"source": name, "seconds": seconds, "left_behind": pids})
         return {"left_behind": list(pids)}
 

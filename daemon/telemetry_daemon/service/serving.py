@@ -57,19 +57,19 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
     use_one_heap()
     collect_garbage_less_often()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    checked = check.result()
-    settings = checked.settings
+    checked_config = check.result()
+    settings = checked_config.settings
     log.setup(settings.log.level, settings.log.format)
-    loaded = load_parsers(checked.candidates)
-    for failure in loaded.failures:
+    parser_set = load_parsers(checked_config.candidates)
+    for failure in parser_set.failures:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
     capture_feed = CaptureFeed()
-    node = _create_node(replacement, loaded, clock, capture_feed)
-    source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
-    inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
-    if not settings.has_only_known_names(source_names, loaded.polls):
+    node = _create_node(replacement, parser_set, clock, capture_feed)
+    source_names = {*node.names(), *(loaded.parser.name for loaded in parser_set.parsers)}
+    inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=parser_set.polls)
+    if not settings.has_only_known_names(source_names, parser_set.polls):
         settings = load_in_child(inputs)
 
     reload_settings, input_hash = partial(load_in_child, inputs), partial(inputs_hash, inputs.path, inputs.environment)
@@ -90,7 +90,7 @@ async def _serve_and_exit(service: Service) -> int:
     return status
 
 
-def _create_node(replacement: Replacement, loaded: ParserSet, clock: Clock, capture_feed: CaptureFeed) -> Node:
+def _create_node(replacement: Replacement, parser_set: ParserSet, clock: Clock, capture_feed: CaptureFeed) -> Node:
     if replacement.demo is not None:
         from telemetry_daemon.simulate.node import PAST_SECONDS, DemoNode
 
@@ -99,5 +99,5 @@ def _create_node(replacement: Replacement, loaded: ParserSet, clock: Clock, capt
         from telemetry_daemon.recordings.replay_node import ReplayNode
 
         recording = replacement.recording
-        return ReplayNode(recording.path, loaded, clock, recording.options, recording.start)
-    return RealNode(loaded, clock, capture_feed)
+        return ReplayNode(recording.path, parser_set, clock, recording.options, recording.start)
+    return RealNode(parser_set, clock, capture_feed)

@@ -175,9 +175,9 @@ class CardState:
 def memory_used_bytes(card: CardState) -> float:
     """Return the memory used by driver and job. On a card with partitions, only the partitions use memory."""
     model = card.model
-    parts = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
-    usable = parts or [model.memory_mib - model.memory_reserved_mib]
-    return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable))
+    partition_sizes = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
+    usable_sizes = partition_sizes or [model.memory_mib - model.memory_reserved_mib]
+    return float(_MIB * sum(min(_DRIVER_MIB + int(card.memory_share * part), part) for part in usable_sizes))
 
 
 def process_count(card: CardState) -> int:

@@ -88,8 +88,8 @@ def _parse_group(part: str) -> tuple[str, int]:
     return match[2], int(match[1])
 
 
-def _demo_error(part: str, reason: str) -> DemoError:
-    quoted = ascii(part[:_MAX_QUOTE_LENGTH])
-    if len(quoted) > _MAX_QUOTE_LENGTH or len(part) > _MAX_QUOTE_LENGTH:
+def _demo_error(group_text: str, reason: str) -> DemoError:
+    quoted = ascii(group_text[:_MAX_QUOTE_LENGTH])
+    if len(quoted) > _MAX_QUOTE_LENGTH or len(group_text) > _MAX_QUOTE_LENGTH:
         quoted = quoted[: _MAX_QUOTE_LENGTH - 1] + "…'"
     return DemoError(f"demo node: {quoted}: {reason}; write for example {EXAMPLE}")

@@ -115,12 +115,12 @@ def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
 
 def _step_files(simulation: Simulation, devices: Sequence[Device]) -> list[Plain]:
     """Return a step file for each card of the jobs that use links. A job with a lost card has no files."""
-    present = {card.position: card for card in simulation.present_cards()}
+    cards_by_position = {card.position: card for card in simulation.present_cards()}
     files: list[Plain] = []
-    for card in present.values():
+    for card in cards_by_position.values():
         job = card.job
         if job is not None and job.pattern.links:
-            job_cards = [present.get(position) for position in job.cards]
+            job_cards = [cards_by_position.get(position) for position in job.cards]
             work_done = [other.work_done for other in job_cards if other and other.job and other.job.pid == job.pid]
             if len(work_done) == len(job_cards):
                 files.append(_step_file(devices[card.position], card, job, int(min(work_done) / _STEP_SECONDS)))

@@ -59,7 +59,7 @@ class DemoNode(Node):
             staged_faults=staged_faults,
             past_seconds=past_seconds,
         )
-        self._simulated = {item.parser.name: item for item in simulated}
+        self._simulated = {source.parser.name: source for source in simulated}
         self._count_by_vendor = counts_by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
@@ -83,8 +83,8 @@ class DemoNode(Node):
             parser, reader = steps.PARSER, steps_reader(readers, self._clock)
         elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
-        reader_of = {poll.name: reader for poll in parser.polls}
-        return Source(parser, reader_of, settings.source(name), empty_pci_view, self._clock, self._on_capture)
+        readers_by_poll = {poll.name: reader for poll in parser.polls}
+        return Source(parser, readers_by_poll, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
         """Fill the store and the history as if these sources had been polled during the past."""

@@ -192,7 +192,7 @@ class Simulation:
             (faults.hung_jobs * count, self._hang_job),
             (faults.slow_cards * count, self._slow_card),
             (faults.slow_nodes, self._slow_node),
-            (faults.big_jobs, self._begin_big_job),
+            (faults.big_jobs, self._start_big_job),
         ]
 
     def _fail_polls(self, _card: CardState) -> None:
@@ -235,18 +235,18 @@ class Simulation:
         self.workload.hang(cards, self.now + self._random_job_seconds())
 
     def _slow_card(self, card: CardState) -> None:
-        card.slow_until = self._begin_big_job(card)
+        card.slow_until = self._start_big_job(card)
 
     def _slow_node(self, card: CardState) -> None:
-        until = self._begin_big_job(card)
+        end_time = self._start_big_job(card)
         for slow_card in self.cards:
-            slow_card.slow_until = until
+            slow_card.slow_until = end_time
 
-    def _begin_big_job(self, _card: CardState) -> float:
+    def _start_big_job(self, _card: CardState) -> float:
         """Start a big job and return the second at which it ends."""
-        until = self.now + self._random_job_seconds()
-        self.workload.train_everywhere(self.now, until)
-        return until
+        end_time = self.now + self._random_job_seconds()
+        self.workload.train_everywhere(self.now, end_time)
+        return end_time
 
     def _random_job_seconds(self) -> float:
         """Return a random duration that is long enough for alerts, which wait for half an hour."""

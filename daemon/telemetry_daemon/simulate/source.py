@@ -112,10 +112,10 @@ class SimulatedReader(Reader):
     def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
         """Return the present cards and their partitions, with the values of these metrics, as serialized `_CaptureData`."""
         demo, present = self._demo, self._simulation.present_cards()
-        parts = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
+        partitions = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(
             outcome="ok" if present else "no_devices",
-            devices=(*(self._devices[card.position] for card in present), *(device for device, _ in parts)),
+            devices=(*(self._devices[card.position] for card in present), *(device for device, _ in partitions)),
             events=tuple(self._take_events({card.position: index for index, card in enumerate(present)}, wall_time)),
             processes=tuple(_processes(present)) if "processes" in keys else (),
             facts=(("tool_version", demo.tool_version),),
@@ -130,26 +130,26 @@ class SimulatedReader(Reader):
         partition_values = [(key, VALUE_FUNCTIONS[key]) for key in demo.partition_keys if key in keys]
         values: list[dict[str, Any]] = [
             *({key: value(card) for key, value in card_values} for card in present),
-            *({key: value(partition) for key, value in partition_values} for _, partition in parts),
+            *({key: value(partition) for key, value in partition_values} for _, partition in partitions),
         ]
         return {"report": to_plain(Report, report), "values": values}
 
     def _partitions(self, card: CardState, parent_index: int) -> Iterator[tuple[Device, CardState]]:
         """Yield the partitions of a card, each with the state of a smaller card."""
         card_device = self._devices[card.position]
-        for part_index, part in enumerate(card.demo.partitions):
+        for partition_index, partition in enumerate(card.demo.partitions):
             model = replace(
-                card.model, memory_mib=int(part.memory_share * card.model.memory_mib), memory_reserved_mib=0
+                card.model, memory_mib=int(partition.memory_share * card.model.memory_mib), memory_reserved_mib=0
             )
             device = replace(
                 card_device,
-                model=f"{card_device.model} MIG {part.profile}",
-                uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{card_device.uuid}{part_index}')}",
-                partition=str(part_index),
+                model=f"{card_device.model} MIG {partition.profile}",
+                uuid=f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{card_device.uuid}{partition_index}')}",
+                partition=str(partition_index),
                 parent=parent_index,
-                facts=(("profile", part.profile),),
+                facts=(("profile", partition.profile),),
             )
-            load = card.load * _PARTITION_LOADS[part_index % len(_PARTITION_LOADS)]
+            load = card.load * _PARTITION_LOADS[partition_index % len(_PARTITION_LOADS)]
             yield device, replace(card, demo=replace(card.demo, card=model, partitions=()), load=load)
 
     def _take_events(self, indexes: Mapping[int, int], wall_time: float) -> Iterator[Event]:
@@ -162,19 +162,19 @@ class SimulatedReader(Reader):
 def parse(capture: Capture) -> Report:
     """Return the report in a capture of a simulated source, or a failed report if its data is invalid."""
     try:
-        simulated = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
-        _check_data(simulated)
-        readings = tuple(_readings(simulated.values))
+        capture_data = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
+        _check_data(capture_data)
+        readings = tuple(_readings(capture_data.values))
     except ValueError as error:
         return Report(outcome="failed", reason="not_understood", problems=(Problem(capture.poll, str(error)),))
-    return replace(simulated.report, readings=readings)
+    return replace(capture_data.report, readings=readings)
 
 
-def _check_data(simulated: _CaptureData) -> None:
+def _check_data(capture_data: _CaptureData) -> None:
     """Raise CodecError if the data has unknown metrics or devices, as a damaged recording may have."""
-    report, are_cards = simulated.report, [device.parent is None for device in simulated.report.devices]
+    report, are_cards = capture_data.report, [device.parent is None for device in capture_data.report.devices]
     indexes = range(len(are_cards))
-    if len(simulated.values) != len(indexes) or any(values.keys() - BY_KEY for values in simulated.values):
+    if len(capture_data.values) != len(indexes) or any(values.keys() - BY_KEY for values in capture_data.values):
         raise CodecError("values", "expected metrics of the catalogue for each device")
     devices = {*(event.device for event in report.events), *(process.device for process in report.processes)}
     if not devices.issubset(indexes):
@@ -228,11 +228,11 @@ def simulated_sources(
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
     """Return a source for each group, with unique bus addresses. If a past is simulated, the first source has an incident."""
-    source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
+    create_source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
     return tuple(
-        source(word, count, first_slot=slot, staged_faults=staged_faults or (() if slot else incident))
+        create_source(word, count, first_slot=slot, staged_faults=staged_faults or (() if slot else incident))
         for (word, count), slot in zip(groups, slots, strict=False)
     )
 

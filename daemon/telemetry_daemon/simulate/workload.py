@@ -116,8 +116,8 @@ class Workload:
             self._has_started = True
             for pattern, share in _FIRST_JOBS:
                 self._start_job(pattern, max(1, round(share * len(self.jobs))), now, usable)
-        free = sum(job is None and is_usable for job, is_usable in zip(self.jobs, usable, strict=True))
-        if free and self._random.random() < free / _IDLE_SECONDS:
+        free_count = sum(job is None and is_usable for job, is_usable in zip(self.jobs, usable, strict=True))
+        if free_count and self._random.random() < free_count / _IDLE_SECONDS:
             pattern = self._random.choices(PATTERNS, weights=_PATTERN_WEIGHTS)[0]
             count = 1 if pattern is _NOTEBOOK else self._random.choice((1, 1, 2, 4, 8))
             self._start_job(pattern, count, now, usable)
@@ -139,9 +139,9 @@ class Workload:
 
     def _start_job(self, pattern: WorkPattern, count: int, now: float, usable: Sequence[bool]) -> None:
         """Start a job on the first free cards, as schedulers do."""
-        free = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
-        if free:
-            job = self._create_job(pattern, tuple(free[:count]), now)
+        free_cards = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
+        if free_cards:
+            job = self._create_job(pattern, tuple(free_cards[:count]), now)
             for index in job.cards:
                 self.jobs[index] = job
 
@@ -162,12 +162,12 @@ class Workload:
         if pattern in (_DECODING, _SERVING):
             pod = f"chat-{self._next_number()}"
             return [Owner("pod", f"llm/{pod}/server", "llm", pod, "server")]
-        jobs = [str(self._next_number()) for _ in range(2 if pattern is _NOTEBOOK else 1)]
+        job_ids = [str(self._next_number()) for _ in range(2 if pattern is _NOTEBOOK else 1)]
         partition = "shared" if pattern is _NOTEBOOK else "batch"
-        users = self._random.sample(_USERS, len(jobs))
+        users = self._random.sample(_USERS, len(job_ids))
         return [
-            Owner("job", job, job_id=job, user=user, account=account, partition=partition)
-            for job, (user, account) in zip(jobs, users, strict=True)
+            Owner("job", job_id, job_id=job_id, user=user, account=account, partition=partition)
+            for job_id, (user, account) in zip(job_ids, users, strict=True)
         ]
 
     def _next_number(self) -> int:

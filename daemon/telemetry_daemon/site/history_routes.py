@@ -20,8 +20,8 @@ _PARAMETERS = ("device", "metric", "since")
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
     """Return the history document in pieces, one per device, rendered on demand. Raises BadQueryError immediately."""
     parameters = _parse_parameters(query)
-    ids = _device_ids(parameters.get("device"), snapshot, history.ids())
-    metrics = _history_metrics(parameters.get("metric"))
+    ids = _select_device_ids(parameters.get("device"), snapshot, history.ids())
+    metrics = _select_metrics(parameters.get("metric"))
     window = history.past((), (), _first_slot(parameters.get("since"), history))
     if "device" in parameters:
         window = replace(window, events=tuple(event for event in window.events if event.id in ids))
@@ -35,7 +35,7 @@ def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric
     """Return the snapshot document with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
-        snapshot, extra, None if requested is None else frozenset(_device_ids(requested, snapshot, ()))
+        snapshot, extra, None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))
     ).encode()
 
 
@@ -47,7 +47,7 @@ def _parse_parameters(query: str) -> Mapping[str, list[str]]:
     return parameters
 
 
-def _device_ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
+def _select_device_ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids: Iterable[str]) -> list[str]:
     ids = dict.fromkeys((*(device.id for device in snapshot.devices), *history_ids))
     if requested is None:
         return list(ids)
@@ -60,7 +60,7 @@ def _device_ids(requested: Sequence[str] | None, snapshot: Snapshot, history_ids
     return list(dict.fromkeys(device_id for name in requested for device_id in ids_by_name[name]))
 
 
-def _history_metrics(requested: Sequence[str] | None) -> Sequence[str]:
+def _select_metrics(requested: Sequence[str] | None) -> Sequence[str]:
     for name in requested or ():
         if name not in KEPT:
             raise BadQueryError(400, f"{quoted(name)} has no history; metrics with a history: {', '.join(KEPT)}")
@@ -70,7 +70,7 @@ def _history_metrics(requested: Sequence[str] | None) -> Sequence[str]:
 def _first_slot(since: Sequence[str] | None, history: History) -> int:
     if since is None:
         return 0
-    time = _unix_seconds(since[-1])
+    time = _parse_unix_seconds(since[-1])
     if time is None:
         raise BadQueryError(
             400, f"invalid `since` {quoted(since[-1])}; use Unix seconds, or a time such as 2026-01-01T00:00:00Z"
@@ -78,7 +78,7 @@ def _first_slot(since: Sequence[str] | None, history: History) -> int:
     return history.slot_of_time(time)
 
 
-def _unix_seconds(text: str) -> float | None:
+def _parse_unix_seconds(text: str) -> float | None:
     try:
         return number if math.isfinite(number := float(text)) else None
     except ValueError:  # the text may be a date

@@ -190,11 +190,11 @@ def _finding_html(finding: Finding) -> str:
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
     """Return a reading as HTML. A counter gets the attributes from which the script computes its rate."""
     name, content, note = map(escaped, line)
-    data = ""
+    attributes = ""
     if counter is not None and not isinstance(counter.value, Absent):
         unit = next((unit for unit in ("bytes", "joules", "seconds") if f"_{unit}_" in counter.metric), "")
-        data = f' data-total="{counter.value}" data-taken="{counter.taken}" data-unit="{unit}"'
-    return f"<div{data}><dt>{name}</dt><dd>{content} <small>{note}</small></dd></div>\n"
+        attributes = f' data-total="{counter.value}" data-taken="{counter.taken}" data-unit="{unit}"'
+    return f"<div{attributes}><dt>{name}</dt><dd>{content} <small>{note}</small></dd></div>\n"
 
 
 def _table(headings: Iterable[str], lines: Iterable[str]) -> str:

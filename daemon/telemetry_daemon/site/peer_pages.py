@@ -37,7 +37,7 @@ class PeerPages:
         defaults = self._defaults.get(name, PageDefaults())
         parameters = parse_qs(query, keep_blank_values=True)
         all_vendors = _wants_all_vendors(parameters.get("vendors"))
-        version = _requested_version(name, parameters.get("version")) or defaults.version
+        version = _parse_version(name, parameters.get("version")) or defaults.version
         key = f"{name} {version}{' of all vendors' if all_vendors else ''}"
         if key not in self._renderers:
             table = load_table(name, version)
@@ -45,7 +45,7 @@ class PeerPages:
         return key, self._renderers[key].page
 
 
-def _requested_version(name: str, requested: list[str] | None) -> str:
+def _parse_version(name: str, requested: list[str] | None) -> str:
     version = ",".join(requested or ())
     problem = "it is empty" if requested is not None and not version else version_problem(name, version)
     if problem:

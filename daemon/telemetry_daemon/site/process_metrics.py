@@ -63,7 +63,7 @@ class ProcessMetrics:
     def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
         self._descriptors = proc / "self" / "fd"
-        self._boot_time = _boot_time(proc / "stat")
+        self._read_boot_time = _read_boot_time(proc / "stat")
         self._line_prefixes = {
             syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
             for syntax, head in HEAD_WRITERS.items()
@@ -71,12 +71,12 @@ class ProcessMetrics:
 
     def render(self, syntax: Syntax) -> bytes:
         """Return the metrics in this syntax, without `# EOF`. Unavailable values are omitted."""
-        state = _ProcessState(self._stat_fields(), self._descriptors, self._boot_time)
+        state = _ProcessState(self._read_stat_fields(), self._descriptors, self._read_boot_time)
         values = [time.time(), *(_value_or_none(reader, state) for reader in _READERS.values())]
         lines = zip(self._line_prefixes[syntax], values, strict=True)
         return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()
 
-    def _stat_fields(self) -> list[bytes]:
+    def _read_stat_fields(self) -> list[bytes]:
         """Return the fields after the command's name, or no fields if /proc is not readable, as in some containers."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()
@@ -92,7 +92,7 @@ def _value_or_none(reader: Callable[[_ProcessState], float], state: _ProcessStat
     return value if math.isfinite(value) else None
 
 
-def _boot_time(file: Path) -> float:
+def _read_boot_time(file: Path) -> float:
     try:
         fields = file.read_text("ascii").split()
         return float(fields[fields.index("btime") + 1])

@@ -146,10 +146,10 @@ class Streams:
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
             return True
-        clients = Counter(stream.address for stream in streams)
-        busiest = max(clients, key=clients.__getitem__)
-        if clients[busiest] > clients[address] + 1:
-            evicted = next(stream for stream in streams if stream.address == busiest)
+        stream_counts = Counter(stream.address for stream in streams)
+        busiest_address = max(stream_counts, key=stream_counts.__getitem__)
+        if stream_counts[busiest_address] > stream_counts[address] + 1:
+            evicted = next(stream for stream in streams if stream.address == busiest_address)
         elif self._loop.time() - streams[0].started >= TURN_SECONDS:
             evicted = streams[0]
         else:
@@ -175,18 +175,18 @@ class Streams:
         """Schedule the next check at the end of the pause or, if there is no new snapshot, when the current one expires."""
         if self._next_check is not None:
             self._next_check.cancel()
-        newest, due = self._get_snapshot(), self._rendered_at + MIN_PAUSE_SECONDS
-        if newest is self._snapshot:
-            due = max(newest.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
-        self._next_check = self._loop.call_at(due, self._check_snapshot)
+        snapshot, due_time = self._get_snapshot(), self._rendered_at + MIN_PAUSE_SECONDS
+        if snapshot is self._snapshot:
+            due_time = max(snapshot.valid_until, self._loop.time() + MIN_PAUSE_SECONDS)
+        self._next_check = self._loop.call_at(due_time, self._check_snapshot)
 
     def _render_if_due(self) -> Snapshot:
         """Send the events of a new snapshot, at most once a second. Return the snapshot that was sent last."""
-        newest, now = self._get_snapshot(), self._loop.time()
-        is_due = newest is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
+        snapshot, now = self._get_snapshot(), self._loop.time()
+        is_due = snapshot is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
-            self._snapshot, self._rendered_at = newest, now
-            self._send_snapshot(newest)
+            self._snapshot, self._rendered_at = snapshot, now
+            self._send_snapshot(snapshot)
         return self._snapshot
 
     def _send_snapshot(self, snapshot: Snapshot) -> None:

@@ -148,9 +148,9 @@ class Accumulator:
         """Record the events of lost, returned and removed devices."""
         for event in events:
             if event.what in _PRESENCE_EVENTS:
-                past = PastEvent(wall_time, event.id, event.what)
-                self._record_event(past)
-                self._notify_observer(past)
+                past_event = PastEvent(wall_time, event.id, event.what)
+                self._record_event(past_event)
+                self._notify_observer(past_event)
 
     def update(self, merged: MergedNode, healths: Mapping[tuple[str, str], Health]) -> None:
         """Pass the merged devices to the history, the counters and the observer."""
@@ -163,17 +163,17 @@ class Accumulator:
     def integrate(self, devices: Sequence[MergedDevice]) -> None:
         """Integrate the readings of the merged devices. A missing reading interrupts its integral."""
         self.events.update(devices)
-        continued = set()
+        continued_counters = set()
         for device in devices:
             for counter, metric, value, origin in _integrands(device):
                 integral = self._devices.setdefault(device.id, {}).setdefault(counter, Integral())
                 segment = integral.add(value, origin)
                 if segment is not None and self._ledger is not None:
                     self._ledger.add_segment(device.id, metric, segment)
-                continued.add((device.id, counter))
+                continued_counters.add((device.id, counter))
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
-                if (device_id, counter) not in continued:
+                if (device_id, counter) not in continued_counters:
                     integral.last_reading = None
 
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:

@@ -29,7 +29,7 @@ class Splitter:
         self._busy = self._kernels.union_with(self._copy)
         self._waits = waits
         begins = executions["compute"].begins + executions["communication"].begins + executions["fused"].begins
-        self._begins = array("q", (begins[number] for number in sorted_indices(begins)))
+        self._begins = array("q", (begins[index] for index in sorted_indices(begins)))
 
     def span(self) -> Interval:
         """Return the span from the start of the device's first work to the end of its last."""
@@ -52,7 +52,7 @@ class Splitter:
             launches=end_index - first_index,
             launching_ns=self._begins[end_index - 1] - self._begins[first_index] if end_index > first_index else 0,
             gaps=len(gaps),
-            gap_ns=sum(until - since for since, until in gaps),
+            gap_ns=sum(gap_end - gap_begin for gap_begin, gap_end in gaps),
             fused_ns=self._fused.coverage(begin, end),
         )
 
@@ -65,12 +65,12 @@ class Splitter:
         """Return the parts of the whole time without the excluded intervals."""
         begin, end = self.span()
         edges = [begin, *(time for interval in sorted(excluded) for time in interval), end]
-        total = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
-        for since, until in zip(edges[::2], edges[1::2], strict=True):
-            if until > since:
-                total = total.joined(self.split(since, until))
+        total_split = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
+        for piece_begin, piece_end in zip(edges[::2], edges[1::2], strict=True):
+            if piece_end > piece_begin:
+                total_split = total_split.joined(self.split(piece_begin, piece_end))
         # The gaps of the pieces are not counted, because a gap may be long for a piece but not for the whole time.
-        return replace(total, gaps=0, gap_ns=0)
+        return replace(total_split, gaps=0, gap_ns=0)
 
 
 def _min_gap(begin: int, end: int) -> int:
@@ -103,7 +103,7 @@ def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tupl
     if not gaps:
         return (), None
     without_gaps = splitter.split_without(gaps if first_collective is None else [*gaps, first_collective])
-    return tuple(Gap(since - begin, until - since) for since, until in gaps), without_gaps
+    return tuple(Gap(gap_begin - begin, gap_end - gap_begin) for gap_begin, gap_end in gaps), without_gaps
 
 
 class Launches:
@@ -113,15 +113,15 @@ class Launches:
         self._numbers, self._times = array("q"), array("q")
         self._is_ordered = True
 
-    def add(self, number: int, time: int) -> None:
+    def add(self, launch_number: int, time: int) -> None:
         """Add the number and the host time of a launch."""
-        self._numbers.append(number)
+        self._numbers.append(launch_number)
         self._times.append(time)
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
         """Return the device's span of each host step, or None if steps overlap or most launches are unknown."""
-        if not self._numbers or not steps or any(before[1] > after[0] for before, after in pairwise(steps)):
+        if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
         for work, executions in by_work.items():
@@ -132,14 +132,14 @@ class Launches:
                 work_of_steps.add(begin, end, launch_time)
         return work_of_steps.step_spans() if known_launches and known_launches >= total * _MIN_LAUNCHED else None
 
-    def _time_of(self, number: int) -> int | None:
+    def _time_of(self, launch_number: int) -> int | None:
         if not self._is_ordered:
             order = sorted_indices(self._numbers)
             self._times = array("q", (self._times[index] for index in order))
             self._numbers = array("q", (self._numbers[index] for index in order))
             self._is_ordered = True
-        index = bisect_left(self._numbers, number)
-        return self._times[index] if index < len(self._numbers) and self._numbers[index] == number else None
+        index = bisect_left(self._numbers, launch_number)
+        return self._times[index] if index < len(self._numbers) and self._numbers[index] == launch_number else None
 
 
 class _WorkOfSteps:

@@ -69,20 +69,20 @@ class ProfiledCard:
     end: float
 
 
-def telemetry_of(profiled: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
+def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
     """Return the card's telemetry during the profile, or None unless exactly one card matches and has samples."""
     for match, is_match in _MATCHERS:
-        matches = [history for history in histories if is_match(profiled, history)]
+        matches = [history for history in histories if is_match(profiled_card, history)]
         if len(matches) == 1:
-            return _telemetry(profiled, matches[0], match)
+            return _create_telemetry(profiled_card, matches[0], match)
         if matches:  # ambiguous: several nodes have such a card
             return None
     return None
 
 
-def _same_index(profiled: ProfiledCard, history: CardHistory) -> bool:
+def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
     """Return whether the indices are equal. A card with a UUID or address never matches, because an index is a guess."""
-    card = profiled.card
+    card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
 
@@ -104,7 +104,7 @@ _MATCHERS: tuple[tuple[Match, Callable[[ProfiledCard, CardHistory], bool]], ...]
 )
 
 
-def _telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:
+def _create_telemetry(profiled: ProfiledCard, history: CardHistory, match: Match) -> CardTelemetry | None:
     samples = _samples_during(profiled, history.samples)
     if not samples:
         return None
@@ -143,10 +143,10 @@ def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, f
     """Map each throttling reason to the seconds for which it was active, the longest first."""
     reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
     reasons = {reason for active in reason_sets for reason in active}
-    parts = (
+    reasons_and_seconds = (
         (reason, seconds * sum(reason in active for active in reason_sets) / len(reason_sets)) for reason in reasons
     )
-    return dict(sorted(parts, key=lambda part: (-part[1], part[0])))
+    return dict(sorted(reasons_and_seconds, key=lambda pair: (-pair[1], pair[0])))
 
 
 def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
@@ -167,14 +167,14 @@ def histories_of_recording(recording: RecordingFile, profiled: Sequence[Profiled
     begin, end = _span(profiled)
     histories: dict[str, CardHistory] = {}
     survey = Survey.from_captures(recording)
-    monotonic = wall = 0.0
-    clock = Clock(lambda: monotonic, lambda: wall)
+    monotonic = wall_time = 0.0
+    clock = Clock(lambda: monotonic, lambda: wall_time)
     store = Store("", clock)
-    with load_parsers(find_parsers(())) as loaded:
-        store_feed = StoreFeed(store, clock, parsers_by_source(survey, loaded), survey.intervals())
+    with load_parsers(find_parsers(())) as parser_set:
+        store_feed = StoreFeed(store, clock, parsers_by_source(survey, parser_set), survey.intervals())
         store_feed.add_sources()
         for placed in placed_captures(recording):
-            monotonic, wall = placed.position, placed.capture.wall_time + placed.capture.seconds
+            monotonic, wall_time = placed.position, placed.capture.wall_time + placed.capture.seconds
             if placed.capture.wall_time > end:
                 continue
             store_feed.put(placed.capture, placed.age)
@@ -227,17 +227,17 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     span = _span(profiled)
     cards = _query_range(url, 'accelerator_info{parent=""}', span)
     histories = {_card_key(labels): _history_of(labels) for labels, _ in cards}
-    query = partial(_series_of_cards, url, span, histories)
-    for history, _, points in query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
+    run_query = partial(_series_of_cards, url, span, histories)
+    for history, _, points in run_query(f"max {_BY_CARD} (accelerator_clock_max_hertz{{{_COMPUTING}}})"):
         history.clock_max = points[-1][1]
-    for history, _, points in query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
+    for history, _, points in run_query(f"max {_BY_CARD} (accelerator_power_cap_watts)"):
         history.power_cap = points[-1][1]
-    for history, labels, _ in query("accelerator_rank_info"):
+    for history, labels, _ in run_query("accelerator_rank_info"):
         history.rank = labels.get("rank", "")
-    for history, labels, points in query("increase(accelerator_events_total[1m]) > 0"):
+    for history, labels, points in run_query("increase(accelerator_events_total[1m]) > 0"):
         history.errors.append((points[0][0], f"event {labels.get('code', '')}"))
     for query_text, update in _READINGS:
-        for history, labels, points in query(query_text):
+        for history, labels, points in run_query(query_text):
             by_time = {sample.time: sample for sample in history.samples}
             by_time |= {time: update(by_time.get(time, Sample(time)), labels, value) for time, value in points}
             history.samples = [by_time[time] for time in sorted(by_time)]

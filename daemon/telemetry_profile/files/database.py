@@ -98,10 +98,10 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
     """Report a file that is shorter than its header states. SQLite itself notices only missing pages that it reads."""
-    head = os.pread(stream.fileno(), 100, 0)
-    is_valid = head[24:28] == head[92:96]  # if false, an old SQLite version wrote last and did not update the size
-    page_bytes = int.from_bytes(head[16:18], "big")
-    stated_bytes = int.from_bytes(head[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
+    header = os.pread(stream.fileno(), 100, 0)
+    is_valid = header[24:28] == header[92:96]  # if false, an old SQLite version wrote last and did not update the size
+    page_bytes = int.from_bytes(header[16:18], "big")
+    stated_bytes = int.from_bytes(header[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
     return [_TRUNCATED] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []
 
 
@@ -140,15 +140,15 @@ def _journal_problems(path: Path) -> list[Problem]:
 
 
 def _decompress(stream: BinaryIO, target: BinaryIO) -> None:
-    unpacked = GzipReader(stream)
-    size = 0
+    gzip_reader = GzipReader(stream)
+    total_bytes = 0
     buffer = bytearray(_PIECE_BYTES)
-    while count := unpacked.readinto(buffer):
-        size += count
-        if size > MAX_UNPACKED_BYTES:
+    while piece_bytes := gzip_reader.readinto(buffer):
+        total_bytes += piece_bytes
+        if total_bytes > MAX_UNPACKED_BYTES:
             raise NotReadError(
                 f"the database unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB; unpack it yourself and pass that file"
             )
-        target.write(memoryview(buffer)[:count])
-    if unpacked.damage:
-        raise NotReadError(f"{unpacked.damage}; a partial database cannot be read")
+        target.write(memoryview(buffer)[:piece_bytes])
+    if gzip_reader.damage:
+        raise NotReadError(f"{gzip_reader.damage}; a partial database cannot be read")

@@ -49,8 +49,8 @@ def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
     """Return the step counts of a rank, or None if it has no complete steps or no card."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
-    card = _card(device.card)
-    if not steps or card is None:
+    card_name = _name_of_card(device.card)
+    if not steps or card_name is None:
         return None
     seconds = []
     for split_field, part_name in _PARTS:
@@ -58,10 +58,10 @@ def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
         if None not in lengths:
             seconds.append(PartSeconds(part_name, sum(lengths) / 1e9))
     flops = device.flops.per_step * len(steps) if device.flops and device.flops.per_step is not None else None
-    return StepCounts("", -1, job_id, str(device.rank or 0), card, float(len(steps)), None, flops, tuple(seconds))
+    return StepCounts("", -1, job_id, str(device.rank or 0), card_name, float(len(steps)), None, flops, tuple(seconds))
 
 
-def _card(card: Card) -> DeviceName | None:
+def _name_of_card(card: Card) -> DeviceName | None:
     if card.uuid:
         return DeviceName(card.uuid, "uuid", card.uuid)
     if card.bus_id:

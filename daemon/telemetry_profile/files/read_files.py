@@ -64,7 +64,7 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
     files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():
-            for name in sorted(_walk(path, 0)):
+            for name in sorted(_walk_files(path, 0)):
                 files.setdefault(name, ProfileFile(name, os.path.relpath(name, path), is_named=False))
                 if len(files) > MAX_FILES:
                     raise OSError(0, f"the folder has more than {MAX_FILES:,} files; pass the folder of one run", path)
@@ -74,7 +74,7 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
     return list(files.values())
 
 
-def _walk(folder: str, depth: int) -> Iterator[str]:
+def _walk_files(folder: str, depth: int) -> Iterator[str]:
     """Yield the paths of the regular files below a folder. Skip hidden files, and do not follow links to folders."""
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -82,7 +82,7 @@ def _walk(folder: str, depth: int) -> Iterator[str]:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if depth < MAX_DEPTH:
-                    yield from _walk(entry.path, depth + 1)
+                    yield from _walk_files(entry.path, depth + 1)
             elif entry.is_file():
                 yield entry.path
 
@@ -95,12 +95,12 @@ def installed_formats() -> tuple[ProfileFormat, ...]:
     """Return all installed formats, ordered by name. Raise BadFormatError."""
     profile_formats: list[ProfileFormat] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        loaded = entry.load()
-        if not isinstance(loaded, _FORMAT_TYPES):
+        profile_format = entry.load()
+        if not isinstance(profile_format, _FORMAT_TYPES):
             raise BadFormatError(
                 f"the entry point '{entry.name}' of {GROUP} is not a profile format; update or remove its package"
             )
-        profile_formats.append(loaded)
+        profile_formats.append(profile_format)
     return tuple(profile_formats)
 
 
@@ -184,10 +184,10 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
             head = content.read(HEAD_BYTES)
         clue = Clue(Path(file.path).name.removesuffix(".gz"), file.folders, head)
         if head.startswith(_SQLITE):
-            facts, damage = _database_facts(file, formats), ""
+            facts, damage = _read_database(file, formats), ""
         else:
             with _open_content(file.path) as content:
-                facts = _text_facts(clue, content, formats) or _trace_facts(clue, content, formats)
+                facts = _read_text(clue, content, formats) or _read_trace_file(clue, content, formats)
                 damage = content.damage
     except OSError as failure:
         return Outcome(file, error=f"cannot be read: {failure.strerror or failure}")
@@ -200,7 +200,7 @@ def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
     return Outcome(file, facts)
 
 
-def _database_facts(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _read_database(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Facts | None:
     from telemetry_profile.files.database import open_database  # only databases need sqlite3
 
     with open_database(Path(file.path), _DATABASE_SECONDS) as tables:
@@ -211,7 +211,7 @@ def _database_facts(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Fact
     return None
 
 
-def _text_facts(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _read_text(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     for profile_format in formats:
         if isinstance(profile_format, Refusal) and profile_format.recognises(clue):
             raise NotReadError(f"{profile_format.tool}: {profile_format.remedy}")
@@ -220,7 +220,7 @@ def _text_facts(clue: Clue, content: _Content, formats: Sequence[ProfileFormat])
     return None
 
 
-def _trace_facts(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
+def _read_trace_file(clue: Clue, content: _Content, formats: Sequence[ProfileFormat]) -> Facts | None:
     if clue.text.lstrip()[:1] not in ("{", "["):
         return None
     from telemetry_profile.files.trace import read_trace  # only traces need msgspec

@@ -102,12 +102,12 @@ def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]
     opening = window.peek()
     window.consume(1)
     if opening == b"{":
-        yield from _object_members(window, damage)
+        yield from _read_object_members(window, damage)
     elif opening == b"[" and window.peek() in (b"{", b"]"):
         yield from _read_events(window, damage)
 
 
-def _object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
+def _read_object_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
     while True:
         try:
             yield from _remaining_members(window, damage)
@@ -162,7 +162,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
                 window.peek()
                 window.consume(1)
         else:
-            events, is_last = _stray_events(window, damage)
+            events, is_last = _read_stray_events(window, damage)
         count += len(events)
         yield events
         if is_last or (window.has_ended and damage.is_cut):
@@ -170,19 +170,19 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
     damage.is_cut = True
 
 
-def _stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
+def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
     """Decode events singly after a failed block. Return the readable events, and whether the list ends after them."""
     text = _text(window.data)
-    remaining = decode_singly(text)
-    window.data = _bytes(text[remaining.consumed :])
-    damage.events += remaining.lost
-    if not remaining.is_last:
+    decoded = decode_singly(text)
+    window.data = _bytes(text[decoded.consumed :])
+    damage.events += decoded.lost
+    if not decoded.is_last:
         if window.has_ended:
             damage.is_cut = True
         elif len(window.data) > MAX_EVENT_BYTES:
             damage.events += 1
             _skip_event(window)
-    return remaining.events, remaining.is_last
+    return decoded.events, decoded.is_last
 
 
 def _skip_event(window: Window) -> None:

@@ -87,14 +87,14 @@ class Window:
 
     def read_more(self) -> bool:
         """Read another block. Return whether any bytes were read."""
-        pieces = [] if self.has_ended else list(self._pieces())
+        pieces = [] if self.has_ended else list(self._read_pieces())
         self.data = b"".join((self.data, *pieces))
         return bool(pieces)
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _read_pieces(self) -> Iterator[bytes]:
         """Yield small pieces, so that the data before an error is not lost."""
-        read_piece, size = getattr(self._stream, "read1", self._stream.read), 0
-        while size < self._block_bytes:
+        read_piece, read_bytes = getattr(self._stream, "read1", self._stream.read), 0
+        while read_bytes < self._block_bytes:
             try:
                 piece = read_piece(min(_PIECE_BYTES, self._block_bytes))
             except _READ_ERRORS:
@@ -102,7 +102,7 @@ class Window:
             if not piece:
                 self.has_ended = True
                 return
-            size += len(piece)
+            read_bytes += len(piece)
             yield piece
 
     def consume(self, count: int) -> None:
@@ -233,12 +233,12 @@ def _skip_pattern(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 def _add_event(decoded: SingleEvents, value: object) -> None:
     if isinstance(value, dict):
-        decoded.events.append(_event(value))
+        decoded.events.append(_to_event(value))
     else:
         decoded.lost += 1
 
 
-def _event(value: dict[str, Any]) -> Event:
+def _to_event(value: dict[str, Any]) -> Event:
     return Event(
         _text(value.get("ph")),
         _text(value.get("cat")),

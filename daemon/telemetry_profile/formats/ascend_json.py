@@ -119,17 +119,17 @@ def _iter_operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[s
         yield from _iter_operations(value, (*keys, str(key)))
 
 
-def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], content: _Communication) -> None:
+def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
     times = values[_TIME]
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
     # The innermost key is the rank if the file covers all ranks, and the operation if it covers one rank.
     is_ranked = len(keys) > 1 and bool(_RANK.match(keys[-1]))
-    rank = content.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
+    rank = communication.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
     step = next((match[1] for key in keys if (match := _STEP.match(key))), "")
     rank.add(_collective_name(keys[-2 if is_ranked else -1]), step, times, elapsed)
-    _add_transports(values.get(_BANDWIDTH), keys[-1] if is_ranked else "", content)
+    _add_transports(values.get(_BANDWIDTH), keys[-1] if is_ranked else "", communication)
 
 
 def _collective_name(printed: str) -> str:
@@ -137,24 +137,24 @@ def _collective_name(printed: str) -> str:
     return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
-def _add_transports(transports: Any, rank: str, content: _Communication) -> None:
-    for kind, values in transports.items() if isinstance(transports, dict) else ():
-        if kind in _KINDS and kind != _SUM_OF_KINDS:
-            _add_link(content.links, kind, rank or THIS_RANK, "all", values)
+def _add_transports(transports: Any, rank: str, communication: _Communication) -> None:
+    for transport, values in transports.items() if isinstance(transports, dict) else ():
+        if transport in _KINDS and transport != _SUM_OF_KINDS:
+            _add_link(communication.links, transport, rank or THIS_RANK, "all", values)
 
 
-def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], content: _Communication) -> None:
+def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
     """Add a link of a matrix. In files about one rank, ranks are numbered within a group; in other files, within the job."""
     ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not keys[0].lower().startswith("step")
-        _add_link(content.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], values)
+        _add_link(communication.links, kind if is_job_wide else f"{kind} in a group", ends[1], ends[2], values)
 
 
-def _add_link(links: LinkSums, kind: str, source: str, target: str, values: Any) -> None:
+def _add_link(links: LinkSums, transport: str, source: str, target: str, values: Any) -> None:
     time, size = _ns(values, "Transit Time(ms)"), _number(values, "Transit Size(MB)")
     if size:
-        links.add(kind, source, target, round(size * _MEGABYTE), time)
+        links.add(transport, source, target, round(size * _MEGABYTE), time)
 
 
 def _number(values: Any, key: str, limit: float = 1e12) -> float | None:
@@ -185,10 +185,10 @@ def _recognises_clock(clue: Clue) -> bool:
 
 def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
     document = _read_object(lines)
-    unix = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
-    boot = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
-    offset = None if unix is None or boot is None else unix - boot
-    return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset)
+    unix_ns = nanoseconds(str(document.get("collectionTimeBegin", "")), US)
+    boot_ns = nanoseconds(str(document.get("clockMonotonicRaw", "")), NS)
+    offset_ns = None if unix_ns is None or boot_ns is None else unix_ns - boot_ns
+    return Facts("ascend-clock", _TOOL, devices=_device_of_folder(clue, None), boot_to_unix_ns=offset_ns)
 
 
 def _recognises_info(clue: Clue) -> bool:
@@ -211,7 +211,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
 
 def _read_rank_table(document: dict[str, Any]) -> Facts:
     """Return the card of each rank from the job's hccl.json. The addresses in it are not kept."""
-    cards = tuple(_rank_cards(document["server_list"]))
+    cards = tuple(_parse_rank_cards(document["server_list"]))
     return Facts(
         "ascend-info",
         _TOOL,
@@ -221,7 +221,7 @@ def _read_rank_table(document: dict[str, Any]) -> Facts:
     )
 
 
-def _rank_cards(servers: Any) -> Iterator[RankCard]:  # JSON of any shape
+def _parse_rank_cards(servers: Any) -> Iterator[RankCard]:  # JSON of any shape
     for server in servers if isinstance(servers, list) else ():
         devices = server.get("device") if isinstance(server, dict) else None
         for device in devices if isinstance(devices, list) else ():
@@ -253,19 +253,19 @@ def _read_object(lines: Iterable[str]) -> dict[str, Any]:
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
     """Return a one-element tuple: the device whose folder contains the file. Return () if device and rank are unknown."""
-    folder = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
-    index = int(folder[1]) if folder else None
+    folder_match = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
+    index = int(folder_match[1]) if folder_match else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
 
 
 def _read_document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any shape
-    text, length = [], 0
+    read_lines, length = [], 0
     for line in lines:
-        text.append(line)
+        read_lines.append(line)
         length += len(line) + 1
         if length > max_mib << 20:
             raise NotReadError(f"the file is larger than {max_mib} MiB; pass the folder of fewer steps")
-    document = _parse_json("\n".join(text))
+    document = _parse_json("\n".join(read_lines))
     if document is None:
         raise NotReadError("the JSON is damaged or truncated; copy the file again")
     return document

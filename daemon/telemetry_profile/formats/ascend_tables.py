@@ -69,7 +69,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
         name = (name if name not in ("", "N/A") else _first_cell(row, _NAME)).rstrip("_")
         timeline.set_card(index, Card(index))
         timeline.add(
-            index, _work(_first_cell(row, _CORE), name), cell_ns(_first_cell(row, _BEGIN), US), cell_ns(_first_cell(row, _LENGTH), US), name,
+            index, _work_of_task(_first_cell(row, _CORE), name), cell_ns(_first_cell(row, _BEGIN), US), cell_ns(_first_cell(row, _LENGTH), US), name,
             block=_core_count(_first_cell(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
     # These files contain operators only: copies and idle time are unknown.
@@ -84,7 +84,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
     )
 
 
-def _work(core: str, name: str) -> Work:
+def _work_of_task(core: str, name: str) -> Work:
     """Return a task's kind of work. A task that runs on a core, such as the vector operator MemSet, is not a copy."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
@@ -100,22 +100,22 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows = CsvRows(lines, _is_sum_heading)
     for row in rows:
         count, is_call = count_of(row["Count"]), "API Name" in row
-        time = cell_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
-        if time is None or count is None:
+        total_ns = cell_ns(row["Time(us)" if is_call else "Total Time(us)"], US)
+        if total_ns is None or count is None:
             rows.count_damaged_row()
         elif is_call:
-            calls.append(Call(row["API Name"], count, time))
+            calls.append(Call(row["API Name"], count, total_ns))
         else:
-            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, time))
+            kernels.setdefault(number_of(row.get("Device_id", "")), []).append(_kernel_of_row(row, count, total_ns))
     devices = tuple(Device(Card(index), kernels=largest_first(of_device)) for index, of_device in kernels.items())
     return Facts("ascend-sums", _TOOL, devices=devices, calls=tuple(calls), problems=rows.problems())
 
 
-def _kernel_of_row(row: Mapping[str, str], count: int, time: int) -> Kernel:
+def _kernel_of_row(row: Mapping[str, str], count: int, total_ns: int) -> Kernel:
     """Return the kernel of a row. Rows without a core type are collectives, as in communication_statistic.csv."""
     name = row["OP Type"]
-    work = _work(row["Core Type"], name) if "Core Type" in row else "communication"
-    return Kernel(name.rstrip("_"), work, count, time, cell_ns(row.get("Max Time(us)", ""), US))
+    work = _work_of_task(row["Core Type"], name) if "Core Type" in row else "communication"
+    return Kernel(name.rstrip("_"), work, count, total_ns, cell_ns(row.get("Max Time(us)", ""), US))
 
 
 def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
@@ -204,9 +204,9 @@ def _read_analysis(tables: Tables) -> Facts:
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:
         for source, target, kind, size, time, operation in records(tables, table, _LINK_COLUMNS):
-            ends, volume, busy = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
-            if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and volume:
-                links.add(text(kind)[:20], str(ends[0]), str(ends[1]), volume, busy)
+            ends, byte_count, busy_ns = (integer(source), integer(target)), _scaled(size, _MEGABYTE), _scaled(time, MS)
+            if None not in ends and ends[0] != ends[1] and operation != _ALL_OPERATORS and byte_count:
+                links.add(text(kind)[:20], str(ends[0]), str(ends[1]), byte_count, busy_ns)
     return Facts("ascend-analysis", _TOOL, ranks=ranks.rank_count(), devices=ranks.devices(), links=links.links())
 
 

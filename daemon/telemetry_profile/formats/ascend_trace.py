@@ -139,14 +139,14 @@ class _Reader:
                 self._collectives.append(_task_of("communication", event, event.tid))
 
     def _read_task(self, event: TraceEvent) -> None:
-        kind = event.args().get("Task Type")
-        kind = kind if isinstance(kind, str) else ""
+        task_type = event.args().get("Task Type")
+        task_type = task_type if isinstance(task_type, str) else ""
         self._hardware_pids.add(event.pid)
         if work_of(event.name) == "communication":
             self._tasks.append(_task_of("communication", event, event.tid))
-        elif _COPY_TASK.match(kind):
+        elif _COPY_TASK.match(task_type):
             self._tasks.append(_task_of("copy", event, event.tid))
-        elif _COMPUTE_TASK.match(kind):
+        elif _COMPUTE_TASK.match(task_type):
             self._timeline.add(event.pid, "compute", event.begin_ns(), event.length_ns(), event.name)
 
     def _read_collective_task(self, event: TraceEvent) -> None:
@@ -156,9 +156,9 @@ class _Reader:
             self._collective_streams.add(stream)
         source, target = (whole_number(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
         size = whole_number(arguments.get("size(Byte)"), 2**60)
-        kind = arguments.get("transport type")
-        if size and source is not None and target is not None and source != target and isinstance(kind, str):
-            self._links.add(kind[:20], str(source), str(target), size, event.length_ns())
+        transport = arguments.get("transport type")
+        if size and source is not None and target is not None and source != target and isinstance(transport, str):
+            self._links.add(transport[:20], str(source), str(target), size, event.length_ns())
 
     def _read_range(self, event: TraceEvent) -> None:
         if event.cat == "cpu_op" and not event.name.startswith(_PROFILER_RANGES):
@@ -172,10 +172,10 @@ class _Reader:
             self._iteration_bounds[number] = begin, begin + length
 
     def _read_data_wait(self, event: TraceEvent) -> None:
-        printed = event.args().get(f"{_DATA_WAIT}(us)")
+        wait_us = event.args().get(f"{_DATA_WAIT}(us)")
         number = event.name.rpartition(" ")[2]
-        if isinstance(printed, int | float) and 0 <= printed < 2**40 and number.isdecimal() and len(number) < 12:
-            self._data_waits[int(number) + 1] = round(printed * 1000)
+        if isinstance(wait_us, int | float) and 0 <= wait_us < 2**40 and number.isdecimal() and len(number) < 12:
+            self._data_waits[int(number) + 1] = round(wait_us * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
         """Return the number, start, end and data wait of each iteration. An iteration starts with its data wait."""
@@ -222,8 +222,8 @@ def _task_of(work: Work, event: TraceEvent, stream: int | str) -> _Task:
 
 def _device_number(clue: Clue) -> int | None:
     name_match = _DEVICE_IN_NAME.search(clue.name)
-    folders = [match for folder in clue.folders if (match := _DEVICE_FOLDER.match(folder))]
-    match = folders[-1] if folders else name_match
+    folder_matches = [match for folder in clue.folders if (match := _DEVICE_FOLDER.match(folder))]
+    match = folder_matches[-1] if folder_matches else name_match
     return int(match[1]) if match else None
 
 

@@ -232,8 +232,8 @@ def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
     if not isinstance(name, str):
         return "", None
     kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
-    number = _NUMBER.search(name) if kind == "kernel" else None
-    return kind, int(number[0]) if number else None
+    number_match = _NUMBER.search(name) if kind == "kernel" else None
+    return kind, int(number_match[0]) if number_match else None
 
 
 def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | None:

@@ -62,7 +62,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
                 span_ns=total, data_wait_ns=_ticks(row, "iteration_interval"), communication_ns=_collective_ns(row)
             )
             steps.append(Step(name, split, is_mean=name == _MEAN))
-    return _facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-steps", _rank(_RANK_IN_NAME, clue), steps, rows.problems())
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
@@ -90,12 +90,12 @@ def _read_cluster(clue: Clue, lines: Iterable[str]) -> Facts:
         else:
             splits[rows.number] = split
     # The last row is the mean, unless there is only one row.
-    last = rows.number if rows.number > 1 else 0
+    mean_row = rows.number if rows.number > 1 else 0
     steps = [
-        Step(_MEAN if number == last else f"step {number}", split, is_mean=number == last)
+        Step(_MEAN if number == mean_row else f"step {number}", split, is_mean=number == mean_row)
         for number, split in splits.items()
     ]
-    return _facts("mindspore-cluster", _rank(_CLUSTER_NAME, clue), steps, rows.problems())
+    return _create_facts("mindspore-cluster", _rank(_CLUSTER_NAME, clue), steps, rows.problems())
 
 
 def _cluster_split(row: Mapping[str, str]) -> Split | None:
@@ -127,7 +127,7 @@ def _rank(pattern: re.Pattern[str], clue: Clue) -> int | None:
     return int(match[1]) if match else None
 
 
-def _facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[Problem, ...]) -> Facts:
+def _create_facts(name: str, rank: int | None, steps: Sequence[Step], problems: tuple[Problem, ...]) -> Facts:
     devices = (Device(rank=rank, steps=tuple(steps)),) if steps else ()
     return Facts(name, _TOOL, devices=devices, problems=problems)
 
@@ -164,17 +164,17 @@ _LAYOUTS = (
 )
 
 
-def _layout(cells: Sequence[str]) -> _Layout | None:
+def _find_layout(cells: Sequence[str]) -> _Layout | None:
     return next((layout for layout in _LAYOUTS if layout.fits(cells)), None)
 
 
 def _recognises_operators(clue: Clue) -> bool:
     """Return whether a file has known headings or contains sums by type, which repeat a more detailed file."""
-    return _SUMS_BY_TYPE.match(clue.name) is not None or _layout(first_cells(clue.text)) is not None
+    return _SUMS_BY_TYPE.match(clue.name) is not None or _find_layout(first_cells(clue.text)) is not None
 
 
 def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
-    layout = _layout(first_cells(clue.text))
+    layout = _find_layout(first_cells(clue.text))
     if layout is None:
         return Facts("mindspore-operators", _TOOL)
     rows = CsvRows(lines, layout.fits)
@@ -250,7 +250,7 @@ def _read_hccl(clue: Clue, lines: Iterable[str]) -> Facts:
         steps.append(Step(name, Split(wait_ns=wait_ns), is_mean=is_mean))
         if not is_mean:
             _add_links(links, transfers)
-    facts = _facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
+    facts = _create_facts("mindspore-hccl", _rank(_HCCL_RANK, clue), steps, rows.problems())
     return replace(facts, links=links.links())
 
 

@@ -87,9 +87,9 @@ def _uuid(printed: str) -> str:
     return f"GPU-{printed.lower()}" if _UUID.match(printed) else printed
 
 
-def _process_id(serialized: object) -> int | None:
+def _process_id(global_id: object) -> int | None:
     """Return the process ID in a global ID of nsys. The lowest 24 bits are the thread ID, the next 24 the process ID."""
-    number = integer(serialized)
+    number = integer(global_id)
     return None if number is None else number >> 24 & 0xFFFFFF
 
 

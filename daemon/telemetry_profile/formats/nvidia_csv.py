@@ -42,7 +42,7 @@ def _is_heading(line: str) -> bool:
     table = Table(columns_of(line), ())
     headings = table.headings()
     if table.has_roles(*_SUMS):
-        return any(word.startswith("time(%") for word in headings)
+        return any(heading.startswith("time(%") for heading in headings)
     return table.has_roles(*_RUNS) and bool(headings & {"corrid", "strm", "corr id"})
 
 
@@ -60,7 +60,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             continue
         kernels_of_table: dict[str, Kernel] = {}
         for row in table.rows:
-            kernel = kernel_of_row(row, _work(row))
+            kernel = kernel_of_row(row, _work_of_row(row))
             if kernel is None:
                 invalid_rows += 1
             elif _is_of_device(table, row):
@@ -76,7 +76,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
     return Facts("nsys-stats", "Nsight Systems", devices=devices, calls=(*calls, *timeline.calls()), problems=problems)
 
 
-def _work(row: Row) -> Work:
+def _work_of_row(row: Row) -> Work:
     """Return a row's kind of work, by the column for the kind if there is one, otherwise by the name."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
@@ -268,28 +268,28 @@ def _shape(printed: str) -> str:
 
 
 def _ncu_kernels(runs: Iterable[_Run], decimal_sign: _DecimalSign) -> tuple[list[Kernel], int]:
-    sums: dict[str, list[tuple[int, _Run]]] = {}
+    runs_by_name: dict[str, list[tuple[int, _Run]]] = {}
     ambiguous_count = 0
     for run in runs:
         printed, unit = run.duration or ("", "")
-        number = decimal_sign.normalized(printed, unit)
-        ambiguous_count += number is None
+        number_text = decimal_sign.normalized(printed, unit)
+        ambiguous_count += number_text is None
         scale = UNITS.get(unit.strip().lower())
-        duration = nanoseconds(number, scale) if number and scale else None
+        duration = nanoseconds(number_text, scale) if number_text and scale else None
         if duration is not None:
-            sums.setdefault(run.name, []).append((duration, run))
-    kernels = [_ncu_kernel(name, of_name, decimal_sign) for name, of_name in sums.items()]
+            runs_by_name.setdefault(run.name, []).append((duration, run))
+    kernels = [_ncu_kernel(name, kernel_runs, decimal_sign) for name, kernel_runs in runs_by_name.items()]
     return kernels, ambiguous_count
 
 
 def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_sign: _DecimalSign) -> Kernel:
     longest_ns, longest = max(runs, key=lambda run: run[0])
     total = sum(duration for duration, _ in runs)
-    occupancy = _ratio(decimal_sign.normalized(longest.occupancy or "", ""))
+    occupancy = _parse_ratio(decimal_sign.normalized(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
 
 
-def _ratio(percent: str | None) -> float | None:
+def _parse_ratio(percent: str | None) -> float | None:
     thousandths = nanoseconds(percent, 1000) if percent else None
     return None if thousandths is None or not 0 <= thousandths <= 100_000 else thousandths / 100_000
 

@@ -111,8 +111,8 @@ def _only_measured(device: Device, works: set[str]) -> Device:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:
         return device
-    others = (field.name for field in fields(Split) if field.name not in ("span_ns", "copy_ns"))
-    return device.without(*others)
+    other_fields = (field.name for field in fields(Split) if field.name not in ("span_ns", "copy_ns"))
+    return device.without(*other_fields)
 
 
 RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
@@ -144,11 +144,11 @@ def _tool_of_sums(clue: Clue) -> str:
 
 def _read_sums(clue: Clue, lines: Iterable[str]) -> Facts:
     sums = RowSums()
-    is_of_host = _HOST_FILE.search(clue.name) is not None
+    is_host_file = _HOST_FILE.search(clue.name) is not None
     for table in tables(lines, (_SUM_ROLES,)):
         for row in table.rows:
             name = row.text("name")
-            is_host = is_of_host or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
+            is_host = is_host_file or name in _SKIPPED or bool(_HOST.match(name) or _HOST_DOMAIN.match(name))
             sums.add(row, work_of(name), is_host=is_host)
     calls = tuple(call for call in sums.calls if call.name not in _SKIPPED)
     devices, problems = device_of_kernels(sums.kernels), row_problem(sums.invalid_rows)

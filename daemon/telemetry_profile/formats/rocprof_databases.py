@@ -120,9 +120,9 @@ class _Process:
         if column := column_of(schema, full_name, name):
             return f"{quoted(full_name)}.{column}"
         for other, column, link in (("rocpd_timestamp", "value", f"{name}_id"), ("rocpd_track", name, "track_id")):
-            linked_table, linked = f"{other}{self._suffix}", column_of(schema, full_name, link)
-            if linked and column_of(schema, linked_table, column):
-                return f"(SELECT o.{quoted(column)} FROM {quoted(linked_table)} o WHERE o.id = {quoted(full_name)}.{linked})"  # noqa: S608  # quoted names
+            linked_table, link_column = f"{other}{self._suffix}", column_of(schema, full_name, link)
+            if link_column and column_of(schema, linked_table, column):
+                return f"(SELECT o.{quoted(column)} FROM {quoted(linked_table)} o WHERE o.id = {quoted(full_name)}.{link_column})"  # noqa: S608  # quoted names
         return None
 
 
@@ -167,9 +167,9 @@ def _read_rocprof(tables: Tables) -> Facts:
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
         # Copies by HSA have no device in this table.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
-        timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquoted(name))
+        timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquote(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):
-        timeline.add_range(_unquoted(name), *interval(start, end))
+        timeline.add_range(_unquote(name), *interval(start, end))
     for table in ("HIP", "HSA"):
         add_calls(timeline, tables, table, columns_of(tables.schema, table, (*_TIMES, "Name")))
     return timeline.facts("rocprof-database", "rocprof", "boot")
@@ -177,17 +177,17 @@ def _read_rocprof(tables: Tables) -> Facts:
 
 def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     """Add the kernels to the timeline. Return the indices of their cards."""
-    cards: set[int | None] = set()
+    card_numbers: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
-        for start, end, stored, card in records(tables, table, (*_TIMES, name_column, card_column)):
-            name = _unquoted(stored)
+        for start, end, stored_name, card in records(tables, table, (*_TIMES, name_column, card_column)):
+            name = _unquote(stored_name)
             if not name.startswith(_BARRIERS):
                 card_number = integer(card)
-                cards.add(card_number)
+                card_numbers.add(card_number)
                 timeline.add(_key(timeline, card_number), work_of(name), *interval(start, end), name)
-        if cards:
+        if card_numbers:
             break
-    return cards
+    return card_numbers
 
 
 def _key(timeline: Timeline, number: int | None) -> Hashable:
@@ -195,9 +195,9 @@ def _key(timeline: Timeline, number: int | None) -> Hashable:
     return number
 
 
-def _unquoted(stored: object) -> str:
+def _unquote(stored_name: object) -> str:
     """Return a name without the quotes that some versions of rocprof store around it."""
-    name = text(stored)
+    name = text(stored_name)
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name or NO_NAME
 
 

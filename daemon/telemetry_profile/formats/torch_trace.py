@@ -138,11 +138,11 @@ class _Reader:
 
     def _add_runtime_call(self, event: TraceEvent) -> None:
         self._timeline.add_call(event.name, event.length_ns())
-        kind = _launched_kind(event.name)
-        if kind is None or (begin := event.begin_ns()) is None:
+        launch_kind = _launched_kind(event.name)
+        if launch_kind is None or (begin := event.begin_ns()) is None:
             return
-        self._timeline.add_launch(begin, kind, event.correlation())
-        if kind == "kernel":
+        self._timeline.add_launch(begin, launch_kind, event.correlation())
+        if launch_kind == "kernel":
             self._matrix.add_launch((event.pid, event.tid), begin)
 
     def _cached_work(self, name: str) -> Work:
@@ -156,10 +156,10 @@ class _Reader:
 
     def _add_kernel(self, event: TraceEvent, work: Work) -> None:
         begin, length, device = event.begin_ns(), event.length_ns(), event.pid
-        longest = self._longest_ns.get((device, event.name), -1)
+        longest_ns = self._longest_ns.get((device, event.name), -1)
         correlation = event.correlation()
         launch_number = -1 if correlation is None else correlation
-        if length is None or length <= longest:
+        if length is None or length <= longest_ns:
             self._timeline.add(device, work, begin, length, event.name, launch_number=launch_number)
             return
         if len(self._longest_ns) < _MAX_INDEX:
@@ -182,10 +182,10 @@ def _launched_kind(function: str) -> LaunchKind | None:
 
 def _mark_cut_step(device: Device) -> Device:
     """Mark the last step as cut if it launched nothing but other steps did: the profiler stopped during this step."""
-    *before, last = device.steps or (None,)
-    if last is None or last.split.launches or not any(step.split.launches for step in before):
+    *earlier_steps, last_step = device.steps or (None,)
+    if last_step is None or last_step.split.launches or not any(step.split.launches for step in earlier_steps):
         return device
-    return replace(device, steps=(*before, replace(last, is_cut=True)))
+    return replace(device, steps=(*earlier_steps, replace(last_step, is_cut=True)))
 
 
 def _dimensions(printed: object) -> str:

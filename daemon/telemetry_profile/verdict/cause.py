@@ -65,7 +65,7 @@ class Evidence:
 
     def total(self, part: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if it is unknown for any rank."""
-        values = [getattr(rank.split, part) for rank in self.ranks]
+        values = [getattr(rank_step.split, part) for rank_step in self.ranks]
         return sum(values) if values and None not in values else None
 
     def ratio(self, part: str) -> float | None:
@@ -86,16 +86,16 @@ class Evidence:
     @property
     def share_base(self) -> str:
         """Return what percentages refer to: `of the step` or, if no steps are marked, `of the time …`."""
-        gaps = [gap for rank in self.ranks for gap in rank.gaps]
-        has_steps = any(rank.steps for rank in self.ranks)
+        gaps = [gap for rank_step in self.ranks for gap in rank_step.gaps]
+        has_steps = any(rank_step.steps for rank_step in self.ranks)
         span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
         if has_steps or not gaps:
             return span
         longest = max(gaps, key=lambda gap: gap.length_ns)
-        length = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
-        together = human.short_duration(sum(gap.length_ns for gap in gaps))
-        gaps_text = f"{len(gaps)} idle gaps totalling {together} (the longest {length})"
-        return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap {length}'}"
+        longest_text = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
+        total_text = human.short_duration(sum(gap.length_ns for gap in gaps))
+        gaps_text = f"{len(gaps)} idle gaps totalling {total_text} (the longest {longest_text})"
+        return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap {longest_text}'}"
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -106,7 +106,7 @@ class Evidence:
     @property
     def copy_count(self) -> int:
         """Return how many copies ran on all cards."""
-        kernels = (kernel for rank in self.ranks for kernel in rank.member.device.kernels)
+        kernels = (kernel for rank_step in self.ranks for kernel in rank_step.member.device.kernels)
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 
     @property
@@ -189,15 +189,15 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _gap_sentence(evidence: Evidence, share: float) -> str:
-    gaps = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
-    count_text = "1 gap" if gaps == 1 else f"{gaps} gaps, together"
+    gap_count = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
+    count_text = "1 gap" if gap_count == 1 else f"{gap_count} gaps, together"
     return f"nothing runs for {human.percent(share)} {evidence.share_base}, in {count_text} of {evidence.mean_text('gap_ns')}"
 
 
 def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     largest = max((kernel for kernel in evidence.kernels if _is_small(kernel)), key=lambda kernel: kernel.total_ns)
-    blocks = _block_count(largest) or 1
-    count_text = "1 block" if blocks == 1 else f"{blocks} blocks"
+    block_count = _block_count(largest) or 1
+    count_text = "1 block" if block_count == 1 else f"{block_count} blocks"
     return (
         f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_base}: "
         f"{largest.name[:60]} has {count_text}"
@@ -227,15 +227,15 @@ _ROWS = (
 )  # fmt: skip
 
 
-def verdict_of(profile: Profile, ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
+def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
     """Return the verdict: a cause outside the program if there is one, otherwise the largest cause in the program."""
-    judged, names = judged_ranks(ranks)
+    judged, names = judged_ranks(rank_steps)
     slow_rank = straggler_of(judged)
-    cards = {id(rank): card for rank, card in zip(ranks, telemetry, strict=True)}
-    throttled = worst_throttling(judged, [cards[id(rank)] for rank in judged], slow_rank)
+    telemetry_by_id = {id(rank_step): card for rank_step, card in zip(rank_steps, telemetry, strict=True)}
+    throttling = worst_throttling(judged, [telemetry_by_id[id(rank_step)] for rank_step in judged], slow_rank)
     evidence = Evidence(judged, profile.hints, names)
     causes = candidates_of(evidence)
-    external = _external_cause(throttled, slow_rank, causes)
+    external = _external_cause(throttling, slow_rank, causes)
     if external is not None:
         return Verdict(external.cause, external.text, external.share, external.advice, (external, *causes))
     if not causes:
@@ -281,7 +281,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
     """Return an "unknown" verdict if too few kernels ran or most launched kernels did not run, else None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
-    launches = sum(rank.member.device.split.launches or 0 for rank in evidence.ranks)
+    launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:
         return None
     if launches >= _FEW_KERNELS and kernels < launches * _MAJORITY:
@@ -301,7 +301,7 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
         if evidence.total("idle_ns") is None:
             return Verdict("unknown", f"kernels run {share}; the file does not contain other activity", compute)
         return Verdict("compute", f"the card computes {share}", compute)
-    if any(rank.member.device.kernels for rank in evidence.ranks):
+    if any(rank_step.member.device.kernels for rank_step in evidence.ranks):
         if evidence.total("span_ns"):
             return Verdict("unknown", "the files do not show the work of the card in each step")
         return Verdict("unknown", "the file has only sums of kernels, and not the time between them")

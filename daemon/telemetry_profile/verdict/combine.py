@@ -203,9 +203,9 @@ def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
     is_near = (later_device.begin_ns or 0) - (device.end_ns or 0) <= (device.split.span_ns or 0)
-    numbers = {_step_number(step.name) for step in device.steps}
+    step_numbers = {_step_number(step.name) for step in device.steps}
     later_numbers = {_step_number(step.name) for step in later_device.steps}
-    return bool(numbers and later_numbers) and is_near and numbers.isdisjoint(later_numbers)
+    return bool(step_numbers and later_numbers) and is_near and step_numbers.isdisjoint(later_numbers)
 
 
 def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
@@ -217,13 +217,13 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
         if previous is None:
             joined[part.file.facts.format] = part
         elif not _overlaps(previous, part) and _continues(previous, part):
-            joined[part.file.facts.format] = replace(previous, device=_concatenated(previous.device, part.device))
+            joined[part.file.facts.format] = replace(previous, device=_concatenate(previous.device, part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]
 
 
-def _concatenated(device: Device, later: Device) -> Device:
+def _concatenate(device: Device, later: Device) -> Device:
     """Combine data of one device about two consecutive spans, such as iterations in separate files."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
@@ -265,20 +265,20 @@ def _result_folder(file: FileFacts) -> tuple[str, ...]:
 
 def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     parts = _latest_parts(sorted(parts, key=_detail_key, reverse=True), remarks)
-    best = parts[0]
-    device = best.device
+    best_part = parts[0]
+    device = best_part.device
     for part in parts[1:]:
         device = _fill_device(device, part.device)
     offsets = [part.file.facts.boot_to_unix_ns for part in parts if part.file.facts.boot_to_unix_ns is not None]
-    begin, end = _unix_time(best, device.begin_ns, offsets), _unix_time(best, device.end_ns, offsets)
+    begin, end = _unix_time(best_part, device.begin_ns, offsets), _unix_time(best_part, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
-    sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
+    job_sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
     # The names of folders are removed, because they may contain the name of a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
-    facts = best.file.facts
+    facts = best_part.file.facts
     # The folders below `cluster_profiler` are nodes of one job.
-    folder = tuple(takewhile(lambda name: name != _CLUSTER, best.result_folder))
-    return Member(device, facts.tool, formats, facts.clock, begin, end, files, max(sizes, default=None), folder)
+    folder = tuple(takewhile(lambda name: name != _CLUSTER, best_part.result_folder))
+    return Member(device, facts.tool, formats, facts.clock, begin, end, files, max(job_sizes, default=None), folder)
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
@@ -340,10 +340,10 @@ def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
     """Return the steps. Unknown values are taken from the other device's step with the same number."""
     if not device.steps:
         return other.steps
-    others = {_step_number(step.name): step for step in other.steps}
+    other_steps = {_step_number(step.name): step for step in other.steps}
     filled = tuple(
-        replace(step, split=_fill_unknown(step.split, others[_step_number(step.name)].split))
-        if _step_number(step.name) in others and _same_span(step.split, others[_step_number(step.name)].split)
+        replace(step, split=_fill_unknown(step.split, other_steps[_step_number(step.name)].split))
+        if _step_number(step.name) in other_steps and _same_span(step.split, other_steps[_step_number(step.name)].split)
         else step
         for step in device.steps
     )
@@ -392,7 +392,7 @@ def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
 
 
 def _with_rank(device: Device, ranks: Mapping[int, int]) -> Device:
-    number = device.rank if device.card.index is None else device.card.index
-    if number is None:
+    card_number = device.rank if device.card.index is None else device.card.index
+    if card_number is None:
         return device
-    return replace(device, rank=ranks.get(number), card=replace(device.card, index=number))
+    return replace(device, rank=ranks.get(card_number), card=replace(device.card, index=card_number))

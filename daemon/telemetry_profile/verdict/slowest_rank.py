@@ -89,20 +89,20 @@ def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
         return None
-    by_compute = _outlier(numbered_ranks, [rank.split.compute_ns or 0 for rank in numbered_ranks], "compute")
+    by_compute = _find_outlier(numbered_ranks, [rank.split.compute_ns or 0 for rank in numbered_ranks], "compute")
     if by_compute is not None or any(rank.split.idle_ns is None for rank in numbered_ranks):
         return by_compute
-    return _outlier(numbered_ranks, [rank.own_time_ns or 0 for rank in numbered_ranks], "host")
+    return _find_outlier(numbered_ranks, [rank.own_time_ns or 0 for rank in numbered_ranks], "host")
 
 
-def _outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
+def _find_outlier(ranks: Sequence[UsualStep], lengths: Sequence[int], reason: Reason) -> Straggler | None:
     ordered = sorted(zip(lengths, range(len(ranks)), strict=True))
-    longest, index = ordered[-1]
+    longest, longest_index = ordered[-1]
     median = statistics.median(length for length, _ in ordered[:-1])
-    excess, other_ranks = longest / median - 1.0, [*ranks[:index], *ranks[index + 1 :]]
-    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[index], other_ranks):
+    excess, other_ranks = longest / median - 1.0, [*ranks[:longest_index], *ranks[longest_index + 1 :]]
+    if excess < max(_MIN_EXCESS, _NOISE_FACTOR * _noise(ranks)) or not _waits_least(ranks[longest_index], other_ranks):
         return None
-    return Straggler(ranks[index].member.device.rank or 0, excess, longest, round(median), reason)
+    return Straggler(ranks[longest_index].member.device.rank or 0, excess, longest, round(median), reason)
 
 
 def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
@@ -122,12 +122,12 @@ def _noise(ranks: Sequence[UsualStep]) -> float:
 
 def slow_links(links: Sequence[Link]) -> list[SlowLink]:
     """Return the links that are slow for their kind, the slowest first."""
-    by_kind: dict[str, list[tuple[float, Link]]] = {}
+    rates_by_kind: dict[str, list[tuple[float, Link]]] = {}
     for link in links:
         if link.busy_ns > 0 and link.bytes_moved > 0:
-            by_kind.setdefault(link.kind, []).append((link.bytes_moved * 1e9 / link.busy_ns, link))
+            rates_by_kind.setdefault(link.kind, []).append((link.bytes_moved * 1e9 / link.busy_ns, link))
     slow = []
-    for rates_and_links in by_kind.values():
+    for rates_and_links in rates_by_kind.values():
         median = statistics.median(rate for rate, _ in rates_and_links)
         if len(rates_and_links) >= 3:
             slow += [SlowLink(link, rate, median) for rate, link in rates_and_links if rate < _SLOW_RATIO * median]

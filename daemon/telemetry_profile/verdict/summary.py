@@ -85,11 +85,11 @@ class ProfileSummary:
         return ProfileSummary(profile, ranks, achieved, card_telemetry, self.telemetry)  # type: ignore[arg-type]  # the types of items are those of the fields
 
 
-def achieved_flops(rank: UsualStep, flops_per_step: float | None, dtype: str) -> AchievedFlops | None:
+def achieved_flops(rank_step: UsualStep, flops_per_step: float | None, dtype: str) -> AchievedFlops | None:
     """Return the FLOP/s of a rank, or None if its FLOPs are unknown."""
-    device = rank.member.device
+    device = rank_step.member.device
     dtype = dtype or device.dtype
-    rate, basis = _rate(rank, flops_per_step)
+    rate, basis = _rate(rank_step, flops_per_step)
     if rate is None or basis is None:
         return None
     peaks = peak_of(device.card.model)
@@ -99,17 +99,17 @@ def achieved_flops(rank: UsualStep, flops_per_step: float | None, dtype: str) ->
     return AchievedFlops(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)
 
 
-def _rate(rank: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
-    span, flops = rank.split.span_ns, rank.member.device.flops
+def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | None, AchievedBasis | None]:
+    span, flops = rank_step.split.span_ns, rank_step.member.device.flops
     if flops_per_step is not None:
-        return (flops_per_step * 1e9 / span, "given") if span and rank.steps else (None, None)
+        return (flops_per_step * 1e9 / span, "given") if span and rank_step.steps else (None, None)
     if flops is None:
         return None, None
     if flops.per_second is not None:
         return flops.per_second, flops.basis
-    if flops.per_step is not None and span and rank.steps:
+    if flops.per_step is not None and span and rank_step.steps:
         return flops.per_step * 1e9 / span, flops.basis
-    total_ns = rank.member.device.split.span_ns
+    total_ns = rank_step.member.device.split.span_ns
     return (flops.total * 1e9 / total_ns, flops.basis) if flops.total is not None and total_ns else (None, None)
 
 
@@ -124,16 +124,16 @@ class KernelSum:
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
     """Return the kernels summed over all cards, the largest total first."""
-    by_name: dict[tuple[str, str], list[Kernel]] = {}
+    kernels_by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:
-            by_name.setdefault((kernel.work, kernel.name), []).append(kernel)
+            kernels_by_name.setdefault((kernel.work, kernel.name), []).append(kernel)
     sums = [
         KernelSum(
             max(kernels, key=lambda kernel: kernel.longest_ns or 0),
             sum(kernel.calls for kernel in kernels),
             sum(kernel.total_ns for kernel in kernels),
         )
-        for kernels in by_name.values()
+        for kernels in kernels_by_name.values()
     ]
     return sorted(sums, key=lambda kernel_sum: (-kernel_sum.total_ns, kernel_sum.longest.name))

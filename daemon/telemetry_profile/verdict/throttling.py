@@ -40,27 +40,27 @@ def worst_throttling(
     """Return the throttling with the largest loss, or None. If there is a slow rank, only its card is considered."""
     throttlings = [
         throttling
-        for rank, card_telemetry in zip(ranks, telemetry, strict=True)
-        if card_telemetry is not None and (slow_rank is None or rank.member.device.rank == slow_rank.rank)
-        if (throttling := _throttling_of(rank, card_telemetry)) is not None
+        for rank_step, card_telemetry in zip(ranks, telemetry, strict=True)
+        if card_telemetry is not None and (slow_rank is None or rank_step.member.device.rank == slow_rank.rank)
+        if (throttling := _throttling_of(rank_step, card_telemetry)) is not None
     ]
     return max(throttlings, key=lambda throttling: throttling.loss, default=None)
 
 
-def _throttling_of(rank: UsualStep, card: CardTelemetry) -> Throttling | None:
-    begin, end = rank.member.begin_unix_ns, rank.member.end_unix_ns
+def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | None:
+    begin, end = rank_step.member.begin_unix_ns, rank_step.member.end_unix_ns
     reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds.items() if reason not in _IDLE_REASONS]
     if begin is None or end is None or end <= begin or not reasons:
         return None
     reason, seconds = reasons[0]
     share = min(1.0, seconds * 1e9 / (end - begin))
-    loss = _largest_loss(rank, card, share)
+    loss = _largest_loss(rank_step, card, share)
     if share < _MIN_THROTTLED or loss < _MIN_LOST:
         return None
     clock = ""
     if card.clock_hertz is not None and card.clock_max_hertz:
         clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
-    name = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
+    name = "the card" if rank_step.member.device.rank is None else f"the card of rank {rank_step.member.device.rank}"
     if card.is_guess:
         name += f" (probably {card.device})"
     text = f"{name} was throttled ({reason.replace('_', ' ')}) {human.percent(share)} of the time{clock}"
@@ -68,10 +68,10 @@ def _throttling_of(rank: UsualStep, card: CardTelemetry) -> Throttling | None:
     return Throttling(share, text, loss, is_by_power_limit)
 
 
-def _largest_loss(rank: UsualStep, card: CardTelemetry, share: float) -> float:
+def _largest_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
     """Return the largest share of a step that the lower clock can cost. If the clock is unknown, return `share`."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
-    span, idle = rank.split.span_ns, rank.split.idle_ns
+    span, idle = rank_step.split.span_ns, rank_step.split.idle_ns
     working_share = 1.0 - idle / span if span and idle is not None else 1.0
     return max(0.0, 1.0 - card.clock_hertz.mean / card.clock_max_hertz) * working_share

@@ -55,10 +55,10 @@ class UsualStep:
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
     """Return the ranks with known step and compute times, and their names. If these are none or all, return all and ""."""
-    timed = [rank for rank in ranks if rank.split.span_ns and rank.split.compute_ns is not None]
+    timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""
-    return timed, first_names([rank.name for rank in timed], ", ", 3)
+    return timed, first_names([rank_step.name for rank_step in timed], ", ", 3)
 
 
 def usual_step_of(member: Member) -> UsualStep:

@@ -42,8 +42,8 @@ class JobCgroups:
     def update(self, now: float) -> None:
         """Read the cgroups of all jobs."""
         self._folders = {folder.rpartition("/")[2]: folder for folder in _job_folders(self._root)}
-        contained = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_JOB_STEP}"))  # noqa: PTH112  # paths are strings here
-        self._last_seen.update(dict.fromkeys(contained, now))
+        contained_names = (name for name, folder in self._folders.items() if os.path.isdir(f"{folder}/{_JOB_STEP}"))  # noqa: PTH112  # paths are strings here
+        self._last_seen.update(dict.fromkeys(contained_names, now))
         while len(self._last_seen) > _MAX_JOBS:
             self._last_seen.pop(next(iter(self._last_seen)))
 
@@ -75,7 +75,7 @@ def _job_folders(root: str) -> Iterator[str]:
         for scope in _subfolders(f"{root}/{parent}", "", _SCOPE):
             yield from (job for prefix in ("job_", "s") for job in _subfolders(scope, prefix))
     for slurm in _subfolders(f"{root}/{_V1_PARENT}", "slurm"):
-        yield from (job for user in _subfolders(slurm, "uid_") for job in _subfolders(user, "job_"))
+        yield from (job for user_folder in _subfolders(slurm, "uid_") for job in _subfolders(user_folder, "job_"))
 
 
 def _subfolders(parent: str, prefix: str, suffix: str = "") -> list[str]:

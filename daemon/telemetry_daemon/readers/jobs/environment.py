@@ -129,27 +129,27 @@ def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 def _first_devices(environment: Mapping[str, str], variables: _VariableNames) -> tuple[str, ...]:
     """Return the devices of the first variable that contains UUIDs, or else of the first variable that contains devices."""
-    lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
-    with_uuids = [devices for devices in lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
-    return next(iter(with_uuids or lists), ())
+    device_lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
+    uuid_lists = [devices for devices in device_lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
+    return next(iter(uuid_lists or device_lists), ())
 
 
 def _parse_devices(text: str) -> tuple[str, ...]:
     """Return the devices in a list such as `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
     devices: dict[str, None] = {}
-    for part in text.strip("[] ").split(","):
-        devices.update(dict.fromkeys(_expand_range(part.strip())))
+    for range_text in text.strip("[] ").split(","):
+        devices.update(dict.fromkeys(_expand_range(range_text.strip())))
         if len(devices) >= MAX_DEVICES:
             break
     return tuple(devices)[:MAX_DEVICES]
 
 
-def _expand_range(part: str) -> Iterator[str]:
-    first, dash, last = part.partition("-")
-    if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
+def _expand_range(range_text: str) -> Iterator[str]:
+    first, dash, last = range_text.partition("-")
+    if dash and _is_number(first) and _is_number(last) and len(range_text) <= len("9999-9999"):
         yield from map(str, range(int(first), min(int(last), int(first) + MAX_DEVICES) + 1))
-    elif part.lower() not in _NO_DEVICE and part.isprintable() and len(part) <= _MAX_VALUE_LENGTH:
-        yield part
+    elif range_text.lower() not in _NO_DEVICE and range_text.isprintable() and len(range_text) <= _MAX_VALUE_LENGTH:
+        yield range_text
 
 
 def _is_number(text: str) -> bool:
@@ -160,8 +160,8 @@ def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the cards of this rank from `FLUX_JOB_R`. Our hook sets this variable to the job's resources (RFC 20)."""
     rank = environment.get("FLUX_RANK", "")
     try:
-        ranks = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
-        rank_cards = [entry["children"].get("gpu", "") for entry in ranks if rank in _parse_devices(entry["rank"])]
+        entries = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
+        rank_cards = [entry["children"].get("gpu", "") for entry in entries if rank in _parse_devices(entry["rank"])]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # missing or malformed
         return ()
     return _parse_devices(",".join(cards for cards in rank_cards if isinstance(cards, str)))

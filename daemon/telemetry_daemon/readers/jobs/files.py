@@ -104,10 +104,10 @@ def _is_same_run(previous: Mapping[str, object], record: Mapping[str, object]) -
 
 
 def _is_later_run(run: str, other: str) -> bool:
-    numbers = [
+    run_numbers = [
         int(text) for text in (run, other) if text.isascii() and text.isdigit() and len(text) < _MAX_NUMBER_LENGTH
     ]
-    return len(numbers) == 2 and numbers[0] > numbers[1]
+    return len(run_numbers) == 2 and run_numbers[0] > run_numbers[1]
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
@@ -116,13 +116,13 @@ def _make_room(folder: OwnFolder, now: float) -> None:
         raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
-def _remove_old(folder: OwnFolder, until: float) -> int:
-    """Of the files unchanged since `until`, remove some of ended jobs or of jobs before the last boot. Return the count."""
-    boot, removed_count = boot_id("/"), 0
-    old = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < until)
-    for _, name in [entry for entry in old if entry[1].endswith(SUFFIX)][:_MAX_READ]:
+def _remove_old(folder: OwnFolder, before: float) -> int:
+    """Of the files unchanged since `before`, remove some of ended jobs or of jobs before the last boot. Return the count."""
+    current_boot_id, removed_count = boot_id("/"), 0
+    old_files = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < before)
+    for _, name in [entry for entry in old_files if entry[1].endswith(SUFFIX)][:_MAX_READ]:
         record = _read_record(folder, name)
-        if record and (record.get("ended") is not None or record.get("boot_id") != boot):
+        if record and (record.get("ended") is not None or record.get("boot_id") != current_boot_id):
             folder.remove(name)
             removed_count += 1
             if removed_count == _MAX_REMOVED:

@@ -37,7 +37,7 @@ def run_and_exit(run_command: Callable[[], int]) -> NoReturn:
 
 
 def _run_in_child(run_command: Callable[[], int]) -> None:
-    until = time.monotonic() + _MAX_SECONDS
+    deadline = time.monotonic() + _MAX_SECONDS
     streams.prepare_streams()
     for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(signal_number, signal.SIG_IGN)
@@ -47,8 +47,8 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
         _run_as_child(run_command, output_pipe[1], error_pipe[1])
     os.close(output_pipe[1])
     os.close(error_pipe[1])
-    output, error_output = _read_pipes(output_pipe[0], error_pipe[0], until)
-    if time.monotonic() >= until:
+    output, error_output = _read_pipes(output_pipe[0], error_pipe[0], deadline)
+    if time.monotonic() >= deadline:
         os.kill(child_pid, signal.SIGKILL)
         error_output += _TIMEOUT_TEXT.encode()
     _write_without_blocking(_STDOUT, output)
@@ -58,8 +58,8 @@ def _run_in_child(run_command: Callable[[], int]) -> None:
 
 def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_descriptor: int) -> NoReturn:
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor, stream in ((null, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
+        null_descriptor = os.open(os.devnull, os.O_RDWR)
+        for descriptor, stream in ((null_descriptor, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
             os.dup2(descriptor, stream)
         # New stream objects, because the old streams may assume the file position of another file.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
@@ -74,15 +74,15 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
         os._exit(0)
 
 
-def _read_pipes(output_descriptor: int, error_descriptor: int, until: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes. Stop reading when both are closed, or at the monotonic time `until`."""
+def _read_pipes(output_descriptor: int, error_descriptor: int, deadline: float) -> tuple[bytes, bytes]:
+    """Return the content of both pipes. Stop reading when both are closed, or at the monotonic time `deadline`."""
     content = {output_descriptor: bytearray(), error_descriptor: bytearray()}
     poller = select.poll()
     for descriptor in content:
         poller.register(descriptor, select.POLLIN)
     open_pipes = set(content)
-    while open_pipes and (seconds := until - time.monotonic()) > 0:
-        for descriptor, _ in poller.poll(seconds * 1000):
+    while open_pipes and (remaining_seconds := deadline - time.monotonic()) > 0:
+        for descriptor, _ in poller.poll(remaining_seconds * 1000):
             chunk = os.read(descriptor, _CHUNK_BYTES)
             content[descriptor] += chunk[: _MAX_OUTPUT_BYTES - len(content[descriptor])]
             if not chunk:

@@ -107,11 +107,11 @@ class JobsReader(Reader):
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # jobs are read without targets
         """Return a capture with one output for a scheduler, or one per mapping folder."""
-        start, cpu = ReadStart(), time.thread_time()
+        start, cpu_start = ReadStart(), time.thread_time()
         call = poll.request.calls[0] if isinstance(poll.request, Library) and poll.request.calls else ""
         result = self._read_job_maps() if call == JOB_MAP else self._read_jobs(call)
         outputs, failure = ((), result) if isinstance(result, Failure) else (result, None)
-        return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu)
+        return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
         """Return the jobs of a scheduler, or a failure if the scheduler never had a job on this node."""
@@ -138,13 +138,13 @@ class JobsReader(Reader):
         """Return the job with the name of its user. Mark the job as ended if the machine was rebooted since its start."""
         if "problem" in job:
             return job
-        reported = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
+        reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
         if job["boot_id"] and self._boot_id and job["boot_id"] != self._boot_id:
-            reported["lives"] = False
-        if not reported["user"] and _UID(job["uid"]):
+            reported_job["lives"] = False
+        if not reported_job["user"] and _UID(job["uid"]):
             self._users.look_up([int(job["uid"])])
-            reported["user"] = self._users.name(int(job["uid"]))
-        return reported
+            reported_job["user"] = self._users.name(int(job["uid"]))
+        return reported_job
 
     def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
         """Return a Slurm job with the state of its cgroup. If no epilog ran, the job ended when its cgroup disappeared."""
@@ -159,10 +159,10 @@ class JobsReader(Reader):
 
     def _read_job_maps(self) -> tuple[Output, ...] | Failure:
         outputs = tuple(self._read_job_map(job_map) for job_map in self._maps)
-        existing = [output for output in outputs if output.status != errno.ENOENT]
-        if not existing:
+        existing_outputs = [output for output in outputs if output.status != errno.ENOENT]
+        if not existing_outputs:
             return Failure("missing", None, f"none of the folders of `attribution.job_maps` exists: {self._maps}")
-        return tuple(existing)
+        return tuple(existing_outputs)
 
     def _read_job_map(self, job_map: str) -> Output:
         kind, _, path = job_map.partition(":")
@@ -173,7 +173,7 @@ class JobsReader(Reader):
         return Output(path, status=0, data={"kind": kind, "files": [self._with_user_names(file) for file in files]})
 
     def _with_user_names(self, file: Mapping[str, Plain]) -> Plain:
-        uids = [int(word) for word in file.get("text", "").split()[1:2] if _UID(word)]
+        uids = [int(uid_text) for uid_text in file.get("text", "").split()[1:2] if _UID(uid_text)]
         self._users.look_up(uids)
         return {**file, "users": {str(uid): self._users.name(uid) for uid in uids}} if uids else file
 

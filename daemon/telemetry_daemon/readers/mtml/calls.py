@@ -32,9 +32,9 @@ class Call:
 
 def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain] = to_plain) -> Call:
     """Return the call `mtml<Part>Get<Name>`. Its key consists of the part, name and arguments."""
-    owner = part.capitalize() or "Device"
-    key = ".".join((owner + name, *map(str, arguments)))
-    return Call(key, f"mtml{owner}Get{name}", part, arguments, convert)
+    prefix = part.capitalize() or "Device"
+    key = ".".join((prefix + name, *map(str, arguments)))
+    return Call(key, f"mtml{prefix}Get{name}", part, arguments, convert)
 
 
 _PCI = members_to_dict("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")

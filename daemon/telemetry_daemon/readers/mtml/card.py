@@ -44,9 +44,9 @@ class Card:
         """Return the results of a tier. Raises DeviceLostError if the card no longer responds."""
         results = {call.key: self._result_of(call) for call in self._calls_of(tier)}
         errors = {error_code(result) for result in results.values()}
-        lost = library.CARD_LOST_ERRORS.intersection(code for code in errors if code is not None)
-        if lost and None not in errors:
-            raise DeviceLostError(min(lost))
+        lost_codes = library.CARD_LOST_ERRORS.intersection(code for code in errors if code is not None)
+        if lost_codes and None not in errors:
+            raise DeviceLostError(min(lost_codes))
         return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
     def was_replaced(self) -> bool:
@@ -109,8 +109,8 @@ class Card:
         return min(value, max_count) if isinstance(value, int) else 0
 
     def _open_mpc_instances(self) -> Iterable[Card]:
-        value = self._value(calls.PROPERTY)
-        if not isinstance(value, dict) or value["mpcType"] != _MPC_PARENT:
+        properties = self._value(calls.PROPERTY)
+        if not isinstance(properties, dict) or properties["mpcType"] != _MPC_PARENT:
             return
         for index in range(self._count(calls.INSTANCE_COUNT, _MAX_INSTANCES)):
             handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
