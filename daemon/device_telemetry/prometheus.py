@@ -51,8 +51,8 @@ class Collector(BaseCollector):
 
 def _to_client_metric(family: Family, values: tuple[Value, ...]) -> ClientMetric:
     metric, name = family.metric, family_name(family.metric)
-    kinds = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
-    client_metric: ClientMetric = kinds[metric.kind](name, metric.help)
+    family_classes = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "info": InfoMetricFamily}
+    client_metric: ClientMetric = family_classes[metric.kind](name, metric.help)
     suffix = {"gauge": "", "counter": "_total", "info": "_info"}[metric.kind]
     for series in family.series:
         value = values[series[2]]

@@ -28,20 +28,20 @@ def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, s
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
-    return tuple(pair for vendor, group in by_vendor.items() for pair in _name_visible(vendor, group, environment))
+    return tuple(pair for vendor, group in by_vendor.items() for pair in _visible_devices(vendor, group, environment))
 
 
-def _name_visible(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
+def _visible_devices(vendor: str, devices: list[Device], environment: Mapping[str, str]) -> list[tuple[str, Device]]:
     entries = next((environment[name] for name in _VARIABLES.get(vendor, ()) if name in environment), None)
     if entries is None:
         return [(device.device, device) for device in devices]
-    named: list[tuple[str, Device]] = []
+    visible: list[tuple[str, Device]] = []
     for entry in filter(None, (part.strip() for part in entries.split(","))):
         device = _device_named(entry, devices)
         if device is None:
             break
-        named.append((str(len(named)), device))
-    return named
+        visible.append((str(len(visible)), device))
+    return visible
 
 
 def _device_named(entry: str, devices: list[Device]) -> Device | None:

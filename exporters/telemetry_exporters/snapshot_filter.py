@@ -177,9 +177,9 @@ class _Validator:
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
         if len(indices) < len(columns) or not math.isfinite(total):
             return False
-        return all(self._validate(columns[indices[key]]) for key in indices.keys() - self._valid_keys)
+        return all(self._is_valid(columns[indices[key]]) for key in indices.keys() - self._valid_keys)
 
-    def _validate(self, reading: MergedReading) -> bool:
+    def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()
         # `are_valid` has checked that the numbers are finite, so the metric and label are valid with any number.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":

@@ -25,10 +25,10 @@ def clean(text: str) -> str:
     """Return the text with blanks for line breaks and tabs, and U+FFFD for other unprintable characters."""
     if text.isprintable():
         return text
-    return "".join(map(_printable, text))
+    return "".join(map(_replace_unprintable, text))
 
 
-def _printable(character: str) -> str:
+def _replace_unprintable(character: str) -> str:
     if character in _BLANKS:
         return " "
     return _REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
@@ -39,9 +39,9 @@ def deep_clean(value: _T) -> _T:
     if isinstance(value, str):
         return clean(value)  # type: ignore[return-value]  # a str returns a str
     if isinstance(value, tuple):
-        parts = tuple(deep_clean(part) for part in value)
-        is_unchanged = all(new is old for new, old in zip(parts, value, strict=True))
-        return value if is_unchanged else parts  # type: ignore[return-value]  # same types in the same order
+        cleaned = tuple(deep_clean(part) for part in value)
+        is_unchanged = all(new is old for new, old in zip(cleaned, value, strict=True))
+        return value if is_unchanged else cleaned  # type: ignore[return-value]  # same types in the same order
     if is_dataclass(value) and not isinstance(value, type):
         changes = _changed_fields(value)
         return replace(value, **changes) if changes else value
@@ -94,8 +94,8 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
         if display_width(lines[-1] + separator + word) <= width:
             lines[-1] += separator + word
             continue
-        parts = list(_split_word(word, later_width))
-        lines += [indent + part for part in parts]
+        fragments = list(_split_word(word, later_width))
+        lines += [indent + fragment for fragment in fragments]
     return lines if lines[0].strip() else lines[1:]
 
 

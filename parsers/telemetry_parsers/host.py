@@ -55,14 +55,14 @@ def _parse_call(call: str, output: Output | None, problems: list[Problem]) -> Ma
 
 
 def _cpu_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    percent = _number(data, "utilization_percent", problems)
+    percent = _read_number(data, "utilization_percent", problems)
     return {"cpu_utilization_ratio": percent if isinstance(percent, Absent) else percent / 100}
 
 
 def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
     """Return used and total memory. As in Linux tools, used memory is total memory minus available memory."""
-    total = _number(data, "total_bytes", problems)
-    available = _number(data, "available_bytes", problems)
+    total = _read_number(data, "total_bytes", problems)
+    available = _read_number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):
         used = total if isinstance(total, Absent) else available
     else:
@@ -73,12 +73,12 @@ def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mappin
 _PARSERS: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
     "cpu": _cpu_values,
     "memory": _memory_values,
-    "load": lambda data, problems: {key: _number(data, key, problems) for key in _METRICS["load"]},
-    "uptime": lambda data, problems: {"uptime_seconds": _number(data, "seconds", problems)},
+    "load": lambda data, problems: {key: _read_number(data, key, problems) for key in _METRICS["load"]},
+    "uptime": lambda data, problems: {"uptime_seconds": _read_number(data, "seconds", problems)},
 }
 
 
-def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
+def _read_number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
     value = data.get(key)
     if value is None:
         return Absent.NOT_REPORTED

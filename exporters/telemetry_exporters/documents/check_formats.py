@@ -76,8 +76,8 @@ def nagios(checkup: Checkup) -> str:
     if data:
         lines[0] += f" | {data}"
     for check in checkup.troubles():
-        words = "; ".join(filter(None, (f"{check.name}: {check.words}", check.remedy)))
-        lines.append(_one_line(f"{check.status.name}: {words}"))
+        text = "; ".join(filter(None, (f"{check.name}: {check.words}", check.remedy)))
+        lines.append(_one_line(f"{check.status.name}: {text}"))
     return "\n".join(lines) + "\n"
 
 
@@ -153,8 +153,8 @@ def _perf_data_texts(checkup: Checkup) -> Iterator[str]:
         label = _NOT_IN_LABEL.sub("_", f"{device.vendor}_{device.device}")
         for item in _perf_data(device):
             if item.value is not None:
-                limits = ";".join(map(_number, (item.warning, item.critical, item.minimum, item.maximum))).rstrip(";")
-                yield f"{label}_{item.name}={_number(item.value)}{item.unit}{f';{limits}' if limits else ''}"
+                limits = ";".join(map(_format, (item.warning, item.critical, item.minimum, item.maximum))).rstrip(";")
+                yield f"{label}_{item.name}={_format(item.value)}{item.unit}{f';{limits}' if limits else ''}"
 
 
 def _perf_data(device: MergedDevice) -> Iterator[PerfData]:
@@ -170,5 +170,5 @@ def _value(device: MergedDevice, metric: str) -> float | None:
     return as_number(reading_value(device, metric))
 
 
-def _number(value: float | None) -> str:
+def _format(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"

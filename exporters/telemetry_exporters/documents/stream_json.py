@@ -258,16 +258,16 @@ def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
 def numbers(snapshot: Snapshot) -> str:
     """Return the part of `readings` that is the same for all clients: the host, and a row for each device."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
-    host_numbers = ",".join(_number(host.get(metric), 1.0) for metric in _HOST_METRICS)
+    host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_json, snapshot.devices))}]'
 
 
 def _row_json(device: MergedDevice) -> str:
-    texts = [_number(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
+    texts = [_format(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
     return "null" if set(texts) == {"null"} else f"[{','.join(texts)}]"
 
 
-def _number(value: float | Absent | None, scale: float) -> str:
+def _format(value: float | Absent | None, scale: float) -> str:
     """Return the scaled number as JSON with four significant digits. From 1,000 on, it is rounded to an integer."""
     if value is None or isinstance(value, Absent):
         return "null"

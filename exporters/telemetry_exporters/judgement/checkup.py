@@ -105,10 +105,10 @@ def device_name(device: MergedDevice) -> str:
 def _device_check(device: MergedDevice, findings: tuple[Finding, ...]) -> Check:
     status = worst(map(_status_of, findings))
     shown_findings = (finding for finding in findings if status is Status.OK or _status_of(finding) is not Status.OK)
-    words = ", ".join(finding.headline for finding in shown_findings)
+    headlines = ", ".join(finding.headline for finding in shown_findings)
     remedy = next((finding.remedy for finding in findings if _status_of(finding) is status), "")
-    words_with_model = f"{words} ({clean(current_model(device))})" if current_model(device) else words
-    return Check(device_name(device), status, words_with_model, remedy, device=device.id, rank=findings[0].rank)
+    text = f"{headlines} ({clean(current_model(device))})" if current_model(device) else headlines
+    return Check(device_name(device), status, text, remedy, device=device.id, rank=findings[0].rank)
 
 
 def _status_of(finding: Finding) -> Status:
@@ -130,8 +130,8 @@ def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:
     for source in sources:
         status = _STATUS_BY_STATE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
         condition = source_condition(source)
-        words = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
+        state_text = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
         detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""
         if status is not Status.OK or source.up:
             name = f"source {clean(source.source)}"
-            yield Check(name, status, words + detail, condition.remedy, source=source.source)
+            yield Check(name, status, state_text + detail, condition.remedy, source=source.source)

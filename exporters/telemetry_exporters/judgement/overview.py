@@ -149,17 +149,17 @@ def temperature(device: MergedDevice) -> Value | None:
 
 def source_condition(source: SourceStatus) -> Finding:
     """Return the state of a source as a finding, with a remedy if the source fails."""
-    word = f"{source.state}: {source.reason}" if source.reason else source.state
+    state_text = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
-    return Finding(word.replace("_", " "), severity, _source_remedy(source) if severity is Severity.BAD else "")
+    return Finding(state_text.replace("_", " "), severity, _source_remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
     """Count the cards of each model: `8 × H100, 2 × MTT S4000 unread`. An unread card has no current readings."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
-    words = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
-    return ", ".join(words) or "no devices"
+    texts = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
+    return ", ".join(texts) or "no devices"
 
 
 def title(snapshot: Snapshot) -> str:
@@ -262,8 +262,8 @@ def _device_names(devices: list[MergedDevice]) -> str:
 def _source_remedy(source: SourceStatus) -> str:
     tool = _TOOLS_BY_LIBRARY.get(source.source)
     if source.state == "stuck":
-        words = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
-        return _BUSY_REMEDY if BUSY in source.detail else words.format(tool=tool)
+        template = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
+        return _BUSY_REMEDY if BUSY in source.detail else template.format(tool=tool)
     reason = source.reason or "internal"
     remedy = _LIBRARY_REMEDIES.get(reason) if tool else None
     return (remedy or _REMEDIES.get(reason, "see `telemetry doctor`")).format(tool=tool)
@@ -274,21 +274,21 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)
-    return "; ".join(f"{vendor} {', '.join(_ranges(labels))}" for vendor, labels in by_vendor.items())
+    return "; ".join(f"{vendor} {', '.join(_label_ranges(labels))}" for vendor, labels in by_vendor.items())
 
 
-def _ranges(labels: Sequence[str]) -> Iterator[str]:
+def _label_ranges(labels: Sequence[str]) -> Iterator[str]:
     """Yield the labels. Three or more successive numbers become a range."""
     start = 0
     for end in range(1, len(labels) + 1):
-        if end < len(labels) and labels[end] == _successor(labels[end - 1]):
+        if end < len(labels) and labels[end] == _next_label(labels[end - 1]):
             continue
         run = labels[start:end]
         yield from (f"{run[0]}-{run[-1]}",) if len(run) > 2 else run
         start = end
 
 
-def _successor(label: str) -> str:
+def _next_label(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 

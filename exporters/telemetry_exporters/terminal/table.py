@@ -94,25 +94,25 @@ def table(
 
 def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[str]:
     heading = ", ".join(filter(None, (overview.title(snapshot), origin)))
-    parts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in overview.notes(snapshot)))
-    return [paint(line, style, colour) for text, style in parts for line in wrapped(text, width, "  ")]
+    styled_texts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in overview.notes(snapshot)))
+    return [paint(line, style, colour) for text, style in styled_texts for line in wrapped(text, width, "  ")]
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
     """Return lines for a node without accelerators: they list the installed sources and advise what to do."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
-    words = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
-    result = f"No accelerator found{f' by {words}' if words else ''}."
+    source_names = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
+    result = f"No accelerator found{f' by {source_names}' if source_names else ''}."
     advice = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
     return [line for text in (result, *advice) for line in wrapped(text, width, "  ")]
 
 
 def _trouble_lines(trouble: overview.Trouble, width: int, colour: Colour) -> Iterator[str]:
     heading = f"✗ {trouble.what}"
-    first, *others = wrapped(f"{heading}: {trouble.reason}", width, "  ")
-    end = len(heading) if first.startswith(heading) else len(first)
-    yield f"{paint(first[:end], Style.BAD, colour)}{first[end:]}"
-    yield from others
+    first_line, *other_lines = wrapped(f"{heading}: {trouble.reason}", width, "  ")
+    end = len(heading) if first_line.startswith(heading) else len(first_line)
+    yield f"{paint(first_line[:end], Style.BAD, colour)}{first_line[end:]}"
+    yield from other_lines
     yield from wrapped(f"  → {trouble.remedy}", width, "    ")
 
 
@@ -135,10 +135,10 @@ def _device_lines(rows: tuple[overview.DeviceRow, ...], limit: int, colour: Colo
     return [_painted_line(line, gap, colour) for line in (heading, *lines)]
 
 
-def _painted_line(parts: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
+def _painted_line(cells: Iterable[tuple[Column[overview.DeviceRow], Cell, int]], gap: str, colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
-        for column, cell, width in parts
+        for column, cell, width in cells
     ]
     *others, (last, style) = texts
     return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last.rstrip(), style)))
@@ -149,7 +149,7 @@ def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
     if not pairs:
         return []
     lines = (f"  {device.vendor} {device.device}: {human.allocation_text(allocation)}" for device, allocation in pairs)
-    return ["Owners:", *(part for line in lines for part in wrapped(line, width, "    "))]
+    return ["Owners:", *(wrapped_line for line in lines for wrapped_line in wrapped(line, width, "    "))]
 
 
 def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:

@@ -110,7 +110,7 @@ def lines(
         .line_width(1)
         .show_points(common.VisibilityMode.NEVER)
         .mappings([_missing_mapping()])
-        .legend(_legend())
+        .legend(_legend_options())
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _with_axis(panel, axis or _AXES.get(unit, _FROM_ZERO))
@@ -127,7 +127,7 @@ def _with_axis(panel: _Builder, axis: Axis) -> _Builder:
     return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
 
 
-def _legend() -> VizLegendOptions:
+def _legend_options() -> VizLegendOptions:
     options = VizLegendOptions().show_legend(True).display_mode(common.LegendDisplayMode.LIST)
     return options.placement(common.LegendPlacement.BOTTOM)
 
@@ -210,7 +210,7 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
         # Grafana shows a legend for steps, but not for a continuous colour scheme.
         .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
         .thresholds(_thresholds(_DARK_TO_LIGHT))
-        .legend(_legend())
+        .legend(_legend_options())
         .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
         .per_page(_ROWS_ON_A_PAGE)
@@ -229,7 +229,7 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
         .thresholds(_thresholds(((None, GREY),)))
         .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
-        .legend(_legend())
+        .legend(_legend_options())
     )
     return Panel(_with_settings(panel, title, description, "short", queries), 24, 8)
 

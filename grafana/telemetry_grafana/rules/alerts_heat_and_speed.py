@@ -230,8 +230,8 @@ def _slower_than_peers(peers: _Peers) -> str:
         f" and on ({peers.labels}) last_over_time({peers.ratio_template.format('clock_hertz')}[30m]) < (1 + $slower_share) / 2"
         f" and on ({peers.group}) quantile by ({peers.group}) (0.5, abs({power} - 1)) < $same_power_share"
         f" and on ({peers.group}) count by ({peers.group}) ({clock}) >= {peers.min_count}"
-        f" unless on ({peers.labels}) abs({memory_used} - {_median(memory_used, peers)}) > $same_memory_ratio"
-        f" unless on ({peers.labels}) {power_cap} / {_median(power_cap, peers)} < $lower_cap_share"
+        f" unless on ({peers.labels}) abs({memory_used} - {_median_expression(memory_used, peers)}) > $same_memory_ratio"
+        f" unless on ({peers.labels}) {power_cap} / {_median_expression(power_cap, peers)} < $lower_cap_share"
     )
 
 
@@ -241,7 +241,7 @@ def _busy_average(name: str, peers: _Peers) -> str:
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 
 
-def _median(series: str, peers: _Peers) -> str:
+def _median_expression(series: str, peers: _Peers) -> str:
     busy = f"count_over_time({peers.ratio_template.format('clock_hertz')}[30m]) >= $busy_minutes"
     return (
         f"on ({peers.group}) group_left () quantile by ({peers.group}) (0.5, {series} and on ({peers.labels}) {busy})"

@@ -21,17 +21,17 @@ _NODE_WORK = f"avg by ({_JOB_NODE_LABELS}) ({_JOB_UTILIZATION})"
 _NODE_MEMORY = f"avg by ({_JOB_NODE_LABELS}) (({_JOB_UTILIZATION} > bool -1) * {_ON_CARD} group_left () max by ({CARD}) (accelerator_memory_used_ratio))"
 
 
-def _median(series: str) -> str:
+def _median_expression(series: str) -> str:
     return f"on ({_JOB_PEERS}) group_left () quantile by ({_JOB_PEERS}) (0.5, {series})"
 
 
-_NODE_UTILIZATION_GAP = f"(1 - {_NODE_WORK} / {_median(_NODE_WORK)})"
+_NODE_UTILIZATION_GAP = f"(1 - {_NODE_WORK} / {_median_expression(_NODE_WORK)})"
 _SLOWEST_NODE = (
     f"{_NODE_UTILIZATION_GAP} > $node_less_share and {_NODE_WORK} > $idle_ratio"
     f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, {_NODE_WORK}) > $straggler_ratio"
     f" and on ({_JOB_PEERS}) quantile by ({_JOB_PEERS}) (0.5, abs({_NODE_UTILIZATION_GAP})) < $alike_ratio"
     f" and on ({_JOB_PEERS}) count by ({_JOB_PEERS}) ({_NODE_WORK}) >= $job_nodes"
-    f" unless abs({_NODE_MEMORY} - {_median(_NODE_MEMORY)}) > $same_memory_ratio"
+    f" unless abs({_NODE_MEMORY} - {_median_expression(_NODE_MEMORY)}) > $same_memory_ratio"
 )
 
 _STEPS_NOW = f"max by ({NODE}, job_id) (telemetry_steps:rate5m)"

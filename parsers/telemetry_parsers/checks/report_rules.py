@@ -106,13 +106,13 @@ def _tokens_of_value(value: str) -> frozenset[str]:
 def _simple_values(data: Plain) -> Iterator[Plain]:
     pending: list[Any] = [data]
     while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list | tuple):
-            pending.extend(item)
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending.extend(value.values())
+        elif isinstance(value, list | tuple):
+            pending.extend(value)
         else:
-            yield item
+            yield value
 
 
 def _numbers_in_base64(text: str) -> Iterator[float]:
@@ -196,33 +196,33 @@ def _check_facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _check_readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> Iterator[str]:
     seen: set[tuple[int | None, str, str]] = set()
-    for item in report.readings:
-        name = f"reading {item.metric}{{{item.label}}} of device {item.device}"
-        metric = metrics.get(item.metric)
-        if metric is None or item.metric not in parser.gives:
+    for reading in report.readings:
+        name = f"reading {reading.metric}{{{reading.label}}} of device {reading.device}"
+        metric = metrics.get(reading.metric)
+        if metric is None or reading.metric not in parser.gives:
             yield f"{name}: not declared in the parser's `gives`"
             continue
-        if (item.device, item.metric, item.label) in seen:
+        if (reading.device, reading.metric, reading.label) in seen:
             yield f"{name}: reported twice"
-        seen.add((item.device, item.metric, item.label))
-        yield from (f"{name}: {violation}" for violation in _check_reading(metric, item, len(report.devices)))
+        seen.add((reading.device, reading.metric, reading.label))
+        yield from (f"{name}: {violation}" for violation in _check_reading(metric, reading, len(report.devices)))
 
 
-def _check_reading(metric: Metric, item: Reading, device_count: int) -> Iterator[str]:
+def _check_reading(metric: Metric, reading: Reading, device_count: int) -> Iterator[str]:
     if metric.scope in ("daemon", "owner"):
         yield "is a metric of the daemon"
-    if (item.device is None) != (metric.scope == "host") or (
-        item.device is not None and item.device not in range(device_count)
+    if (reading.device is None) != (metric.scope == "host") or (
+        reading.device is not None and reading.device not in range(device_count)
     ):
         yield "its device is not in the report"
-    if not is_valid_label_for(metric, item.label):
-        yield f"label {item.label!r} does not fit {metric.label or 'a metric without label'}"
-    if isinstance(item.value, Absent):
+    if not is_valid_label_for(metric, reading.label):
+        yield f"label {reading.label!r} does not fit {metric.label or 'a metric without label'}"
+    if isinstance(reading.value, Absent):
         return
-    if type(item.value) is not float or not math.isfinite(item.value):
-        yield f"value {item.value!r} is not a finite float"
-    elif not metric.low <= item.value <= metric.high:
-        yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
+    if type(reading.value) is not float or not math.isfinite(reading.value):
+        yield f"value {reading.value!r} is not a finite float"
+    elif not metric.low <= reading.value <= metric.high:
+        yield f"value {reading.value!r} is outside {metric.low} to {metric.high}"
 
 
 def _check_processes(processes: tuple[Process, ...], device_count: int) -> Iterator[str]:
@@ -254,28 +254,28 @@ def _check_other_parts(report: Report) -> Iterator[str]:
 
 def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
     tokens = _tokens_of_capture(capture)
-    for item in report.readings:
-        if not isinstance(item.value, Absent) and item.metric in metrics:
+    for reading in report.readings:
+        if not isinstance(reading.value, Absent) and reading.metric in metrics:
             yield from (
-                f"reading {item.metric}: {violation}"
-                for violation in _check_origin(metrics[item.metric], item, report, tokens)
+                f"reading {reading.metric}: {violation}"
+                for violation in _check_origin(metrics[reading.metric], reading, report, tokens)
             )
     for process in report.processes:
         if process.memory_used_bytes is not None and not _is_in_input(process.memory_used_bytes, tokens):
             yield f"process {process.pid}: {process.memory_used_bytes!r} is not in the input"
 
 
-def _check_origin(metric: Metric, item: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
+def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
     """Yield a violation unless the number is a state, a sum over processes, or comes from the input."""
-    if isinstance(item.value, Absent):
+    if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):
-        if item.value not in (0.0, 1.0):
-            yield f"the state {item.value!r} is neither 0 nor 1"
-    elif item.metric in _SUMS_OF_PROCESSES:
-        if item.value != sum(
-            process.memory_used_bytes or 0 for process in report.processes if process.device == item.device
+        if reading.value not in (0.0, 1.0):
+            yield f"the state {reading.value!r} is neither 0 nor 1"
+    elif reading.metric in _SUMS_OF_PROCESSES:
+        if reading.value != sum(
+            process.memory_used_bytes or 0 for process in report.processes if process.device == reading.device
         ):
-            yield f"{item.value!r} is not the sum of the processes"
-    elif not _comes_from_input(item.metric, item.value, tokens):
-        yield f"{item.value!r} is not in the input"
+            yield f"{reading.value!r} is not the sum of the processes"
+    elif not _comes_from_input(reading.metric, reading.value, tokens):
+        yield f"{reading.value!r} is not in the input"

@@ -90,17 +90,17 @@ def cut_violations(
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
-    expected = _numbers(_try_parse(parser, capture))
+    expected = _numeric_readings(_try_parse(parser, capture))
     violations: list[str] = []
     for cut in positions(output.text):
         report = _try_parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
         violations.extend([f"cut at {cut}: {report.text}"] if isinstance(report, _Raised) else [])
-        fragments = sorted(_numbers(report) - expected, key=str)
+        fragments = sorted(_numeric_readings(report) - expected, key=str)
         violations.extend(f"cut at {cut}: gives {fragment}" for fragment in fragments)
     return violations
 
 
-def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]]:
+def _numeric_readings(report: Report | _Raised) -> set[tuple[int | None, str, str, float]]:
     return set() if isinstance(report, _Raised) else numbers(report)
 
 

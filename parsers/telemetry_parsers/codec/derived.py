@@ -163,8 +163,8 @@ def _word_reader(values: Mapping[str, T]) -> Callable[[Plain], T]:
     return read
 
 
-def _tuple_codec(item: _Codec) -> _Codec:
-    read_item, write_item = item.read, item.write
+def _tuple_codec(item_codec: _Codec) -> _Codec:
+    read_item, write_item = item_codec.read, item_codec.write
 
     def read(plain: Plain) -> tuple[Any, ...]:
         if not isinstance(plain, list):
@@ -180,8 +180,8 @@ def _tuple_codec(item: _Codec) -> _Codec:
     return _Codec(read, list if write_item is None else lambda values: [write_item(value) for value in values])
 
 
-def _mapping_codec(item: _Codec) -> _Codec:
-    write_item = item.write
+def _mapping_codec(value_codec: _Codec) -> _Codec:
+    write_value = value_codec.write
 
     def read(plain: Plain) -> dict[str, Any]:
         if not isinstance(plain, dict):
@@ -189,13 +189,13 @@ def _mapping_codec(item: _Codec) -> _Codec:
         values, name = {}, ""
         try:
             for name, plain_item in plain.items():
-                values[read_str(name)] = item.read(plain_item)
+                values[read_str(name)] = value_codec.read(plain_item)
         except CodecError as error:
             raise error.inside(str(name)) from None
         return values
 
     return _Codec(
-        read, lambda values: {name: write_item(value) if write_item else value for name, value in values.items()}
+        read, lambda values: {name: write_value(value) if write_value else value for name, value in values.items()}
     )
 
 

@@ -138,8 +138,8 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
             yield Claim(owner, tuple(keys), allocated.names, allocated.replica, lives)
 
 
-def _valid_name(plain: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
-    name = plain.get(key)
+def _valid_name(entry: dict[str, Plain], key: str, problems: list[Problem]) -> str | None:
+    name = entry.get(key)
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     problems.append(

@@ -80,12 +80,12 @@ class Privacy:
         exposure: Exposure = getattr(self, category)
         if exposure == "name" or not text:
             return text
-        return _hashed(self.key, category, text) if exposure == "hash" else ""
+        return _hash_text(self.key, category, text) if exposure == "hash" else ""
 
     def _hide_name(self, category: _Category, owner: Owner) -> str:
         if getattr(self, category) != "none" or not owner.name:
             return self._hide_text(category, owner.name)
-        return str(int(_hashed(self.key, "number", f"{owner.kind} {owner.name}"), 16) % 10**8)
+        return str(int(_hash_text(self.key, "number", f"{owner.kind} {owner.name}"), 16) % 10**8)
 
 
 BY_NAME = Privacy("name", "name", "name")
@@ -95,7 +95,7 @@ def _without_folder(process: Process) -> Process:
     return replace(process, name=process.name.partition(" ")[0].rpartition("/")[2])
 
 
-def _hashed(key: bytes, category: str, text: str) -> str:
+def _hash_text(key: bytes, category: str, text: str) -> str:
     """Return a string's hash. It depends on the category: a user and a pod of the same name get different hashes."""
     from hmac import digest  # imported here, because it is not needed if all names are exposed
 

@@ -122,13 +122,13 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
 def _read_members(scanner: _Scanner) -> None:
     scanner.expect("{")
     while not scanner.skip_object_end():
-        name = _unquoted(scanner.next_token())
+        name = _unquote(scanner.next_token())
         scanner.expect(":")
         entries: list[tuple[str, str]] = []
         scanner.members.append((name, entries))
         scanner.expect("{")
         while not scanner.skip_object_end():
-            key = _unquoted(scanner.next_token())
+            key = _unquote(scanner.next_token())
             scanner.expect(":")
             entries.append((key, _read_value(scanner, _MAX_DEPTH)))
 
@@ -142,7 +142,7 @@ def _read_value(scanner: _Scanner, depth: int) -> str:
         # Digits may be missing from a number at the end of the text.
         if not token.startswith('"') and not scanner.peek():
             raise _BrokenJsonError
-        return _unquoted(token) if token.startswith('"') else token
+        return _unquote(token) if token.startswith('"') else token
     if not depth:
         raise _BrokenJsonError
     closing = {"{": "}", "[": "]"}[token]
@@ -155,7 +155,7 @@ def _read_value(scanner: _Scanner, depth: int) -> str:
     return ""
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     if not token.startswith('"'):
         raise _BrokenJsonError
     return _ESCAPE.sub(

@@ -72,7 +72,7 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
     primary_dies = _primary_dies(cards, positions_by_uuid)
     partitions = _partitions_by_function(cards, positions_by_uuid.values()) | _partitions_by_number(cards)
     return [
-        _device(card, default_vendor, partitions.get(position, (None, None)), primary_dies.get(position))
+        _create_device(card, default_vendor, partitions.get(position, (None, None)), primary_dies.get(position))
         for position, card in enumerate(cards)
     ]
 
@@ -104,16 +104,16 @@ def vendor_of(texts: Mapping[str, str]) -> str | None:
     return next(vendors, "hygon" if (_identity_text(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
 
 
-def _device(
+def _create_device(
     card: _Card, default_vendor: str, partition: tuple[str | None, int | None], primary_die: str | None
 ) -> Device:
     serial, uuid = card.identity_text("serial"), card.identity_text("uuid")
     partition_name, parent = partition
-    facts = _facts(card) | ({"primary_die": primary_die} if primary_die else {})
+    facts = _card_facts(card) | ({"primary_die": primary_die} if primary_die else {})
     return Device(
         vendor=vendor_of(card.texts) or default_vendor,
         index=card.index,
-        model=_model(card),
+        model=_model_name(card),
         # On BW cards hy-smi prints the serial number as the unique id, and serial numbers repeat.
         uuid=uuid if uuid != serial else None,
         bus_id=card.bus,
@@ -125,13 +125,13 @@ def _device(
     )
 
 
-def _model(card: _Card) -> str | None:
+def _model_name(card: _Card) -> str | None:
     """Return the card's name. Some versions print a hexadecimal number instead, which is ignored."""
     names = (card.texts.get(key) for key in (*keys.IDENTITY["series"], *keys.IDENTITY["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
 
-def _facts(card: _Card) -> dict[str, str]:
+def _card_facts(card: _Card) -> dict[str, str]:
     facts = {name: text for name in keys.FACTS if (text := card.identity_text(name)) is not None}
     chip = (card.identity_text("chip") or "").lower()
     if chip:

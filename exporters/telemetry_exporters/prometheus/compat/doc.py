@@ -44,7 +44,7 @@ def _expand(pattern: str) -> tuple[str, ...]:
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
         return (pattern,)
-    return tuple(f"{pattern[: match.start()]}{word}{pattern[match.end() :]}" for word in match[1].split(","))
+    return tuple(f"{pattern[: match.start()]}{name}{pattern[match.end() :]}" for name in match[1].split(","))
 
 
 def names_list(exporter: table.ExporterTable) -> str:
@@ -85,13 +85,13 @@ def _section(exporter: table.ExporterTable) -> str:
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
-        f"| {_code(match.name)} | {_code(match.ours)} | {match.fit} | {_escape_cell(match.why)} |\n"
+        f"| {_format_code(match.name)} | {_format_code(match.ours)} | {match.fit} | {_escape_cell(match.why)} |\n"
         for match in matches(exporter)
     )
     return f"{heading}| Theirs | Ours | Fit | |\n| --- | --- | --- | --- |\n{''.join(rows)}"
 
 
-def _code(text: str) -> str:
+def _format_code(text: str) -> str:
     return f"`{_escape_cell(text)}`" if text else ""
 
 
@@ -179,6 +179,6 @@ def _names_in(query: str) -> Iterator[str]:
     text = (match["metric"] or "") if match else query
     for pattern in (_STRING, _SELECTOR, _RANGE_SELECTOR, _LABEL_LIST, _VARIABLE):
         text = pattern.sub(" ", text)
-    for word in _WORD.findall(text):
-        if word.lower() not in _KEYWORDS and len(word) >= _MIN_NAME_LENGTH and "_" in word:
-            yield word
+    for name in _WORD.findall(text):
+        if name.lower() not in _KEYWORDS and len(name) >= _MIN_NAME_LENGTH and "_" in name:
+            yield name

@@ -239,13 +239,13 @@ class _Layout:
         unscaled = [inputs[position] for position in self._positions]
         return tuple(
             [
-                value if factor == 1.0 and decimals == USUAL_DECIMALS else _scale(value, factor, decimals)
+                value if factor == 1.0 and decimals == USUAL_DECIMALS else _scale_value(value, factor, decimals)
                 for value, (factor, decimals) in zip(unscaled, self._units, strict=True)
             ]
         )
 
 
-def _scale(value: Value, factor: float, decimals: int) -> float:
+def _scale_value(value: Value, factor: float, decimals: int) -> float:
     """Return the value in the other exporter's unit. Raises TypeError if the value is absent."""
     if isinstance(value, Absent):
         raise TypeError
@@ -254,7 +254,7 @@ def _scale(value: Value, factor: float, decimals: int) -> float:
 
 def _sum_at(values: tuple[Value, ...], positions: Iterable[int]) -> float:
     """Return the sum of the values at these positions. Raises TypeError if a value is absent."""
-    return sum(_scale(values[position], 1.0, USUAL_DECIMALS) for position in positions)
+    return sum(_scale_value(values[position], 1.0, USUAL_DECIMALS) for position in positions)
 
 
 def _is_computed(sample: Sample) -> bool:

@@ -72,9 +72,9 @@ def _heading_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     shown_remedies: set[str] = set()
     if scene.slot is None:
         for finding in card.row.findings:
-            words = ": ".join(filter(None, (finding.word, finding.meaning)))
+            text = ": ".join(filter(None, (finding.word, finding.meaning)))
             if finding.meaning or finding.remedy:
-                yield from wrapped(words, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
+                yield from wrapped(text, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
             if finding.remedy and finding.remedy not in shown_remedies:
                 shown_remedies.add(finding.remedy)
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", prefix="  ")
@@ -93,8 +93,8 @@ def _event_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     yield heading("events of the last 30 minutes")
     newest_first = sorted(events, key=lambda event: event.wall_time, reverse=True)
     for event in newest_first[:_MAX_EVENTS]:
-        words = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
-        yield from wrapped(words, width, Style.WARNING, "    ", "  ")
+        text = clean(f"{time_of_day(event.wall_time)} {event.code} {event.text}".rstrip())
+        yield from wrapped(text, width, Style.WARNING, "    ", "  ")
     if len(newest_first) > _MAX_EVENTS:
         yield (Piece(f"and {len(newest_first) - _MAX_EVENTS} older ones", Style.DIM),)
 
@@ -113,9 +113,9 @@ def _process_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
         yield heading("processes")
     for process in card.row.device.processes:
         memory = process.memory_used_bytes
-        words = "memory unknown" if memory is None else human.byte_size(memory)
+        memory_text = "memory unknown" if memory is None else human.byte_size(memory)
         details = human.process_details(process)
-        yield from wrapped(f"{process.pid}, {words}, {details}", width, indent="    ", prefix="  ")
+        yield from wrapped(f"{process.pid}, {memory_text}, {details}", width, indent="    ", prefix="  ")
 
 
 def _owner_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:

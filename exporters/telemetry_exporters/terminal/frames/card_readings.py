@@ -74,7 +74,7 @@ def current_groups(card: Card, counters: Counters) -> Groups:
     for reading in card.row.device.readings:
         is_merged = len(links) > 1 and bool(reading.value) and reading in links
         if not is_merged and not _is_inactive_state(reading):
-            groups[_subject_of(reading.metric)].append(_entry(reading, card.row.device.id, counters))
+            groups[_subject_of(reading.metric)].append(_create_entry(reading, card.row.device.id, counters))
     return groups
 
 
@@ -86,7 +86,7 @@ def _is_inactive_state(reading: MergedReading) -> bool:
     return BY_KEY[reading.metric].label in _STATE_LABELS and reading.value == 0.0
 
 
-def _entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
+def _create_entry(reading: MergedReading, device: str, counters: Counters) -> Entry:
     metric, value = BY_KEY[reading.metric], reading.value
     name = human.metric_name(metric)
     if isinstance(value, Absent):

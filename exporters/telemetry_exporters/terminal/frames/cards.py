@@ -132,9 +132,9 @@ def _severity_rank(card: Card) -> int:
 def _search_text(card: Card) -> str:
     device = card.row.device
     identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
-    words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
+    texts = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
     owners = (human.owners_search_text(device.allocations), *(process.user for process in device.processes))
-    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), *owners)))
+    return " ".join(filter(None, (*texts, *(finding.word for finding in card.row.findings), *owners)))
 
 
 def body(state: State, size: Size) -> Body:

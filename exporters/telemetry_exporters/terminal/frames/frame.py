@@ -133,15 +133,15 @@ def _shown_scenes(state: State) -> Sequence[Scene]:
 
 
 def _first_line(state: State, scenes: Sequence[Scene], size: Size) -> Line:
-    parts = [_subject(state, scenes), clean(state.title)]
+    texts = [_subject_text(state, scenes), clean(state.title)]
     if state.view is not View.NODES and state.past_time is None and scenes and scenes[0].content is not None:
-        parts.append(inventory(scenes[0].content.snapshot))
-    subject, *others = filter(None, parts)
-    pieces = (Piece(subject, Style.BOLD), *(Piece(", " + part) for part in others))
+        texts.append(inventory(scenes[0].content.snapshot))
+    subject, *others = filter(None, texts)
+    pieces = (Piece(subject, Style.BOLD), *(Piece(", " + text) for text in others))
     return left_and_right(pieces, (Piece(_time_text(state, scenes, size), Style.BOLD),), size.columns)
 
 
-def _subject(state: State, scenes: Sequence[Scene]) -> str:
+def _subject_text(state: State, scenes: Sequence[Scene]) -> str:
     if state.view is View.NODES:
         return "1 node" if len(state.nodes) == 1 else f"{len(state.nodes)} nodes"
     if not scenes:
@@ -163,8 +163,8 @@ def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[
     tiles = node_tiles([scene.figures for scene in scenes])
     # The number of devices that were up is not in the history, so this tile is omitted there.
     labels = _SHORT_LABELS if size.columns < _NARROW else {}
-    words = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
-    for line in wrap_parts(words, size.columns):
+    tile_texts = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
+    for line in wrap_parts(tile_texts, size.columns):
         yield (Piece(line),)
 
 
@@ -177,11 +177,11 @@ def _host_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
             for name in ("cpu_utilization_ratio", "memory_used_bytes", "memory_total_bytes")
         )
         loads = [human.number_text(host[name]) for name in _LOADS if name in host]
-        words = [] if cpu is None else [f"CPU {human.percent(cpu)}"]
-        words += [] if used is None or total is None else [f"memory {human.byte_pair(used, total)}"]
-        words += [f"load {' '.join(loads)}"] if loads else []
-        if words:
-            yield (Piece(join_fitting(["host", *words], size.columns, "   ")),)
+        figures = [] if cpu is None else [f"CPU {human.percent(cpu)}"]
+        figures += [] if used is None or total is None else [f"memory {human.byte_pair(used, total)}"]
+        figures += [f"load {' '.join(loads)}"] if loads else []
+        if figures:
+            yield (Piece(join_fitting(["host", *figures], size.columns, "   ")),)
 
 
 def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
@@ -287,12 +287,12 @@ def _filter_lines(state: State, size: Size) -> Sequence[Line]:
     width = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
         return [(Piece(_PROMPT, Style.BOLD), Piece(_end_of(options.filter, width)))]
-    parts = [_PROMPT + options.filter] if options.filter else []
+    phrases = [_PROMPT + options.filter] if options.filter else []
     if options.sort:
-        parts.append(f"by {options.sort}{', reversed' if options.is_reversed else ''}")
+        phrases.append(f"by {options.sort}{', reversed' if options.is_reversed else ''}")
     elif options.is_reversed:
-        parts.append("best first")
-    return [(Piece("   ".join(parts), Style.WARNING),)] if parts else []
+        phrases.append("best first")
+    return [(Piece("   ".join(phrases), Style.WARNING),)] if phrases else []
 
 
 def _cursor_column(state: State, size: Size) -> int:

@@ -38,13 +38,13 @@ class Listing(Generic[_T]):
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
         """Return the filtered, sorted items. Unless `chosen` is None, the item with this key or else the first is highlighted."""
-        shown_items = self._ordered(self._filtered(items, options.filter), options)
+        shown_items = self._sort(self._filter(items, options.filter), options)
         keys = [self.key(item) for item in shown_items]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
         renderer = _ListRenderer(self, shown_items, width, glyphs, index, self._marked_headings(options))
         return Body(len(shown_items), renderer.render, 1, keys, index, self.headings())
 
-    def _filtered(self, items: Iterable[_T], filter_text: str) -> list[_T]:
+    def _filter(self, items: Iterable[_T], filter_text: str) -> list[_T]:
         words = filter_text.lower().split()
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
@@ -57,7 +57,7 @@ class Listing(Generic[_T]):
         group = [other for other in self.columns if other is column or (column.group and other.group == column.group)]
         return {other.heading: other.heading + arrow for other in group}
 
-    def _ordered(self, items: list[_T], options: ViewOptions) -> list[_T]:
+    def _sort(self, items: list[_T], options: ViewOptions) -> list[_T]:
         """Return the items sorted by the chosen column, missing values last. If none is chosen, the worst items are first."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
@@ -100,7 +100,7 @@ class _ListRenderer(Generic[_T]):
             column = self.listing.columns[index]
             if column.draw is not None:
                 return column.max_width
-            cells = cells_by_column[index] = [self._measured(column.cell(item)) for item in shown]
+            cells = cells_by_column[index] = [self._measure(column.cell(item)) for item in shown]
             if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
                 return 0
             return max(column.usual_width, len(self._heading(column).text), *(width for _, width in cells), 0)
@@ -114,12 +114,10 @@ class _ListRenderer(Generic[_T]):
             )
             for index, width in widths.items()
         ]
-        lines = [
-            _joined(" ", gap, [(column, width, self._measured(self._heading(column))) for column, width, _ in parts])
-        ]
+        lines = [_join(" ", gap, [(column, width, self._measure(self._heading(column))) for column, width, _ in parts])]
         for row, item in enumerate(shown):
             mark = self.glyphs.displayable(_CHOICE_MARK) if first + row == self.chosen_index else " "
-            line = _joined(mark, gap, [(column, width, cells[row]) for column, width, cells in parts])
+            line = _join(mark, gap, [(column, width, cells[row]) for column, width, cells in parts])
             style = self.listing.style(item)
             lines.append(line if style is Style.PLAIN else in_style(line, style))
         return lines
@@ -128,22 +126,22 @@ class _ListRenderer(Generic[_T]):
         heading = self.marked_headings.get(column.heading)
         return Cell(column.heading, Style.BOLD) if heading is None else Cell(heading, Style.ACCENT)
 
-    def _measured(self, cell: Cell) -> _Measured:
+    def _measure(self, cell: Cell) -> _Measured:
         text = self.glyphs.displayable(clean(cell.text))
         return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
     def _measured_drawings(self, index: int, width: int, items: Sequence[_T]) -> list[_Measured]:
         draw = self.listing.columns[index].draw
-        return [] if draw is None else [self._measured(draw(item, width)) for item in items]
+        return [] if draw is None else [self._measure(draw(item, width)) for item in items]
 
 
-def _joined(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+def _join(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
     """Return the cells as a line. Adjacent cells with the same style become one piece."""
     pieces: list[Piece] = []
     text, style, separator = line_prefix, Style.PLAIN, ""
     for column, width, measured in cells:
         cell, _ = measured
-        padded_text = _padded(measured, width, is_left_aligned=column.is_text or bool(column.max_width))
+        padded_text = _pad(measured, width, is_left_aligned=column.is_text or bool(column.max_width))
         if cell.style is not style:
             pieces.append(Piece(text + separator, style))
             text, style, separator = "", cell.style, ""
@@ -152,7 +150,7 @@ def _joined(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _
     return (*pieces, Piece(text, style))
 
 
-def _padded(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
+def _pad(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
     cell, cell_width = measured
     if cell_width > width:
         short = cut_text(cell.text, width)

@@ -198,8 +198,8 @@ def _search_text(row: ProcessRow) -> str:
     process = row.process
     owner = process.owner
     account = "" if owner is None else f"{owner.name} {owner.account}"
-    words = (process.name, process.command, process.user, human.process_owner(process), account, process.container)
-    return " ".join(filter(None, (str(process.pid), *words, _command(row), row.card, row.device.model, row.device.id)))
+    texts = (process.name, process.command, process.user, human.process_owner(process), account, process.container)
+    return " ".join(filter(None, (str(process.pid), *texts, _command(row), row.card, row.device.model, row.device.id)))
 
 
 def _process_listing(scene: Scene) -> Listing[ProcessRow]:

@@ -282,7 +282,7 @@ def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int
     if device_type in _OTHER_TYPES:
         return 0
     if device_type in _ACCELERATOR_TYPES:
-        _store_values(agent, draft.device(agent.line.number, _device(agent, index, listing)), draft)
+        _store_values(agent, draft.device(agent.line.number, _create_device(agent, index, listing)), draft)
         return 1
     text = f"unknown device type {quote(device_type)}" if device_type else "the agent has no device type and is ignored"
     draft.add_problem(agent.line.where, text)
@@ -322,7 +322,7 @@ def _bus_id(text: str) -> str | None:
     return f"{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
-def _device(agent: Agent, index: int, listing: _Listing) -> Device:
+def _create_device(agent: Agent, index: int, listing: _Listing) -> Device:
     module = listing.module
     uuid = agent.text("uuid")
     facts = {
@@ -332,7 +332,7 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
         "asic_revision": agent.text("asic revision").partition("(")[0],
     }
     return Device(
-        vendor=_vendor(agent, listing),
+        vendor=_find_vendor(agent, listing),
         index=index,
         model=units.text_or_none(agent.text("marketing name")),
         uuid=None if uuid.upper().endswith("-XX") else units.text_or_none(uuid),
@@ -342,7 +342,7 @@ def _device(agent: Agent, index: int, listing: _Listing) -> Device:
     )
 
 
-def _vendor(agent: Agent, listing: _Listing) -> str:
+def _find_vendor(agent: Agent, listing: _Listing) -> str:
     """Return the card's vendor, AMD or Hygon: Hygon's runtime includes a copy of AMD's rocminfo."""
     name = agent.text("vendor name").lower()
     if agent.text("device type").upper() in _HYGON_TYPES or any(word in name for word in _HYGON_NAMES):

@@ -55,14 +55,14 @@ class _GridState:
 
 def is_grid_heading(line: Line) -> bool:
     """Return whether a line starts a grid."""
-    return line.ended and bool(_grid_kind(_cells(line)))
+    return line.ended and bool(_grid_kind(_split_cells(line)))
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
     """Read all grids in these lines into the draft."""
     grid = _GridState(draft)
     for line in lines:
-        cells = _cells(line)
+        cells = _split_cells(line)
         if not cells or is_rule(line.text):
             _store_label(grid)
             grid.is_after_rule = grid.is_after_rule or is_rule(line.text)
@@ -117,7 +117,7 @@ def target_of(label: str) -> tuple[Target | None, bool]:
     return (target, True) if unit in keys.STATS_UNITS[target.unit or ""] else (None, False)
 
 
-def _cells(line: Line) -> list[str]:
+def _split_cells(line: Line) -> list[str]:
     text = line.text.strip()[:_MAX_LINE_LENGTH]
     return [part.strip() for part in text.strip("|").split("|")] if text.startswith("|") else []
 

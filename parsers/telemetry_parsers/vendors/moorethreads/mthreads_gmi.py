@@ -67,11 +67,11 @@ def _is_kept(poll: str, item: Reading) -> bool:
 
 
 def _read_version(text: ToolText, draft: Draft) -> bool:
-    draft.tool_version, draft.index_space = _version(text.lines), ""
+    draft.tool_version, draft.index_space = _find_version(text.lines), ""
     return draft.tool_version is not None and _report_title(text.lines) is None
 
 
-def _version(lines: Sequence[Line]) -> str | None:
+def _find_version(lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := _VERSION.match(line.text))), None)
 
 
@@ -81,7 +81,7 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
 
 def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
     """Return a report on the vendor's system summary, which has no readings, or None for any other text."""
-    title, version = _report_title(lines), _version(lines)
+    title, version = _report_title(lines), _find_version(lines)
     if title is None:
         return None
     text = f"this is a musa_report.sh summary, which has no readings; save the output of {TOOL} itself"

@@ -152,7 +152,7 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
     draft.wording = problem_by_text
     draft.driver = units.text_or_none(output.header.get("driver version"))
     for position, card in enumerate(cards):
-        _read_card(draft, draft.device(position, _device(card)), card)
+        _read_card(draft, draft.device(position, _create_device(card)), card)
     return cards
 
 
@@ -169,7 +169,7 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
     cards: dict[Device, _Card] = {}
     first_identity_by_index: dict[int | None, Device] = {}
     for card in output.cards:
-        identity = replace(_device(card), facts=())
+        identity = replace(_create_device(card), facts=())
         previous = first_identity_by_index.setdefault(identity.index, identity)
         index_only_device = Device(VENDOR, identity.index)  # `-d POWER` identifies a card only by its index
         is_same = identity.index is not None and index_only_device in (identity, previous)
@@ -188,7 +188,7 @@ def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_know
         first_answer.values.extend((key, text) for key, text in card.values if key not in keys)
 
 
-def _device(card: _Card) -> Device:
+def _create_device(card: _Card) -> Device:
     return Device(
         vendor=VENDOR,
         index=units.whole(card.first_text(("", "index")) or ""),

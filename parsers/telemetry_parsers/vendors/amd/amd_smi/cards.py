@@ -31,7 +31,7 @@ def _devices_of(blocks: Sequence[Block]) -> list[Device]:
     devices: list[Device] = []
     previous_card: int | None = None
     for position, (block, partition_number) in enumerate(zip(blocks, partition_numbers, strict=True)):
-        device = _device(block)
+        device = _create_device(block)
         slot = device.bus_id.rpartition(".")[0] if device.bus_id else None
         if not partition_number:
             previous_card = position
@@ -54,23 +54,23 @@ def _partition_text(block: Block) -> str:
     return _text_at(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
 
-def _device(block: Block) -> Device:
+def _create_device(block: Block) -> Device:
     serial = _text_at(block, ("board", "product_serial"))
     if serial in _PLACEHOLDER_SERIALS:
         serial = None
     return Device(
         vendor="amd",
         index=block.index,
-        model=_model(block),
+        model=_model_name(block),
         uuid=_text_at(block, ("uuid",)),
         bus_id=bus_address(_text_at(block, ("bdf",), ("bus", "bdf")) or ""),
         serial=serial or _text_at(block, ("asic", "asic_serial")),
         driver=_driver_version(_text_at(block, ("driver", "version"), ("driver", "driver_version"))),
-        facts=tuple(_facts(block)),
+        facts=tuple(_card_facts(block)),
     )
 
 
-def _model(block: Block) -> str | None:
+def _model_name(block: Block) -> str | None:
     """Return the card's name. The chip number that the tool prints instead for some chips is ignored."""
     names = (_text_at(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
     return next((name for name in names if name is not None and not _CHIP.match(name)), None)
@@ -81,7 +81,7 @@ def _driver_version(text: str | None) -> str | None:
     return kernel[1] if kernel else text
 
 
-def _facts(block: Block) -> Iterable[tuple[str, str]]:
+def _card_facts(block: Block) -> Iterable[tuple[str, str]]:
     for name, paths in FACTS:
         text = _text_at(block, *paths)
         if text is not None and not (name == "numa_node" and text in _NO_NUMA_NODES):

@@ -36,10 +36,10 @@ _BYTE_COUNTERS = (("read", "link_receive_bytes_total"), ("write", "link_transmit
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
     """Add a card's links to the draft. The label of a link is its neighbour or, if that is not printed, a number."""
-    for neighbour, link in _links(block, _TOPOLOGY):
+    for neighbour, link in _parse_links(block, _TOPOLOGY):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
-    for neighbour, link in _links(block, _XGMI):
+    for neighbour, link in _parse_links(block, _XGMI):
         for key, name in _BYTE_COUNTERS:
             if key in link:
                 draft.store(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
@@ -51,7 +51,7 @@ def _store_link_state(draft: Draft, device: int, link: str, text: str, block: Bl
     draft.store(device, (special("link_up", link_up, link),), text, f"{block.where} link {link}")
 
 
-def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _parse_links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield (neighbour, texts by key) for each link in the list at this path."""
     links: dict[int, dict[str, str]] = {}
     for entry in block.entries:
@@ -78,7 +78,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
     """Add a card's processes and retired pages to the draft. If a list is truncated, its count is absent."""
     groups, message = _process_groups(block)
     if groups or message is not None:
-        processes = [item for group in groups if (item := _process(device, group)) is not None]
+        processes = [item for group in groups if (item := _parse_process(device, group)) is not None]
         draft.processes += processes
         draft.set_value(device, metric("processes"), _process_count(block, message, len(processes), len(groups)))
     retired, pending = _page_count(block, "retired"), _page_count(block, "pending")
@@ -115,7 +115,7 @@ def _process_count(block: Block, message: str | None, read_count: int, listed_co
     return Absent.NOT_UNDERSTOOD if read_count < listed_count else float(read_count)
 
 
-def _process(device: int, texts: Mapping[Path, str]) -> Process | None:
+def _parse_process(device: int, texts: Mapping[Path, str]) -> Process | None:
     pid, name = units.whole(texts.get(("pid",), "")), printed_text(texts.get(("name",))) or ""
     return None if pid is None else Process(device, pid, name, _process_memory(texts))
 

@@ -42,7 +42,7 @@ def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.has_folder or card.files):
             continue
-        position = draft.add_device(_device(card, tree.versions.get(card.module)))
+        position = draft.add_device(_create_device(card, tree.versions.get(card.module)))
         if card.has_folder and not card.files:
             # The card's folder exists, but its files were not read, because the card is suspended.
             draft.add_reading(reading(position, "suspended", 1.0))
@@ -94,7 +94,7 @@ def read_partition(position: int, partition: str, card: CardFiles, draft: Draft)
             draft.add_reading(reading(position, item.metric, item.value, item.label))
 
 
-def _device(card: CardFiles, driver: str | None) -> Device:
+def _create_device(card: CardFiles, driver: str | None) -> Device:
     facts = {fact: text for fact, name in _FACTS.items() if (text := card.text(name)) and text != "-1"}
     return Device(
         vendor=card.vendor,

@@ -37,7 +37,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
     return MappingProxyType(dict(fields))
 
 
-def _clocks(offset: int) -> dict[str, Field]:
+def _clock_fields(offset: int) -> dict[str, Field]:
     """Return the fields of the four clocks that versions up to 1.3 store one after another, from this offset on."""
     return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
@@ -46,13 +46,13 @@ def _clocks(offset: int) -> dict[str, Field]:
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
-        "multimedia": (32, "H", 1), "average_power": (34, "H", 1), "energy": (36, "I", 1), **_clocks(54),
+        "multimedia": (32, "H", 1), "average_power": (34, "H", 1), "energy": (36, "I", 1), **_clock_fields(54),
     }
 )  # fmt: skip
 _CARD_1_1: Mapping[str, Field] = _table(
     {
         "edge": (4, "H", 1), "junction": (6, "H", 1), "memory": (8, "H", 1), "gfx": (16, "H", 1), "umc": (18, "H", 1),
-        "multimedia": (20, "H", 1), "average_power": (22, "H", 1), "energy": (24, "Q", 1), **_clocks(54),
+        "multimedia": (20, "H", 1), "average_power": (22, "H", 1), "energy": (24, "Q", 1), **_clock_fields(54),
         "hbm": (88, "H", 4),
     }
 )  # fmt: skip

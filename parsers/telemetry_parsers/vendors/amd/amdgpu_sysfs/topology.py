@@ -121,7 +121,7 @@ def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
         values,
         gpu_id.text.strip() if gpu_id is not None and not gpu_id.status else "",
         tuple(banks),
-        _uint64(used.text) if used is not None and not used.status else None,
+        _parse_uint64(used.text) if used is not None and not used.status else None,
     )
 
 
@@ -130,10 +130,10 @@ def _numbers_in(output: Output | None) -> dict[str, int]:
     if output is None or output.status:
         return {}
     pairs = (line.strip().partition(" ") for line in output.text.splitlines())
-    return {name: value for name, _, text in pairs if (value := _uint64(text)) is not None}
+    return {name: value for name, _, text in pairs if (value := _parse_uint64(text)) is not None}
 
 
-def _uint64(text: str) -> int | None:
+def _parse_uint64(text: str) -> int | None:
     """Return a number of up to 64 bits, or None."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
@@ -158,7 +158,7 @@ def _build_node(node: _RawNode, first_node: _RawNode, partition: str | None, *, 
         memory_total_bytes=_float_unless_zero(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
         unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
-        facts=tuple(sorted(_facts(node).items())),
+        facts=tuple(sorted(_node_facts(node).items())),
     )
 
 
@@ -166,7 +166,7 @@ def _float_unless_zero(number: int | None) -> float | None:
     return float(number) if number else None
 
 
-def _facts(node: _RawNode) -> dict[str, str]:
+def _node_facts(node: _RawNode) -> dict[str, str]:
     values = node.values
     facts = {"kfd_node": str(node.number)}
     if node.gpu_id:
@@ -204,9 +204,9 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
     """Return the position of the node's device, which is added if it is new. Return None for a partition without a card."""
     if node.partition is not None:
-        return draft.add_device(_device(node, positions[node.bus_id])) if node.bus_id in positions else None
+        return draft.add_device(_create_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:
-        positions[node.bus_id] = draft.add_device(_device(node, None))
+        positions[node.bus_id] = draft.add_device(_create_device(node, None))
     return positions[node.bus_id]
 
 
@@ -230,7 +230,7 @@ def _add_reading(draft: Draft, position: int, metric: str, value: float | None) 
         draft.add_reading(reading(position, metric, value))
 
 
-def _device(node: Node, parent: int | None) -> Device:
+def _create_device(node: Node, parent: int | None) -> Device:
     return Device(node.vendor, uuid=node.unique_id, bus_id=node.bus_id, partition=node.partition, parent=parent)
 
 

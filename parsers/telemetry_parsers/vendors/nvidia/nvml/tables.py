@@ -46,20 +46,20 @@ def _ratio(metric: str, label: str = "", part: str | int | None = None) -> Row:
     return Row(metric, label, over=100, part=part)
 
 
-def _watts(metric: str, part: int | None = None) -> Row:
+def _power_row(metric: str, part: int | None = None) -> Row:
     return Row(metric, over=1000, part=part)
 
 
-def _memory(*parts: str) -> tuple[Row, ...]:
+def _memory_rows(*parts: str) -> tuple[Row, ...]:
     return tuple(Row(f"memory_{part}_bytes", part=part) for part in parts)
 
 
 MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = {
     "UtilizationRates": (_ratio("utilization_ratio", part="gpu"), _ratio("memory_activity_ratio", part="memory")),
-    "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
+    "MemoryInfo_v2": _memory_rows("total", "used", "free", "reserved"),
     # Before driver 510, used memory included the memory reserved by the driver.
-    "MemoryInfo": _memory("total", "used", "free"),
+    "MemoryInfo": _memory_rows("total", "used", "free"),
     "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
     "TemperatureV.0": (Row("temperature_celsius", "core"),),
     "TemperatureV.1": (Row("temperature_celsius", "hotspot"),),
@@ -75,9 +75,9 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
     "CurrPcieLinkWidth": (Row("pcie_link_width"),),
     "MaxPcieLinkGeneration": (Row("pcie_link_generation_max"),),
     "MaxPcieLinkWidth": (Row("pcie_link_width_max"),),
-    "EnforcedPowerLimit": (_watts("power_cap_watts"),),
-    "PowerManagementDefaultLimit": (_watts("power_cap_default_watts"),),
-    "PowerManagementLimitConstraints": (_watts("power_cap_min_watts", 0), _watts("power_cap_max_watts", 1)),
+    "EnforcedPowerLimit": (_power_row("power_cap_watts"),),
+    "PowerManagementDefaultLimit": (_power_row("power_cap_default_watts"),),
+    "PowerManagementLimitConstraints": (_power_row("power_cap_min_watts", 0), _power_row("power_cap_max_watts", 1)),
     "EccMode": (Row("ecc_enabled", part=0),),
     "Attributes_v2": (Row("compute_units", part="multiprocessorCount"),),
 }
@@ -95,14 +95,14 @@ THROTTLED: Mapping[str, str] = {
     "clocks_event_reason_hw_power_brake_slowdown": "hw_power_brake",
 }
 FIELDS: Mapping[str, Row] = {
-    "power_average": _watts("power_average_watts"),
-    "power_instant": _watts("power_instant_watts"),
-    MODULE_POWER: _watts("power_module_watts"),
-    MEMORY_POWER: _watts("power_memory_watts"),
-    "power_current_limit": _watts("power_cap_watts"),
-    "power_default_limit": _watts("power_cap_default_watts"),
-    "power_min_limit": _watts("power_cap_min_watts"),
-    "power_max_limit": _watts("power_cap_max_watts"),
+    "power_average": _power_row("power_average_watts"),
+    "power_instant": _power_row("power_instant_watts"),
+    MODULE_POWER: _power_row("power_module_watts"),
+    MEMORY_POWER: _power_row("power_memory_watts"),
+    "power_current_limit": _power_row("power_cap_watts"),
+    "power_default_limit": _power_row("power_cap_default_watts"),
+    "power_min_limit": _power_row("power_cap_min_watts"),
+    "power_max_limit": _power_row("power_cap_max_watts"),
     "memory_temp": Row("temperature_celsius", "memory"),
     **{f"margin_{limit}": Row("temperature_margin_limit_celsius", limit) for limit in _MARGIN_LIMITS},
     "total_energy_consumption": Row("energy_joules_total", over=1000),
