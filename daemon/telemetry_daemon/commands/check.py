@@ -52,7 +52,7 @@ THRESHOLD_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The content of the `--thresholds` file: thresholds by name, and the expected number of devices by vendor."""
+    """The content of the `--thresholds` file: thresholds, and device counts by vendor."""
 
     thresholds: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, int] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the result and return its exit status. If the node cannot be checked, the result is unknown."""
+    """Print the result and return its exit status."""
     from telemetry_exporters.text import clean
 
     try:
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error as the first line, as monitoring plugins do. Return the exit status that means unknown."""
+    """Print a usage error as monitoring plugins do, and return the status for unknown."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 
@@ -133,7 +133,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _read_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the daemon's snapshot, or read the sources once if there is no daemon. Raise CommandError on failure."""
+    """Return the daemon's snapshot, or read the sources once if there is no daemon."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
@@ -173,7 +173,7 @@ def _has_accelerators() -> bool:
 
 
 def read_overrides(path: str) -> Overrides:
-    """Return the overrides in a file. Raise CommandError with all errors if the file is invalid."""
+    """Return the overrides in a file, or raise CommandError with all errors."""
     from telemetry_parsers.vendors import VENDOR_WORDS
 
     document = _read_toml(path)

@@ -44,7 +44,7 @@ _HTTP_NOT_READY = 503
 
 
 def read_credentials(arguments: argparse.Namespace) -> Credentials:
-    """Return the credentials from arguments and environment. Raise CommandError if they cannot be read."""
+    """Return the credentials from arguments and environment, or raise CommandError."""
     if arguments.password_file is None:
         user, password = os.environ.get(USER_VARIABLE, ""), os.environ.get(PASSWORD_VARIABLE, "")
         return Credentials(user, password, arguments.ca)
@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the addresses in the arguments and in the file. Raise CommandError if an address is invalid."""
+    """Return the addresses of the nodes and of those in the file, or raise CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file}: no nodes; write one node on each line")
@@ -67,13 +67,13 @@ def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 
 
 def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
-    """Return the address of this node's local socket if a daemon answers this user there, else None."""
+    """Return the address of the local socket if a daemon answers there, else None."""
     address = node_address(f"unix:{options.local_socket(arguments)}")
     return None if _find_connection_error(address, Credentials(), None) else address
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address where the local daemon answers, or None if none is running. Raise DaemonRefusedError on refusal."""
+    """Return an address of the local daemon, or None. Raise DaemonRefusedError on refusal."""
     socket_path = local_socket_in(settings.state.runtime_directory)
     is_running, error_texts = False, []
     for address in local_addresses(settings):
@@ -89,7 +89,7 @@ def find_local_daemon(settings: Settings, credentials: Credentials) -> Address |
 
 
 def _find_connection_error(address: Address, credentials: Credentials, service_uid: int | None) -> NodeError | None:
-    """Send a test request. Return its error, or None. The server must run as `service_uid`, if known, or as root."""
+    """Send a test request and return its error, or None."""
     if service_uid is not None and not _is_served_by(address.port, service_uid):
         return NodeError("no process of the daemon's user listens there")
     try:
@@ -100,7 +100,7 @@ def _find_connection_error(address: Address, credentials: Credentials, service_u
 
 
 def _socket_owner(local_socket: Path) -> int | None:
-    """Return the user ID of the socket's owner or, without a socket, of its folder's owner. None if both are missing."""
+    """Return the user ID of the owner of the socket or its folder, if either exists."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
             return path.stat().st_uid
@@ -118,7 +118,7 @@ def _is_served_by(port: int, uid: int) -> bool:
 
 
 def local_addresses(settings: Settings) -> Iterator[Address]:
-    """Yield the addresses at which this node's daemon may answer: its local socket and its listening addresses."""
+    """Yield the addresses at which this node's daemon may answer."""
     yield node_address(f"unix:{local_socket_in(settings.state.runtime_directory)}")
     certificate = _certificate_path(settings.web.config_file)
     for listen_address in settings.web.listen_address:
@@ -127,7 +127,7 @@ def local_addresses(settings: Settings) -> Iterator[Address]:
 
 
 def _certificate_path(web_config_file: str) -> str:
-    """Return the path of the daemon's certificate, or "" without TLS or if this user cannot read the configuration."""
+    """Return the path of the daemon's certificate, or "" if it is unknown."""
     if not web_config_file:
         return ""
     from telemetry_daemon.web.access.toolkit import load_web_config
@@ -152,7 +152,7 @@ def _read_text(path: str) -> str:
 
 
 def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
-    """Return the address in `--node` or, without it, that of this node's daemon. Raise CommandError if no daemon answers."""
+    """Return the address of the requested or local daemon, or raise CommandError."""
     if arguments.node is not None:
         return addresses([arguments.node], None)[0]
     address = find_local_daemon(options.settings(arguments), read_credentials(arguments))
@@ -162,7 +162,7 @@ def requested_address(arguments: argparse.Namespace, remedy: str) -> Address:
 
 
 def fetch(arguments: argparse.Namespace, address: Address, target: str, seconds: float) -> bytes:
-    """Return the body of the daemon's response to one request. Raise CommandError if the request fails."""
+    """Return the body of the daemon's response, or raise CommandError."""
     try:
         return _fetch(address, read_credentials(arguments), seconds, target)
     except NodeError as error:
@@ -175,7 +175,7 @@ def _fetch(address: Address, credentials: Credentials, seconds: float, *targets:
 
 
 def daemon_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the snapshot of this node's daemon or of the daemon in `--node`. Raise CommandError on failure."""
+    """Return the snapshot of the requested or local daemon, or raise CommandError."""
     address = requested_address(arguments, "leave out --from daemon")
     body = fetch(arguments, address, _SNAPSHOT, arguments.timeout or 5.0)
     name = "the daemon" if arguments.node is None else address.name
@@ -187,7 +187,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None if no daemon has the same settings. Raise DaemonRefusedError."""
+    """Return the local daemon's snapshot, or None. Raise DaemonRefusedError on refusal."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")
@@ -202,7 +202,7 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
 
 
 def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
-    """Request the local daemon's snapshot over HTTP. Return None if no daemon is ready. Raise DaemonRefusedError."""
+    """Return the local daemon's snapshot over HTTP, or None if no daemon is ready."""
     credentials = read_credentials(arguments)
     address = find_local_daemon(options.settings(arguments), credentials)
     if address is None:

@@ -34,7 +34,7 @@ _PLUGIN_REMEDY = "fix it, install its dependencies, or remove it from parsers.pa
 
 
 def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Examine a node. Return the report, as text or JSON, and the finding count. `root` contains /proc and /sys."""
+    """Examine a node, and return the report and the finding count."""
     if arguments.node is not None:
         examined = _examine_other_node(arguments)
     else:
@@ -46,7 +46,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write a file with all masked facts about this node. Return its table of contents and the finding count."""
+    """Write masked facts about this node to a file; return its contents and the finding count."""
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)
@@ -76,7 +76,7 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return (examination, polled sources). The examination includes the given `findings`."""
+    """Return the examination, with the given findings added, and the polled sources."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
         if not findings:
@@ -115,7 +115,7 @@ def _list_flight_files(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMaterial:
-    """Collect all facts about this node. If the configuration is invalid, its errors are findings and defaults apply."""
+    """Collect all facts about this node, including errors of its configuration."""
     inputs, credentials = options.settings_inputs(arguments), daemons.read_credentials(arguments)
     try:
         config = load_with_origins(inputs)

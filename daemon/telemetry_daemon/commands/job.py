@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _default_directory() -> str:
-    """Return the default folder for job files. Print a warning, because the daemon may read another folder."""
+    """Return the default folder for job files, with a warning."""
     streams.say(
         f"the configuration defines no folder for jobs; using {DEFAULT_JOB_DIRECTORY}; "
         "`telemetry config check` shows the error"
@@ -71,7 +71,7 @@ def _default_directory() -> str:
 
 
 def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
-    """As root, change the group of the folder from root to the group of the daemon's user."""
+    """As root, give the folder's group the daemon's group instead of root."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.set_group(group)

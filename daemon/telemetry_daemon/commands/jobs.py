@@ -65,7 +65,7 @@ def _parse_since(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the totals. Return 2 if lines were skipped, or 3 if there are no records."""
+    """Print the totals; return 2 if lines were skipped, or 3 without records."""
     from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)
@@ -154,7 +154,7 @@ def _records_in_file(path: str, content: bytes, all_errors: list[str]) -> Iterat
 
 
 def _records_in_line(line: bytes) -> Sequence[JobRecord]:
-    """Return the records in a line. Only `ledger.json` has several in one line. Raise CodecError if the line is invalid."""
+    """Return the records in a line. Only `ledger.json` has several in one line."""
     from telemetry_exporters.documents import job_json
 
     if line.startswith(_LEDGER_PREFIX):

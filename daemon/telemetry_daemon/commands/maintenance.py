@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_duration(text: str) -> float:
-    """Return the seconds of a duration. A unit is required, because a bare 4 might mean hours."""
+    """Return the seconds of a duration that has a unit."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = options.parse_seconds(text)
@@ -59,7 +59,7 @@ def _parse_duration(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon to start, end or report maintenance. Raise CommandError if the change cannot be saved."""
+    """Ask the running daemon to start, end or report maintenance."""
     _check_flags(arguments)
     settings = options.settings(arguments)
     if arguments.action == "on":

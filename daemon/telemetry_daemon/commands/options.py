@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class DaemonRefusedError(CommandError):
-    """The daemon on this node does not answer this user. The message has the reason for each address."""
+    """The daemon on this node does not answer this user."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_credentials(parser: argparse.ArgumentParser) -> None:
-    """Add `--ca` and `--password-file`. A password is never an argument, because all users could read it."""
+    """Add `--ca` and `--password-file`."""
     parser.add_argument("--ca", metavar="FILE", default="", help="file with trusted certificates, for https")
     parser.add_argument(
         "--password-file",
@@ -54,13 +54,13 @@ def add_credentials(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add `--source`. The help begins with `verb`."""
+    """Add `--source`, with a help text that begins with `verb`."""
     text = f"{verb} only this source; may be given several times"
     parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the flags, some of `--node`, `--demo` and `--replay`, of which a command line can have only one."""
+    """Add the given flags among `--node`, `--demo` and `--replay`, which exclude each other."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -112,7 +112,7 @@ def settings_inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
 
 def settings(arguments: argparse.Namespace) -> Settings:
-    """Return the effective settings. Raise ConfigError if they are invalid."""
+    """Return the effective settings, or raise ConfigError."""
     from telemetry_daemon.config import file
 
     return file.load(settings_inputs(arguments))
@@ -135,7 +135,7 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 
 def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
-    """Return the content of a file or pipe, or of standard input for `-`. Raise CommandError if it cannot be read."""
+    """Return the content of a file, or of standard input for `-`. Raises CommandError."""
     from telemetry_daemon.guarded.reading import read_named, read_stream
 
     try:
@@ -147,7 +147,7 @@ def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether a string is the device's id, index or `device` label. `VENDOR INDEX` and `VENDOR LABEL` also match."""
+    """Return whether a string is the device's id, index or label, optionally after its vendor."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
@@ -165,7 +165,7 @@ def failure_text(failure: PluginFailure) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """Return the seconds of a duration. Raise ArgumentTypeError if the text is not a positive duration."""
+    """Return the seconds of a positive duration, or raise ArgumentTypeError."""
     from telemetry_daemon.times import parse_duration
 
     duration = parse_duration(text)
@@ -177,7 +177,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_seconds_up_to_a_day(text: str) -> float:
-    """Return the seconds of a duration from 0.1 seconds to a day. Raise ArgumentTypeError for other strings."""
+    """Return the seconds of a duration from 0.1 seconds to a day, or raise ArgumentTypeError."""
     duration = parse_seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
@@ -207,7 +207,7 @@ def _parse_recording_time(text: str) -> RecordingTime:
 
 
 def _parse_argument(parse: Callable[[str], T], text: str) -> T:
-    """Return the parsed argument. Raise ArgumentTypeError with the parser's message, because argparse prints it."""
+    """Return the parsed argument, or raise ArgumentTypeError with the parser's message."""
     try:
         return parse(text)
     except ValueError as error:
@@ -254,7 +254,7 @@ def check_vendor(name: str, plugin_paths: Sequence[str]) -> None:
 
 
 def unknown_name_error(noun: str, name: str, choices: Iterable[str], fallback: str = "") -> CommandError:
-    """Return an error that suggests the most similar choice. If none is similar, append `fallback` or list all choices."""
+    """Return an error for an unknown name, with a suggestion if possible."""
     from telemetry_daemon.terminal.suggestions import similar_names
 
     suggestions = similar_names(name, names := sorted(choices))

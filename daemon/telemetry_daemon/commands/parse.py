@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the parsed outputs as one document. Return 2 if the parser reports a problem."""
+    """Print the parsed outputs as one document; return 2 if there is a problem."""
     with load_parsers(find_parsers(arguments.paths)) as parser_set:
         options.warn_of_failures(parser_set)
         parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}
@@ -90,7 +90,7 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
 
 
 def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Capture]:
-    """From a recording, return the newest capture of each poll of the source. Print a warning for each damaged part."""
+    """Return the recording's newest capture of each poll of the source."""
     newest_by_poll: dict[str, Capture] = {}
     sources: set[str] = set()
     damage = Damage()

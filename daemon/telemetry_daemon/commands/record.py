@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each capture as a line. Return 2 if all sources failed, or 3 if no source was found."""
+    """Write each capture as a line; return 2 if all sources failed, or 3 without sources."""
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)
@@ -127,7 +127,7 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
 
 
 def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
-    """Return the name of the origin and the function that records it. Raise CommandError if the origin is unavailable."""
+    """Return the name of the origin and the function that records it."""
     from telemetry_daemon.commands.daemons import daemon_reads_the_same
 
     if arguments.origin == "daemon" or (arguments.origin is None and daemon_reads_the_same(arguments)):
@@ -217,7 +217,7 @@ class _Progress:
         self._next_time = self.start = time.monotonic()
 
     def end_first_round(self, gate: FirstResultGate) -> bool:
-        """Start counting the recording time after the first round of polls. Return whether to continue recording."""
+        """Start counting the recording time, and return whether to continue recording."""
         self._first_round_end = time.monotonic()
         return gate.is_open or bool(gate.failures)
 
@@ -233,7 +233,7 @@ class _Progress:
 
 @contextlib.contextmanager
 def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespace, origin: str) -> Iterator[_Progress]:
-    """Show the progress during the `with` block, and a summary at its end, even after an error."""
+    """Show the progress during the `with` block, and a summary at its end."""
     progress = _Progress(recorder, arguments.duration)
     has_summary = True
     try:

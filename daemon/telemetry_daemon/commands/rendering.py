@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A snapshot to print. `metrics` come from plugins. `document` is the daemon's JSON if a daemon sent the snapshot."""
+    """A snapshot to print, with plugins' metrics and, if a daemon sent it, its JSON document."""
 
     snapshot: Snapshot
     origin: str = ""
@@ -46,7 +46,7 @@ def render_document(result: Result, output_format: str) -> str:
 def render_table(
     result: Result, detail: Detail, width: int = 0, ids: frozenset[str] | None = None, patterns: Sequence[str] = ()
 ) -> str:
-    """Return the snapshot as a table of the devices with these `ids`. A width of 0 means the width of the terminal."""
+    """Return the snapshot as a table. A width of 0 means the terminal's width."""
     from telemetry_exporters.terminal import table as tables
 
     # Lines are wrapped only on a terminal.
@@ -57,7 +57,7 @@ def render_table(
 
 
 def colour_mode() -> Colour:
-    """Return ANSI if standard output is a terminal with colours and NO_COLOR (no-color.org) is unset, else NEVER."""
+    """Return ANSI if standard output is a terminal with colours, else NEVER."""
     from telemetry_exporters.terminal.style import Colour
 
     is_enabled = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

@@ -90,7 +90,7 @@ def _width(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the snapshot. Return 2 if a source failed, or 3 if there are no devices."""
+    """Print the snapshot; return 2 if a source failed, or 3 without devices."""
     _check_flags(arguments)
     with ExitStack() as exit_stack:
         return _print_snapshots(_choose_reader(arguments, exit_stack), arguments)
@@ -141,7 +141,7 @@ def _choose_reader(arguments: argparse.Namespace, exit_stack: ExitStack) -> _Rea
 
 
 def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> _ReadSnapshot:
-    """Return a function that reads the daemon or, if none runs, the tools. A daemon's refusal is reported once."""
+    """Return a function that reads the daemon or, if none runs, the tools."""
     refusals: list[options.DaemonRefusedError] = []
 
     def read_result() -> Result:
@@ -156,7 +156,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
 
 
 def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
-    """Return the snapshot of this node's daemon, or None if there is no daemon. Raise DaemonRefusedError."""
+    """Return the snapshot of this node's daemon, or None if there is no daemon."""
     try:
         options.local_socket(arguments).stat()
     except FileNotFoundError:
@@ -169,7 +169,7 @@ def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
 
 
 def _is_daemon_sufficient(arguments: argparse.Namespace) -> bool:
-    """Return whether the daemon's snapshot has all requested data. `--all` needs new slow polls."""
+    """Return whether the daemon's snapshot has all requested data."""
     has_other_origin = arguments.origin or arguments.demo is not None
     needs_tools = arguments.source or arguments.timeout is not None or arguments.all is not None
     return not has_other_origin and not needs_tools and arguments.format in _DAEMON_FORMATS
@@ -207,7 +207,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_process_details(result: Result) -> Result:
-    """Add details from /proc to the processes, as far as this user may read them. Ended processes stay unchanged."""
+    """Add details from /proc to the processes, as far as this user may read them."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER
@@ -247,7 +247,7 @@ def _with_task(process: Process, task: Task | None) -> Process:
 
 
 def _format_result(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
-    """Return the snapshot in the requested format. Only the first CSV has a heading. A blank line separates tables."""
+    """Return the snapshot in the requested format."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
 

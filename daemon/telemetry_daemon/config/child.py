@@ -34,7 +34,7 @@ class CheckedConfig:
 
 
 class ConfigCheck:
-    """A validation that runs while the daemon imports its modules. `command` replaces the child's command in tests."""
+    """A validation in a child process, which runs while the daemon imports its modules."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
         # Pass only the variables that may be settings.
@@ -45,7 +45,7 @@ class ConfigCheck:
             raise ConfigError(f"{_NOT_CHECKED}: {error}", status=exits.UNAVAILABLE) from error
 
     def result(self, deadline: float = DEADLINE_SECONDS) -> CheckedConfig:
-        """Wait up to `deadline` seconds. Raise ConfigError if the result is late or the configuration is invalid."""
+        """Wait up to `deadline` seconds for the settings, or raise ConfigError."""
         try:
             return _checked_config(self._process.complete(deadline))
         except NoAnswerError as error:
@@ -55,7 +55,7 @@ class ConfigCheck:
 def load_in_child(
     inputs: ConfigInputs, deadline: float = DEADLINE_SECONDS, command: Sequence[str] | None = None
 ) -> Settings:
-    """Return the validated settings. Raise ConfigError if the configuration is invalid or could not be checked."""
+    """Return the validated settings, or raise ConfigError."""
     return ConfigCheck(inputs, command).result(deadline).settings
 
 

@@ -42,7 +42,7 @@ _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """The settings and their file. `origins` maps dotted paths to the variable or flag that set them."""
+    """The settings, their file, and the variable or flag that set each dotted path."""
 
     settings: Settings
     file: str | None
@@ -50,12 +50,12 @@ class LoadedConfig:
 
 
 def load(inputs: ConfigInputs) -> Settings:
-    """Return the validated settings. Raise ConfigError with all errors."""
+    """Return the validated settings, or raise ConfigError with all errors."""
     return load_with_origins(inputs).settings
 
 
 def load_with_origins(inputs: ConfigInputs) -> LoadedConfig:
-    """Return the validated settings and their origins. Raise ConfigError with all errors."""
+    """Return the validated settings and their origins, or raise ConfigError with all errors."""
     document = _with_overrides(_read_document(inputs), inputs)
     problems = _unknown_variable_errors(inputs)
     settings = Settings()
@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of an environment variable, or None. Of several that match, take the one with the longest path."""
+    """Return the setting of an environment variable and its path, or None."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -184,14 +184,14 @@ def _flag_values(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _flag_value(row: SettingRow, value: object) -> object:
-    """Return the value of a flag. A relative path is resolved against the working directory."""
+    """Return the value of a flag, with a relative path made absolute."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _parse_value(row, value)
 
 
 def _parse_value(row: SettingRow, text: str) -> object:
-    """Parse the text of a variable or flag. Return an invalid text unchanged; the validation will report it."""
+    """Parse the text of a variable or flag, but return an invalid text unchanged."""
     if row.kind == "number":
         return _parse_number(text)
     if row.kind == "switch":
@@ -208,7 +208,7 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
-    """Parse counts by name, such as `amd=1,nvidia=2`. Return an invalid text unchanged; the validation will report it."""
+    """Parse counts such as `amd=1,nvidia=2`, but return an invalid text unchanged."""
     pairs = [pair_text.partition("=") for pair_text in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
@@ -225,7 +225,6 @@ def _parse_whole_number(text: str) -> int | str:
 
 
 def _with_value(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """Return a copy with one value set. A section that is not a table stays, because the validation reports it."""
     head, *tail = path
     if not tail:
         return {**data, head: value}

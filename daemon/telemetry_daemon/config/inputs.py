@@ -37,7 +37,7 @@ KeyPath = tuple[str, ...]
 
 
 class ConfigError(CommandError):
-    """The configuration is invalid. Each of `lines` has the position, the error and the remedy."""
+    """The configuration is invalid, for the reasons in `lines`."""
 
     def __init__(self, *lines: str, status: int = exits.CONFIGURATION) -> None:
         super().__init__(*lines, status=status)
@@ -45,17 +45,12 @@ class ConfigError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigInputs:
-    """All inputs of the settings.
-
-    Flags override the environment, which overrides the file. `path` is the value of `--config`. `overrides` maps
-    dotted paths such as `log.level` to the flags' values. `known_sources` is None before the parsers are loaded.
-    `known_polls` are the polls of sources with a loaded parser.
-    """
+    """All inputs of the settings. Flags override the environment, which overrides the file."""
 
     path: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    overrides: Mapping[str, object] = field(default_factory=dict)
-    known_sources: tuple[str, ...] | None = None
+    overrides: Mapping[str, object] = field(default_factory=dict)  # flags' values by dotted path, such as `log.level`
+    known_sources: tuple[str, ...] | None = None  # None before the parsers are loaded
     known_polls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_path: str = DEFAULT_FILE
 
@@ -66,7 +61,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate. `origins` maps the path of a value to the variable or flag that set it."""
+    """The document to validate, with the variable or flag that set each path."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -89,7 +84,7 @@ class Document:
 
 
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
-    """Return a hash of the file and the variables that affect readings, or "" if the file cannot be read."""
+    """Return a hash of the settings that affect readings, or "" if the file cannot be read."""
     try:
         content = _read_config_file(path, environment)
     except (OSError, ValueError):  # the validation reports the error
@@ -99,12 +94,12 @@ def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the configured folder for the daemon's sockets, or None if the setting or the file is invalid."""
+    """Return the folder for the daemon's sockets, or None if the configuration is invalid."""
     return _read_path(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the configured folder for job files, or None if the setting or the file is invalid."""
+    """Return the folder for job files, or None if the configuration is invalid."""
     return _read_path(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
@@ -133,7 +128,7 @@ def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML document. Raise ValueError if it is invalid."""
+    """Parse a TOML document, or raise ValueError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -29,7 +29,7 @@ _DIGITS_AND_DOTS = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class SettingMetadata:
-    """Metadata of a setting. For lists and mappings, `rule`, `low` and `high` apply to each item or value."""
+    """Metadata of a setting, whose rules apply to each item of a list or mapping."""
 
     text: str
     example: object = None
@@ -116,7 +116,7 @@ def check_listen_address(text: str) -> str:
 
 
 def check_allowed_host(text: str) -> str:
-    """Accept an allowed host: a name, an address, `*.NAME` for all subdomains of a name, or `*` for all hosts."""
+    """Accept a host name, an address, `*.NAME` for subdomains, or `*` for all hosts."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _DIGITS_AND_DOTS.match(name)):
         return text

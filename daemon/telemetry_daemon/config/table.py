@@ -39,7 +39,7 @@ _FILE_HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """All properties of a setting. `path` has placeholders for names."""
+    """All properties of a setting. Its `path` has placeholders for names."""
 
     path: KeyPath
     kind: SettingKind
@@ -57,7 +57,7 @@ class SettingRow:
 
     @property
     def variable(self) -> str:
-        """Return the setting's environment variable, or "" if its path contains the name of a model or exporter."""
+        """Return the setting's environment variable, or "" if it has none."""
         return "" if _NOT_IN_VARIABLES.intersection(self.path) else VARIABLE_PREFIX + "_".join(self.path).upper()
 
     @property
@@ -154,7 +154,7 @@ def _example_path(path: KeyPath) -> KeyPath:
 
 
 def example_line(section: KeyPath) -> str:
-    """Return an example line for the first setting of a section, or for the setting with this path."""
+    """Return an example line for the first setting of a section."""
     path = placeholder_path(section)
     row = next(row for row in settings_rows() if row.path[: len(path)] == path)
     value = row.default if row.example is None else row.example
@@ -173,7 +173,7 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
 
 
 def limits_sentence(row: SettingRow) -> str:
-    """Return a sentence with the valid values, or "" if there are no limits or the description lists them."""
+    """Return a sentence with the valid values, or ""."""
     if not all(f"`{word}`" in row.description for word in row.words if word):
         return f"One of: {joined_words(row.words)}."
     if row.low is not None and row.high is not None:
@@ -191,7 +191,7 @@ def _comment_lines(text: str) -> list[str]:
 
 
 def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
-    """Return a file with the effective settings. Settings in `origins` get a comment with their variable or flag."""
+    """Return a file with the effective settings, commented with their variable or flag."""
     lines: list[str] = []
     for heading, values in _toml_tables(settings):
         lines += [""] if lines else []
@@ -203,7 +203,7 @@ def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None)
 
 
 def _toml_tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Yield the path and the values of each table in the file. Values of None are omitted, because TOML has no null."""
+    """Yield the path and the values of each table in the file."""
     document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}

@@ -44,7 +44,7 @@ _MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
 
 
 def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the document's settings. If there are errors or `problems`, raise ConfigError with all of them."""
+    """Return the document's settings, or raise ConfigError with all errors and `problems`."""
     unknown_names = _unknown_names(document, inputs)
     try:
         values = _model(Settings).model_validate(document.data).model_dump()
@@ -90,7 +90,7 @@ def _model(settings_class: Any) -> type[BaseModel]:
 
 
 def _pydantic_type(hint: Any, metadata: SettingMetadata, *, required: bool) -> Any:
-    """Return the type of a setting for pydantic, with its limits and rules. A `required` list must not be empty."""
+    """Return the type of a setting for pydantic, with its limits and rules."""
     limits = [Field(ge=metadata.low, le=metadata.high)] if metadata.low is not None else []
     value_rules = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
     if get_origin(hint) is Mapping:
@@ -166,7 +166,7 @@ def _setting_path(error: Mapping[str, Any]) -> KeyPath:
 
 
 def _find_origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set this path or a path above or below it, or None if the file set it."""
+    """Return the variable or flag that set this path, or None for the file."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
         is_child = path == origin_path[: len(path)] and not document.is_set_in_file(path)
@@ -180,7 +180,7 @@ def _line_number(path: KeyPath, document: Document) -> int:
 
 
 def _location(path: KeyPath, document: Document) -> str:
-    """Return where the path was set: by a variable, by a flag, or on a line of the file."""
+    """Return the variable, the flag or the line of the file that set the path."""
     line = _line_number(path, document)
     return _find_origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
@@ -206,7 +206,7 @@ def _error_message(path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _unknown_setting_error(path: KeyPath, error: Mapping[str, Any]) -> str:
-    """Return the message for an unknown setting, with suggestions from the same section or from other sections."""
+    """Return the message for an unknown setting, with suggestions."""
     *section, name = path
     siblings = _sibling_names(path)
     same_name = [row.dotted_path for row in settings_rows() if row.path[-1] == name]
@@ -238,7 +238,7 @@ def _range_error(_setting_path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _find_line(text: str, path: Sequence[str]) -> int | None:
-    """Return the line that sets the path, or else the line of its nearest section heading. None if there is neither."""
+    """Return the line that sets the path, else its section's line, else None."""
     best_match: tuple[int, int] | None = None
     for line_number, key in _numbered_keys(text):
         is_prefix = list(key) == list(path[: len(key)])

@@ -34,7 +34,7 @@ class CurveSegment(NamedTuple):
     end_value: float
 
     def split(self, time: float) -> tuple[CurveSegment, CurveSegment]:
-        """Return the parts before and after a time. If the time is outside the segment, one part has zero length."""
+        """Return the parts before and after a time."""
         begin, end, begin_value, end_value = self
         if time <= begin:
             return CurveSegment(begin, begin, begin_value, begin_value), self
@@ -48,7 +48,7 @@ class UsageLedger(Protocol):
     """Receives the use of the cards and attributes it to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Add a segment of a reading's curve. Its integral is attributed to the owners of the card."""
+        """Attribute the integral of a reading's curve segment to the card's owners."""
 
     def add_event(self, event: PastEvent) -> None:
         """Count an event for the owners of its device."""
@@ -58,7 +58,7 @@ class UsageLedger(Protocol):
 
 
 class DeviceObserver(Protocol):
-    """Receives device updates and events. Its methods must return quickly, because the store's lock is held."""
+    """Receives device updates and events while the store's lock is held, so methods must return quickly."""
 
     def add_event(self, event: PastEvent) -> None:
         """Accept an event that began while the daemon was running."""
@@ -69,14 +69,14 @@ class DeviceObserver(Protocol):
 
 @dataclass(slots=True)
 class Integral:
-    """The integral of a reading: its total, the time up to which it is computed, and the last reading."""
+    """The integral of a reading up to `integrated_until`."""
 
     total: float = 0.0
     integrated_until: float = -math.inf
     last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
-        """Integrate up to this reading. Return the added segment, or None if the reading is not newer than the last one."""
+        """Integrate up to this reading; return the new segment, or None for an old reading."""
         previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)
@@ -95,7 +95,7 @@ class Integral:
 
 
 class Accumulator:
-    """Integrates readings and counts events since its creation. Not thread-safe: the caller holds a lock."""
+    """Integrates readings and counts events. Not thread-safe."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Accumulator:
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> None:
-        """Count the events of a report. `ids` has the id of each device in the report."""
+        """Count the events of a report whose devices have these ids."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record_event(counted.event)
             if counted.is_start_observed:
@@ -137,7 +137,7 @@ class Accumulator:
         self.add_events(_LINKS_POLL, tuple(lost_links), link_events, wall_time)
 
     def close_events(self, device_id: str) -> tuple[str, ...]:
-        """Close a device's open events, and return their codes. The current link states are accepted as normal."""
+        """Close a device's open events and return their codes."""
         codes = self.events.close(device_id)
         if not self._links.forget(device_id):
             return codes
@@ -161,7 +161,7 @@ class Accumulator:
             self._observer.update(merged.devices, healths)
 
     def integrate(self, devices: Sequence[MergedDevice]) -> None:
-        """Integrate the readings of the merged devices. A missing reading interrupts its integral."""
+        """Integrate the readings of the merged devices."""
         self.events.update(devices)
         continued_counters = set()
         for device in devices:

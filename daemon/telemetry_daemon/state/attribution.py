@@ -53,7 +53,7 @@ class _OwnershipInput:
 
 
 class Attribution:
-    """Derives the owners of the merged devices. Not thread-safe. `privacy` decides how names are exposed and stored."""
+    """Derives the owners of the merged devices. Not thread-safe."""
 
     def __init__(self, clock: Clock, ledger: Ledger | None = None, privacy: Privacy = BY_NAME) -> None:
         self._clock = clock
@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return the node with the owners of its devices and the problems found in the owners' claims."""
+        """Return the node with the owners of its devices and the problems in their claims."""
         devices, wall_time = merged.devices, self._clock.wall()
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if inputs != self._input or self._has_ended_claim(wall_time):
@@ -84,7 +84,7 @@ class Attribution:
         ]
 
     def update_ledger(self, devices: Sequence[MergedDevice]) -> None:
-        """Pass the current owners to the ledger. Call this after the ledger has received the devices' readings."""
+        """Pass the current owners to the ledger, after it has received the readings."""
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
             owned_devices = [self._with_newest_owners(device) for device in devices]
@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
-        """Return a sample per source: how many device names in its claims match no device, or several."""
+        """Return how many claimed device names per source do not match exactly one device."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
@@ -149,7 +149,7 @@ def _key(owner: Owner) -> tuple[str, str]:
 
 
 def hash_key(key_file: str, directory: str | None) -> bytes:
-    """Return the key for hashing owner names: from the file or the state directory, else random. Raises ConfigError."""
+    """Return the key for hashing owner names. Raises ConfigError."""
     if key_file:
         return _key_from_file(key_file)
     return os.urandom(_NEW_KEY_BYTES) if directory is None else _key_in_directory(Path(directory))

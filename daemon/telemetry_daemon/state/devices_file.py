@@ -32,7 +32,7 @@ _LONG_AGO = 0.0
 
 @dataclass(frozen=True, slots=True)
 class StoredDevices:
-    """The content of `devices.json`. `since` is the Unix time at which the file was first written for this node."""
+    """The content of `devices.json`, first written for this node at the Unix time `since`."""
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
@@ -59,7 +59,7 @@ def path_in(directory: str) -> Path:
 
 
 def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
-    """Return the stored devices. If the file is unusable, log a warning and return no devices and `now` as `since`."""
+    """Return the stored devices, or none if the file is unusable."""
     try:
         with OwnFolder.at(path.parent) as folder:
             content = _decode(folder.read(path.name, MAX_FILE_BYTES))
@@ -78,7 +78,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
 
 
 def save(path: Path, stored: StoredDevices) -> None:
-    """Replace the file at this path. Simulated devices are not stored. Raises OSError."""
+    """Write the devices, except simulated devices. Raises OSError."""
     real = stored.filtered(lambda identity: not identity.simulated)
     document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
@@ -87,12 +87,12 @@ def save(path: Path, stored: StoredDevices) -> None:
 
 
 def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
-    """Return a predicate that accepts devices of this vendor; if None, all devices."""
+    """Return a predicate that accepts this vendor's devices, or all devices if None."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
 
 class DevicesFileWriter:
-    """Writes the devices file after changes. A failure is logged once. A thread skips its write if another write hangs."""
+    """Writes the devices file after changes."""
 
     def __init__(self, path: Path, now: float) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class DevicesFileWriter:
         self.stored = load(path, now)
 
     def save(self, devices: tuple[Identity, ...], events: tuple[OpenEvents, ...] = ()) -> None:
-        """Write the devices and events if they changed. After a failure, the next call tries again."""
+        """Write the devices and events if they changed."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:

@@ -27,7 +27,7 @@ _Counters = Mapping[tuple[str, str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class CounterFloor:
-    """A lower bound on a card's counter. It is a power of two, so that the state file is rarely rewritten."""
+    """A lower bound on a card's counter, rounded so that the state file rarely changes."""
 
     metric: str
     label: str
@@ -37,7 +37,7 @@ class CounterFloor:
 
 @dataclass(frozen=True, slots=True)
 class OpenEvents:
-    """A device's open events. They close when the node reboots, the card is bound again, or its counters restart."""
+    """A device's events that stay open until a reboot or a repair."""
 
     id: str
     codes: tuple[str, ...]
@@ -48,7 +48,7 @@ class OpenEvents:
 
     @property
     def last_times(self) -> dict[str, float]:
-        """Map each code to the Unix time at which it last occurred, or to 0 if that is unknown."""
+        """Map each code to the Unix time of its last event; 0 means unknown."""
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
@@ -57,7 +57,7 @@ class OpenEvents:
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
     def survives(self, boot: str) -> bool:
-        """Return whether the events stay open under this boot id. They do not survive a reboot. An unknown id matches any."""
+        """Return whether the events stay open under this boot id."""
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
@@ -85,14 +85,14 @@ class _EventCount:
 
 
 class CountedEvent(NamedTuple):
-    """A counted event. Its start was not observed if the event was already ongoing in the first report of its poll."""
+    """A counted event. Its start was not observed if the poll's first report already had it."""
 
     event: PastEvent
     is_start_observed: bool
 
 
 class Events:
-    """The events of all devices. Not thread-safe. `opened` has the previous daemon's open events; a reboot closes them."""
+    """The events of all devices, initially those still open from the previous daemon. Not thread-safe."""
 
     def __init__(self, machine: MachineState | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or MachineState()
@@ -108,7 +108,7 @@ class Events:
         self._newest_devices: dict[str, MergedDevice] = {}
 
     def update(self, devices: Sequence[MergedDevice]) -> None:
-        """Close the events of repaired devices. A device is repaired if its counters restarted or its binding changed."""
+        """Close the events of devices that were repaired."""
         newest = self._newest_devices
         newest.update({device.id: device for device in devices if device.readings or device.id not in newest})
         for opened in self.open_events():
@@ -121,7 +121,7 @@ class Events:
     def add_report(
         self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> list[CountedEvent]:
-        """Count the events of a report and return the new ones. An ongoing event counts once, when it begins."""
+        """Count the new events of a report and return them."""
         self._removed.discard(poll)
         is_first = poll not in self._ongoing
         previously_ongoing = self._ongoing.setdefault(poll, frozenset())
@@ -147,11 +147,11 @@ class Events:
         return counted
 
     def remove_source(self, source: str) -> None:
-        """Close this source's ongoing events. They reopen if the source reports them again."""
+        """Close the ongoing events of a source."""
         self._removed |= {poll for poll in self._ongoing if poll[0] == source}
 
     def close(self, device_id: str) -> tuple[str, ...]:
-        """Close a device's open events and return their codes. Events that a tool still reports as ongoing stay open."""
+        """Close a device's open events and return their codes."""
         opened = self._open.pop(device_id, None)
         return opened.codes if opened is not None else ()
 
@@ -178,7 +178,7 @@ class Events:
         return {device_id: frozenset(device_codes) for device_id, device_codes in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
-        """Yield the event metrics of a device. `codes` are the codes of its open events."""
+        """Yield a device's event metrics, given the codes of its open events."""
         for code, event_count in sorted(self._event_counts.get(device_id, {}).items()):
             yield MergedReading("events_total", code, float(event_count.count), SOURCE)
             if event_count.last_wall_time:

@@ -21,7 +21,7 @@ _INVALID_CHARACTERS = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class FlightFile:
-    """A file of the flight recorder. `cause` is the alarm's cause as one word."""
+    """A file of the flight recorder. `cause` is a single word."""
 
     name: str
     path: str
@@ -42,7 +42,7 @@ def file_name(wall_time: float, cause: str) -> str:
 
 
 def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
-    """Return the flight files, newest first. Raises OSError if the folder cannot be read."""
+    """Return the flight files, newest first. Raises OSError."""
     path = folder_in(state_directory)
     try:
         with OwnFolder.at(path) as folder:
@@ -52,7 +52,7 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files until the limits are met, but never the file named `written`. Raises OSError."""
+    """Remove the oldest files until the limits are met, but never `written`. Raises OSError."""
     bytes_left = max_bytes
     # After the clock was set back, another file may have a newer name than the file just written.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)

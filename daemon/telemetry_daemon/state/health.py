@@ -53,7 +53,7 @@ class PollResult:
 
 
 def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollResult:
-    """Return the result of a poll. `pci_count` is how many devices of the vendor are on the PCI bus."""
+    """Return the result of a poll, given the vendor's device count on the PCI bus."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -73,14 +73,14 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
 
 
 def is_source_gone(result: PollResult, poll: Poll) -> bool:
-    """Return whether the source is gone: its driver failed, or its listing tool is missing or not permitted."""
+    """Return whether this result means that the complete source is gone."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS
 
 
 def expiry_time(started: float, interval: float, seconds: float) -> float:
-    """Return when a reading that was taken at `started` expires. `seconds` is the duration of the poll."""
+    """Return when a reading expires whose poll began at `started` and took `seconds`."""
     return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source without a current device list to when its most frequently polled list expired or began to fail."""
+    """Map each source without a current device list to the time when its list ended."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -153,7 +153,7 @@ def source_status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """Return the status of a source, derived from the health of its polls. There must be at least one poll."""
+    """Return the status of a source that has at least one poll."""
     deciding = _deciding_polls(healths)
     worst = min(deciding, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
@@ -176,7 +176,7 @@ def source_status(
 
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
-    """Return the polls that determine a source's state. Polls that list devices count as failed if none is supported."""
+    """Return the polls that determine a source's state."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
@@ -200,7 +200,7 @@ def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store needs to know about a source. A source that cannot list devices is polled for its vendor's devices."""
+    """Facts about a source that the store needs."""
 
     source: str
     vendor: str
@@ -216,7 +216,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusInput:
-    """The data from which a source's status is derived: health and current reports of its polls, and merge problems."""
+    """The data from which a source's status is derived."""
 
     source: str
     vendor: str
@@ -234,7 +234,7 @@ class StatusCache:
         self._cache: Mapping[str, tuple[StatusInput, tuple[bool, ...], SourceStatus]] = {}
 
     def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
-        """Return the status of each source. An unchanged status is the same object as before."""
+        """Return each source's status, as the same object if it is unchanged."""
         self._cache = {status_input.source: self._status(status_input, now) for status_input in inputs}
         return tuple(status for _, _, status in self._cache.values())
 

@@ -60,21 +60,21 @@ class ReasonCodes:
         self._codes = {"": _HAS_VALUE, "unknown": 1}
 
     def code(self, text: str) -> int:
-        """Return the byte that encodes a reason. Once all bytes are used, new reasons get the byte of `unknown`."""
+        """Return the byte that encodes a reason."""
         if text not in self._codes and len(self._texts) <= _MAX_REASONS:
             self._codes[text] = len(self._texts)
             self._texts.append(text)
         return self._codes.get(text, 1)
 
     def gaps(self, codes: bytes) -> tuple[Gap, ...]:
-        """Return a gap for each run of slots with the same reason. `codes` has one byte per slot."""
+        """Return a gap for each run of slots with the same reason code."""
         runs = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
         return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotRange:
-    """A range of slots. `end` is not included."""
+    """A range of slots, excluding `end`."""
 
     first: int
     end: int
@@ -82,7 +82,7 @@ class SlotRange:
 
 @dataclass(slots=True)
 class MetricHistory:
-    """The history of one metric of a device: its slots since slot `since`, the open slot, and the current value."""
+    """The history of one metric of a device, beginning with slot `since`."""
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
@@ -124,7 +124,7 @@ class MetricHistory:
             self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the slots in this span. `unclosed` maps each slot that was not stored to its reason code."""
+        """Return a span of slots; `unclosed` maps slots that were not stored to reason codes."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
@@ -143,7 +143,7 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 
 
 class DeviceHistory:
-    """The history of one device. `listed` is the device as currently reported, or None if no source lists it."""
+    """The history of one device. `listed` is None while no source lists it."""
 
     __slots__ = ("listed", "metric_histories", "newest_slot")
 
@@ -153,7 +153,7 @@ class DeviceHistory:
         self.listed: MergedDevice | None = None
 
     def update(self, device: MergedDevice, poll_key_of: Callable[[Origin], PollKey], slot: int) -> None:
-        """Set the current values of the device. A new metric begins with this slot."""
+        """Set the current values of the device."""
         self.listed, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
         for metric_index, (value, positions) in enumerate(
@@ -169,7 +169,7 @@ class DeviceHistory:
             metric_history.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
 
     def end_slot(self, slot: int, reason_of: Callable[[DeviceHistory, MetricHistory], int]) -> None:
-        """Store the open slot. `reason_of` returns the reason code of a metric without a value."""
+        """Store the open slot, with a reason code for each metric without a value."""
         for metric_history in self.metric_histories:
             if metric_history is not None and metric_history.end_slot(slot):
                 self.newest_slot = slot
@@ -191,7 +191,7 @@ class DeviceHistory:
 
 
 class History:
-    """The history of all devices. Thread-safe. Slots are numbered from boot, independent of the wall clock."""
+    """The history of all devices, in slots numbered from boot. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -215,7 +215,7 @@ class History:
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
-        """Set the current devices. Their values are valid until `valid_until` (monotonic) or the next call."""
+        """Set the current devices, whose values are valid until this monotonic time."""
         with self._lock:
             are_valid = self._store_past_slots(self._seconds_since_boot())
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
@@ -229,13 +229,13 @@ class History:
             self._valid_until = valid_until + self._clock.slept()
 
     def add_event(self, event: PastEvent) -> None:
-        """Add an event. Beyond the limit, the oldest event is dropped."""
+        """Add an event, and drop the oldest one beyond the limit."""
         boot_time = self._clock.boot_time()
         with self._lock:
             self._events.append(replace(event, wall_time=event.wall_time - boot_time))
 
     def end_slots(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Store the slots that have ended. Called once per slot, because `update` is not called while nothing is polled."""
+        """Store the slots that have ended. Call this once per slot."""
         snapshot()  # calls `update` if reports have expired
         with self._lock:
             now = self._seconds_since_boot()
@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return these devices' and metrics' slots from `first` up to but excluding `end`, and the events since `first`."""
+        """Return the slots from `first` up to but excluding `end`, and the events since `first`."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
@@ -315,7 +315,7 @@ class History:
             self._devices[device.id] = history
 
     def _store_past_slots(self, now: float) -> bool:
-        """Store the slots before `now`. Return whether the current values are still valid in the slot of `now`."""
+        """Store the slots before `now`, and return whether the current values are still valid."""
         slept = self._clock.slept()
         has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
         gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
@@ -366,7 +366,7 @@ def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, o
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each (source, poll) to its failure, or "" if it works. The key (source, "") stands for polls that list devices."""
+    """Map each (source, poll) to its failure, or "". Poll "" stands for device lists."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
     no_list_outages = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}

@@ -41,7 +41,7 @@ _START_SECONDS = 15.0
 
 
 class Ledger:
-    """Records each owner's use of each card. Not thread-safe: the caller holds a lock. `boot` is the boot id."""
+    """Records each owner's use of each card. Not thread-safe."""
 
     def __init__(self, hostname: str, boot: str = "", saved: SavedLedger | None = None) -> None:
         self._hostname = hostname
@@ -62,7 +62,7 @@ class Ledger:
         self.has_new_owner = False
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Add a segment of a reading's curve. Its integral is attributed to the owners of the card."""
+        """Attribute the integral of a reading's curve segment to the card's owners."""
         card = self._cards.get(device_id)
         if card is not None:
             card.add_segment(metric, segment)
@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the owners of the cards, and end the entries of the owners in `ended`, whose claims have ended."""
+        """Update the cards' owners, and end the owners of the claims in `ended`."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """If this is the owner's first start from a hook, or its first on this card, return its monotonic time, else None."""
+        """Return the monotonic start time if it is new for the owner or card, else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
@@ -267,7 +267,7 @@ class Ledger:
         self._remove_from_cards(entry, self._to_monotonic(ended))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that began and ended between two polls. Attribute the use in between to it."""
+        """Add an owner that began and ended between two polls."""
         key, started = entry_key(claim.owner), claim.started
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:
@@ -316,7 +316,7 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_unknown_begin(self, entry: Entry, counted_from: float) -> None:
-        """If this is the owner's first card, record a gap between the owner's start and the time when counting began."""
+        """Record a gap between the owner's start and the begin of counting."""
         start, begin = entry.start.time, self._wall - (self._now - counted_from)
         if begin - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, begin, begin - start)
@@ -347,7 +347,7 @@ class Ledger:
         self._completed.append(entry.record(self._hostname, {}))
 
     def _end_day(self) -> None:
-        """Complete the daily record of unallocated use. Recent use, whose owners may change, goes into the next record."""
+        """Complete the daily record of unallocated use."""
         max_report_delay = self._longest_wait(self._unallocated)
         for device_id, card in self._cards.items():
             self._add_tallies(device_id, card.settle(self._now - max_report_delay))
@@ -368,7 +368,6 @@ class Ledger:
             (self._unallocated if entry.is_over else entry).card_uses[device_id].tally.add(tally)
 
     def _to_monotonic(self, wall_time: float) -> float:
-        """Convert a Unix time to monotonic time. Future times become the current time."""
         return min(self._now, self._now - (self._wall - wall_time))
 
 

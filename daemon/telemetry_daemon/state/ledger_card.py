@@ -33,7 +33,7 @@ _MAX_WATTS = BY_KEY[POWER].high
 
 
 class LedgerCard(Generic[_Holder]):
-    """A card shared by holders (ledger entries). Use without a holder is attributed to `unallocated`. Times are monotonic."""
+    """A card shared by holders (ledger entries). Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated
@@ -66,7 +66,7 @@ class LedgerCard(Generic[_Holder]):
         return max(MAX_REPORT_DELAY_SECONDS, 2 * self.longest_segment)
 
     def integrate(self, readings: Readings) -> None:
-        """Integrate the readings that are not counters. A missing reading interrupts its integral."""
+        """Integrate the readings that are not counters."""
         if readings is self._readings:
             return
         self._readings = readings
@@ -122,7 +122,7 @@ class LedgerCard(Generic[_Holder]):
         self.longest_segment = max(self.longest_segment, segment.end - segment.begin)
 
     def _count_power(self, segment: CurveSegment) -> None:
-        """Estimate the energy from the power while the energy counter does not work, including the time since it stopped."""
+        """Estimate the energy from the power while the energy counter does not work."""
         if not self._is_counter_working:
             self.add_segment(ENERGY_ESTIMATED, segment)
             return
@@ -133,23 +133,23 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_ESTIMATED, missed)
 
     def add_event(self, time: float, code: str) -> None:
-        """Add an event. If its time is settled, it counts for the holders at the end of the settled time."""
+        """Add an event at this time, or at the end of the settled time if later."""
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:
-        """Set the current shares. They apply from the last time that the card was seen."""
+        """Set the shares from the last time that the card was seen."""
         self.shares = shares
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move a current holder's start back to `since`, but not into settled time. Return the new start."""
+        """Move a holder's start back to `since` or the settled time, and return the new start."""
         time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, time)
         self._drop_preliminary()
         return time
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> float:
-        """Add a holder for the part of a past period that is not settled. Return the length of this part in seconds."""
+        """Add a holder for the unsettled part of a period, and return its length in seconds."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -158,12 +158,12 @@ class LedgerCard(Generic[_Holder]):
         return end - begin
 
     def remove_holder(self, holder: _Holder, since: float) -> None:
-        """Remove a holder from this time on. Time that is settled does not change."""
+        """Remove a holder from this time on, except from settled time."""
         self._timeline.remove_holder(holder, max(since, self._settled_until))
         self._drop_preliminary()
 
     def skip_absence(self, until: float) -> Tallies[_Holder]:
-        """Settle the use before the card's absence, and return its tallies. Counting resumes at the time `until`."""
+        """Settle the use before the card's absence, and resume counting at `until`."""
         tallies = self.settle()
         self._counted_from = self._settled_until = self.seen_until = until
         self._readings = self._counter_reading = None
@@ -173,14 +173,14 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def settle_old(self) -> Tallies[_Holder]:
-        """Settle use that is too old for late reports, or all use after too many changes of owners. Return its tallies."""
+        """Settle use that is too old for late reports, and return its tallies."""
         if len(self._timeline) > _MAX_SPANS:
             return self.settle(self.seen_until)
         is_due = self.seen_until - self._settled_until > 2 * self.max_report_delay
         return self.settle(self.seen_until - self.max_report_delay) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Settle the use until this time: attribute it to the holders for good. Return its tallies."""
+        """Attribute the use until this time to the holders for good, and return its tallies."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:
@@ -202,7 +202,7 @@ class LedgerCard(Generic[_Holder]):
         return tallies
 
     def preliminary_tallies(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
-        """Return tallies of the use that is not settled. If `metrics` is given, they may omit other metrics."""
+        """Return tallies of unsettled use, with at least the given metrics."""
         for metric in self._curves if metrics is None else metrics:
             curve = self._curves.get(metric, _NO_NUMBERS)
             start = self._tallied_numbers.get(metric, 0)

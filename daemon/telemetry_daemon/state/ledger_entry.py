@@ -77,7 +77,7 @@ class CardUse:
         return CardUse(self.id, self.vendor, self.device, self.model)
 
     def update_totals(self, recent: Tally) -> Totals:
-        """Update and return the exposed totals, which never decrease. `recent` is use whose owners may still change."""
+        """Update and return the exposed totals, which never decrease."""
         exposed, at_start = self.exposed, self.tally_at_start
         seconds = self.tally.seconds + recent.seconds - at_start.seconds
         busy = _growth(exposed.busy_seconds, self.tally, recent, at_start, (BUSY,))
@@ -88,7 +88,7 @@ class CardUse:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's use of the node. `cards` are the owner's current cards; `missing_since` is when the last of them was lost."""
+    """An owner's use of the node; `missing_since` is when the last current card was lost."""
 
     owner: JobOwner
     start: RecordedTime
@@ -123,7 +123,7 @@ class Entry:
             self.owner = JobOwner(**{name: fields[name] or value for name, value in asdict(deep_clean(owner)).items()})
 
     def add_gap(self, start: float, end: float, seconds: float) -> None:
-        """Record a period without measurements. Extend the last gap instead if it is adjacent or there are too many gaps."""
+        """Record a period without measurements."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and (gap.end == start or len(self.gaps) >= MAX_GAPS):
             self.gaps[-1] = Gap(gap.start, end, gap.seconds + seconds)
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `recent` maps device ids to use whose owners may still change."""
+        """Return the job record, including recent use by device id."""
         documents = [_card_document(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -173,7 +173,7 @@ def entry_key(owner: Owner) -> OwnerKey:
 
 
 def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
-    """Return the reported start of an allocation, or None if it is missing or in the future."""
+    """Return the start of an allocation, or None if it is missing or in the future."""
     started = allocation.started
     if started is None or not 0.0 <= started <= wall + START_TOLERANCE_SECONDS:
         return None
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the hook reports a later start, so this is another run of an owner with the same name."""
+    """Return whether the hook reports the start of a later run of the same owner."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
@@ -268,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return how much the integrals grew since the daemon started, but at least `last`; None if nothing was measured."""
+    """Return how much the integrals grew since the daemon started, but at least `last`."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

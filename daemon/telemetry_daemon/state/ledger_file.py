@@ -36,7 +36,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SavedLedger:
-    """The content of `ledger.json`: the records of current owners, and when and under which boot id it was written."""
+    """The content of `ledger.json`: the records of current owners, and when it was written."""
 
     schema: _Schema
     boot: str
@@ -57,7 +57,7 @@ def decode_ledger(content: bytes | str) -> SavedLedger:
 
 
 class LedgerFile:
-    """Reads and writes the ledger's files. Thread-safe: if another write hangs, a thread gives up. Logs a failure once."""
+    """Reads and writes the ledger's files. Thread-safe."""
 
     def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self._folder = Path(directory)
@@ -68,7 +68,7 @@ class LedgerFile:
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
-        """Return the stored state without jobs that are already completed, or None if it is missing or unusable."""
+        """Return the stored state without completed jobs, or None if it is unusable."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:
@@ -87,7 +87,7 @@ class LedgerFile:
         return self._monotonic() - self._written >= WRITE_SECONDS
 
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
-        """Append the records, and replace the state unless `saved` is None. The next call retries unwritten records."""
+        """Append the records, and replace the state unless `saved` is None."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             return

@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 @dataclass(slots=True)
 class _Link:
-    """A link: how many results reported it as up, whether the newest reports it as down, and the time of the newest."""
+    """A link, and how many results reported it as up."""
 
     results_up: int = 0
     is_down: bool = False
@@ -26,7 +26,7 @@ class _Link:
 
 
 class Links:
-    """The links of all devices. Not thread-safe: the caller holds a lock."""
+    """The links of all devices. Not thread-safe."""
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
@@ -34,7 +34,7 @@ class Links:
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Map each device with new results to its lost links: links that were up earlier and are now down."""
+        """Map each device with new results to the links that it lost."""
         lost_links = {}
         for device in devices:
             readings = Readings.of(device.readings)

@@ -33,7 +33,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The content of the file. `until` is Unix time; `seconds` is the time left when the file was written."""
+    """The content of the file, with the Unix time of the end and the seconds left."""
 
     schema: _Schema
     until: float
@@ -51,7 +51,7 @@ class _Announcement:
 
 
 class MaintenanceState:
-    """Holds the announced maintenance and stores it. Neither clock changes nor suspension can prolong it."""
+    """Holds the announced maintenance and stores it."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self.path = path
@@ -66,14 +66,14 @@ class MaintenanceState:
             self._load(path)
 
     def announce(self, seconds: float, reason: str | None) -> None:
-        """Announce a maintenance window, which replaces the current one. If `reason` is None, keep the current reason."""
+        """Replace the maintenance window. If `reason` is None, keep the current reason."""
         with self._lock:
             current_reason = self._announced.reason if self._announced is not None and self._current().is_on else ""
             new_reason = current_reason if reason is None else clean(reason)[:MAX_REASON_LENGTH]
             self._announced = _Announcement(self._uptime() + seconds, new_reason)
 
     def end(self) -> None:
-        """End the maintenance. Expose its end even if it is unknown, because a reinstallation may have removed the state."""
+        """End the maintenance, and expose its end."""
         with self._lock:
             if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""
@@ -86,7 +86,7 @@ class MaintenanceState:
             return self._current()
 
     def save(self) -> None:
-        """Log the end of a window that has timed out, and write the file if its content changes. Raises OSError."""
+        """Write the maintenance file if its content changed. Raises OSError."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
         try:
@@ -95,7 +95,7 @@ class MaintenanceState:
             self._write_lock.release()
 
     def _expire(self) -> Maintenance:
-        """Return the current maintenance. Log its end once, and drop it a day after its end."""
+        """Return the current maintenance, and log its end once."""
         with self._lock:
             current = self._current()
             if self._was_on and not current.is_on:
@@ -113,7 +113,7 @@ class MaintenanceState:
         return Maintenance(ends_in, announced.reason)
 
     def _uptime(self) -> float:
-        """Return seconds on a clock that cannot be set and that continues while the machine is suspended."""
+        """Return seconds since boot, including suspension."""
         return self._clock.monotonic() + self._clock.slept()
 
     def _load(self, path: Path) -> None:

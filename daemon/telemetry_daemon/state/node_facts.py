@@ -12,7 +12,7 @@ from telemetry_parsers.model import MergedDevice, Sample
 
 
 class NodeFacts:
-    """Facts about the node that no source reports. Each change requests a new snapshot."""
+    """Facts about the node that no source reports."""
 
     def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
         """Use this lock for changes, and call `request_snapshot` while it is held."""
@@ -37,13 +37,13 @@ class NodeFacts:
             self._request_snapshot()
 
     def set_peaks(self, peaks: PeakFinder | None) -> None:
-        """Set the peak rates of card models. If None, no peaks are shown."""
+        """Set the peak rates of card models, or None to show none."""
         with self._lock:
             self._peaks = peaks
             self._request_snapshot()
 
     def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set the function that returns the maintenance. Call this method again whenever the maintenance changes."""
+        """Set the function that returns the maintenance, again after each change."""
         with self._lock:
             self._maintenance = maintenance
             self._request_snapshot()

@@ -38,7 +38,7 @@ _CHILD_MEMORY_BYTES = 384 << 20
 
 @dataclass(frozen=True, slots=True)
 class LocalRanks:
-    """The ranks on this node, and a description such as `version 1.0, 16 ranks on 2 servers, 8 here`."""
+    """The ranks on this node, and their summary for the log."""
 
     ranks: NodeRanks
     summary: str
@@ -53,7 +53,7 @@ def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> 
 
 
 def main() -> int:
-    """Read a request from standard input and write the ranks to standard output. Entry point of the child process."""
+    """Run the child process that reads a large table."""
     signal.alarm(int(_DEADLINE_SECONDS))  # ends this process if the daemon has exited
     resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
     request = json.load(sys.stdin)
@@ -115,7 +115,7 @@ def _summary(table: RankTable, local_count: int) -> str:
 
 
 def names_of_node() -> frozenset[str]:
-    """Return the host name and all addresses of this node, as a rank table may contain them."""
+    """Return the host name and addresses under which a rank table may list this node."""
     import psutil  # takes 1.2 MiB, needed only with a rank table
 
     addresses = {
@@ -127,7 +127,7 @@ def names_of_node() -> frozenset[str]:
 
 
 def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """Return the snapshot with ranks on its devices. If the table is unusable, log a warning and return it unchanged."""
+    """Return the snapshot with ranks, or unchanged if the table is unusable."""
     if not settings.table:
         return snapshot
     try:
@@ -139,7 +139,7 @@ def add_ranks(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
 
 
 def error_text(error: Exception) -> str:
-    """Return the error's message; for an OSError, without the file name."""
+    """Return the error's message without the file name."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
@@ -163,7 +163,7 @@ class RankTableWatcher:
         self._settings = settings
 
     def check(self) -> None:
-        """Read the table if it changed. Call this periodically. If the table is unusable, the ranks are removed."""
+        """Read the table if it changed. Call this periodically."""
         settings = self._settings
         names = self._names() if settings.table else frozenset[str]()
         state = (settings, _file_state(settings.table), names)

@@ -18,7 +18,7 @@ _Devices = tuple[tuple[str, str | None, str | None, int | None], ...]
 
 
 class StepMetrics:
-    """Computes new samples after a step counter or a device has changed. `privacy` decides how job ids are exposed."""
+    """Computes samples from step counters."""
 
     def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
@@ -29,7 +29,7 @@ class StepMetrics:
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
     ) -> Mapping[str, tuple[Sample, ...]]:
-        """Return the samples by metric. All metrics are present, even without samples, so that old samples are replaced."""
+        """Return the samples of all metrics, even of metrics without samples."""
         identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
         if counts != self.counts or identities != self._devices:
             self.counts, self._devices = counts, identities

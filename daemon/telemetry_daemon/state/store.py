@@ -33,7 +33,7 @@ UNRESOLVED = "telemetry_claims_unresolved"
 
 
 class Store:
-    """Accepts results of polls and returns snapshots. Thread-safe. Without an accumulator it has no derived counters."""
+    """Accepts results of polls and returns snapshots. Thread-safe."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Hold back a vendor's new devices until its polls end, for at most 15 s. `polls` maps each poll to its vendor."""
+        """Hold back a vendor's new devices until its first polls end."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
@@ -124,7 +124,7 @@ class Store:
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> AcceptedAttempt:
-        """Store the result of a poll, with limits on the size of its report. Ignore the result of a removed source."""
+        """Store the result of a poll."""
         accepted = self._accept(source, poll, capture, report, result, interval)
         self._on_change()
         return accepted
@@ -177,7 +177,7 @@ class Store:
                 self._snapshot = None
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot to show. It is the same object until something changes or expires."""
+        """Return the current snapshot, which is the same object until something changes."""
         return self._frozen or self.current()
 
     def current(self) -> Snapshot:
@@ -202,7 +202,7 @@ class Store:
         return cached if is_valid else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Return whether all first polls have ended or timed out, and a message that names the sources still awaited."""
+        """Return whether all first polls have ended, and a message about it."""
         with self._lock:
             waiting = sorted({source for source, _ in self._state.awaited})
             if not waiting or self._clock.monotonic() >= self._state.awaited_until:
@@ -210,7 +210,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices to poll, as last listed by the source or its vendor. A source without a vendor also gets PIDs."""
+        """Return the devices to poll, as last listed by the source or its vendor."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -276,7 +276,7 @@ class Store:
         return self._clock.slept() - self._state.slept >= MIN_SLEEP_SECONDS
 
     def _notice_sleep(self) -> None:
-        """Drop all reports if the machine was suspended, because the monotonic clock does not count that time."""
+        """Drop all reports if the machine was suspended."""
         if not self._has_slept():
             return
         state = self._state
@@ -287,7 +287,7 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_unless(self, *, is_unchanged: bool) -> MergedNode:
-        """Merge the reports, unless a poll failed as it did before. A node checks for a dozen missing tools every minute."""
+        """Merge the reports, unless a poll failed as it did before."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None
@@ -348,7 +348,7 @@ class Store:
         return replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _may_lack_devices(self, merged: MergedNode) -> bool:
-        """Return whether recorded devices may be missing because a source that lists devices is awaited or fails."""
+        """Return whether recorded devices may be missing because a list is missing."""
         listed_ids = {device.id for device in merged.devices}
         missing = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
         unlisted_sources = {source for identity in missing for source in identity.listed_by}
@@ -384,7 +384,7 @@ class Store:
         )
 
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
-        """Return the merged devices, and unlisted devices that have open events or whose source cannot list devices now."""
+        """Return the merged devices, and unlisted devices that are still shown."""
         merged_ids = {device.id for device in merged.devices}
         missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
         if not missing:

@@ -51,14 +51,14 @@ class StoreState:
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept})
 
     def stop_waiting(self, now: float) -> bool:
-        """Stop waiting for first inventories after the timeout. Return whether the wait has just ended."""
+        """Return whether the wait for first inventories has just timed out."""
         if not self.awaited or now < self.awaited_until:
             return False
         self.awaited.clear()
         return True
 
     def apply_clock_step(self, boot_time: float, wall: float) -> None:
-        """If the wall clock was set, shift by the same step the loss times of devices that were lost since the start."""
+        """Shift the loss times of devices if the wall clock was set."""
         step = boot_time - self.boot_time
         if abs(step) < MIN_STEP_SECONDS:
             return
@@ -68,7 +68,7 @@ class StoreState:
         self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
 
     def current_reports(self, now: float) -> list[CheckedReport]:
-        """Return the reports, without device lists that are outdated because the source's most frequent list has stopped."""
+        """Return the reports without outdated device lists."""
         ended = list_end_times(self.healths.values(), now)
         return [
             checked
@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_lists(self, now: float) -> dict[str, float | None]:
-        """Map each source that cannot list its devices now to the Unix time of its last list, or None."""
+        """Map each source that cannot list devices now to its last list's Unix time."""
         list_healths = [
             health
             for health in self.healths.values()
@@ -133,7 +133,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAttempt:
-    """What the store accepted from a poll. If `needs_counters`, an owner or step changed: poll the expensive counters."""
+    """What the store accepted from a poll, and whether expensive counters should be polled."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

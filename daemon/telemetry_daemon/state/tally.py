@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Timeline(Generic[_Holder]):
-    """The holders' shares of a card over time, as spans of monotonic time. The first and last span are open-ended."""
+    """The holders' shares of a card, as spans of monotonic time."""
 
     def __init__(self) -> None:
         self._begins: list[float] = [-math.inf]
@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Add a holder for a past period. It gets the unused share. Holders accepted by `may_displace` lose theirs to it."""
+        """Give a holder the unused share of a past period, and the share of displaced holders."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:
@@ -79,13 +79,13 @@ class Timeline(Generic[_Holder]):
         return self._begins[index], until, self._shares[index]
 
     def forget_before(self, time: float) -> None:
-        """Drop the spans that ended by this time. The oldest remaining span becomes open-ended."""
+        """Drop the spans that ended by this time."""
         dropped_count = max(0, bisect_right(self._begins, time) - 1)
         del self._begins[:dropped_count], self._shares[:dropped_count]
         self._begins[0] = -math.inf
 
     def _split_at(self, time: float) -> range:
-        """Split the span that contains this time. Return the indices of the spans that begin at this time or later."""
+        """Split the span at this time, and return the indices of the later spans."""
         index = bisect_right(self._begins, time)
         if index and self._begins[index - 1] < time:
             self._begins.insert(index, time)
@@ -97,7 +97,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Add a holder to the shares. If the sum exceeds 1, drop former holders; if it still does, use the current shares."""
+    """Add a holder to the shares, whose sum stays at most 1."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}
@@ -111,7 +111,7 @@ def _with_holder(
 
 @dataclass(slots=True)
 class ReadingSum:
-    """The sum of one reading: the seconds for which it was measured, its integral over that time, and its peak."""
+    """The integral of one reading over the seconds for which it was measured, and its peak."""
 
     seconds: float = 0.0
     integral: float = 0.0
@@ -126,7 +126,7 @@ class ReadingSum:
 
 @dataclass(slots=True)
 class Tally:
-    """The use of one card by one owner: seconds, sums of the readings, and counts of events."""
+    """The use of one card by one owner: seconds, sums of readings, and counts of events."""
 
     seconds: float = 0.0
     sums: dict[str, ReadingSum] = field(default_factory=dict)
@@ -161,7 +161,7 @@ def tally_of(tallies: Tallies[_Holder], holder: _Holder) -> Tally:
 def add_seconds(
     tallies: Tallies[_Holder], timeline: Timeline[_Holder], unallocated: _Holder, begin: float, end: float
 ) -> None:
-    """Add the seconds of this period to the holders' tallies, by share. The rest goes to `unallocated`."""
+    """Add the seconds of this period to the tallies of the holders and of `unallocated`."""
     for since, until, shares in timeline.spans(begin, end):
         for holder, share in _with_unallocated(shares, unallocated):
             tally_of(tallies, holder).seconds += share * (until - since)
@@ -175,7 +175,7 @@ def add_segments(
     curve: array[float],
     start: int = 0,
 ) -> None:
-    """Add the segments of a reading's curve, from the array index `start` on, to the holders' tallies."""
+    """Add a curve's segments, from the array index `start` on, to the holders' tallies."""
     index = start
     while index < len(curve):
         since, until, shares = timeline.span_at(curve[index])
@@ -209,7 +209,7 @@ def _add_divided_segment(
     metric: str,
     segment_numbers: array[float],
 ) -> None:
-    """Add a segment during which the holders changed. Its end value is a peak only for the holders at its end."""
+    """Add a segment during which the holders changed."""
     segment = CurveSegment(*segment_numbers)
     for holder, _ in _with_unallocated(timeline.span_at(segment.end)[2], unallocated):
         tally_of(tallies, holder).sum_of(metric).add(ReadingSum(peak=segment.end_value))
@@ -223,7 +223,7 @@ def add_integral(
     metric: str,
     segment: CurveSegment,
 ) -> None:
-    """Add the seconds and the integral of a segment to the holders' tallies, but not its peak."""
+    """Add a segment's seconds and integral, but not its peak, to the holders' tallies."""
     begin, end, begin_value, end_value = segment
     slope = (end_value - begin_value) / (end - begin) if end > begin else 0.0
     for since, until, shares in timeline.spans(begin, end):
