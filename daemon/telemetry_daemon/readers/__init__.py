@@ -1,1 +1,1 @@
-"""Readers run tools, call libraries and read files. Each poll returns a Capture."""
+"""Readers run tools, call libraries and read files."""

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The targets of a poll: the cards or devices for which a tool runs once each, and the PIDs of processes on cards."""
+    """The cards, devices and processes that a poll reads separately."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -57,13 +57,13 @@ class ReadStart:
 
 
 class Reader(Protocol):
-    """Reads one source. `read` never raises an exception, and returns within a second after the poll's deadline."""
+    """Reads one source. `read` never raises an exception."""
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """Return a capture with the output of the source, or with a failure."""
 
     def close(self) -> None:
-        """Stop all processes of the reader within a second. Safe to call twice, and while `read` runs."""
+        """Stop all processes of the reader. Safe to call twice, and while `read` runs."""
         return
 
     def left_behind(self) -> tuple[int, ...]:

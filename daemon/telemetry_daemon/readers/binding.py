@@ -1,4 +1,4 @@
-"""Calls a vendor's Python binding. A failed call returns its error code instead of raising an exception."""
+"""Calls a vendor's Python binding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNREADABLE = -1
 
 
 class FailedCall:
-    """The result of a failed call. `code` is the library's error code."""
+    """The result of a failed call, with the library's error code."""
 
     __slots__ = ("code",)
 
@@ -25,7 +25,7 @@ class FailedCall:
 
 
 class LibraryError(Exception):
-    """An error that affects more than one call. `code` is the library's error code."""
+    """An error that affects more than one call, with the library's error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error {code} of the library")
@@ -41,7 +41,7 @@ class SessionEndedError(LibraryError):
 
 
 class Binding:
-    """A Python binding such as pynvml. It raises one of `mismatches` if the library does not have a function."""
+    """A Python binding of a vendor's library, such as pynvml."""
 
     module: Any = None
     error: Any = Exception
@@ -51,14 +51,14 @@ class Binding:
         self._not_found = FailedCall(function_not_found)
 
     def require_call(self, name: str, *arguments: Any) -> Any:
-        """Return the result of a call that must succeed. Raises SessionEndedError if it fails."""
+        """Return the result of a call. Raises SessionEndedError if it fails."""
         result = self.call(name, *arguments)
         if isinstance(result, FailedCall):
             raise SessionEndedError(result.code)
         return result
 
     def call(self, name: str, *arguments: Any, convert: Callable[[Any], Any] | None = None) -> Any:
-        """Call a function of the library. Return its converted result, or FailedCall if it fails or does not exist."""
+        """Call a library function. Return FailedCall if it fails or does not exist."""
         function = getattr(self.module, name, None)
         if function is None:  # the binding does not have this function
             return self._not_found
@@ -86,7 +86,7 @@ def can_be_loaded(library: str) -> bool:
 
 
 def to_plain(value: Any) -> Plain:
-    """Convert a tuple to a list and bytes to a string, so that JSON can represent the value. Return other values unchanged."""
+    """Return the value in a form that JSON can represent."""
     if isinstance(value, bytes):
         return value.decode()
     return list(value) if isinstance(value, tuple) else value
@@ -98,14 +98,14 @@ def members_to_dict(*names: str) -> Callable[[Any], Plain]:
 
 
 def bus_id(text: object) -> str:
-    """Return a PCI address as the kernel writes it: `0000:1a:00.0` for `00000000:1A:00.0`."""
+    """Return a PCI address as the kernel writes it, such as `0000:1a:00.0`."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
 
 
-@cache
+@cache  # old drivers return hundreds of errors per poll
 def error_result(code: int) -> Plain:
-    """Return `{"error": code}`. Cached, because old drivers return hundreds of errors per poll."""
+    """Return `{"error": code}`."""
     return {"error": code}
 
 

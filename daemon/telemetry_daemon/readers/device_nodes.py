@@ -1,4 +1,4 @@
-"""Finds device nodes that systemd denies until a restart, because they did not exist when the unit was started."""
+"""Finds device nodes that systemd denies to the service until it is restarted."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MAX_RECORD_BYTES = 1 << 20
 
 
 def denial_errno(path: str) -> int:
-    """Return the errno if the node cannot be opened, else 0. Permitted nodes are not opened, because that may wake the card."""
-    if os.access(path, os.R_OK):
+    """Return the errno if the node cannot be opened, else 0."""
+    if os.access(path, os.R_OK):  # opening the node could wake the card
         return 0
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
@@ -39,7 +39,7 @@ def is_under_systemd(environment: Mapping[str, str]) -> bool:
 
 
 class NodeWatch:
-    """Finds device nodes that systemd denies to this process. Each node is reported once per boot."""
+    """Finds device nodes that systemd denies to this process, and reports each once per boot."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class NodeWatch:
             return set()
 
     def _write_record(self, keys: set[str]) -> bool:
-        """Record the nodes and return whether that succeeded. Without a record, the service would restart again and again."""
+        """Record the nodes and return whether that succeeded."""
         try:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_RECORD, "".join(f"{key}\n" for key in sorted(keys)).encode())

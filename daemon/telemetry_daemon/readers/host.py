@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the function of each call by name. The functions read /proc, because psutil would need 1.2 MiB more memory."""
+    """Return the function of each call by name."""
     return {
         "cpu": CpuMeter(partial(_read_cpu_seconds, proc / "stat")),
         "memory": partial(_read_memory, proc / "meminfo"),
@@ -69,14 +69,14 @@ def create_reader(_path: str, _settings: object) -> HostReader:
 
 
 class CpuMeter:
-    """Measures the CPU utilization between two calls. `read_times` returns the seconds that the CPUs spent in each state."""
+    """Measures the CPU utilization between two calls."""
 
     def __init__(self, read_times: Callable[[], Mapping[str, float]]) -> None:
         self._read_times = read_times
         self._previous: Mapping[str, float] = {}
 
     def __call__(self) -> Plain:
-        """Return `{"utilization_percent": …}`. The value is None at the first call."""
+        """Return the utilization since the previous call, or None at the first call."""
         current = self._read_times()
         if not self._previous:
             self._previous = current
@@ -100,7 +100,6 @@ def _read_cpu_seconds(stat: Path) -> Mapping[str, float]:
 
 
 def _read_memory(meminfo: Path) -> Plain:
-    """Return the total and available memory. Available memory is None if it exceeds the total, as in some containers."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
     total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")

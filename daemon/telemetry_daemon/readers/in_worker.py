@@ -1,4 +1,4 @@
-"""Calls a library or reads files in a worker process, so that a hung driver blocks only that process."""
+"""Calls a library or reads files in a worker process, in case the driver hangs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RETRY_SECONDS = 1800.0
 
 
 def library_states(environment: Mapping[str, str]) -> tuple[FileState, ...]:
-    """Return the states of all folders in which a Python process with this environment finds libraries and modules."""
+    """Return the states of all folders in which Python finds libraries and modules."""
     folders = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
     # A Python with its own prefix, such as conda's, also has libraries there.
     prefixes = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
@@ -51,7 +51,7 @@ def _file_state(path: str) -> FileState:
 
 
 class WorkerReader:
-    """Reads a library, or files below `root`, in a worker. After `close`, another reader may use the worker."""
+    """Reads a library, or files below `root`, in a worker process."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class WorkerReader:
         return start.capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the library or files are known to be missing, or None if the worker must check."""
+        """Return a capture if the library or files are known to be missing."""
         start = ReadStart()
         failure = self._failure_without_worker(poll)
         if failure is None or failure.state != "missing":
@@ -118,11 +118,10 @@ class WorkerReader:
         return read_result
 
     def _closed_failure(self) -> Failure:
-        """Return the failure of a closed reader. Its state is `disabled`, because the source has no fault."""
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _failure_without_worker(self, poll: Poll) -> Failure | None:
-        """Return the failure if the poll fails without a worker call, or None if the worker must be called."""
+        """Return the failure of a poll that needs no worker call, or None."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()
@@ -145,7 +144,7 @@ class WorkerReader:
         return None
 
     def _is_retry_due(self, request: Library) -> bool:
-        """Return whether to try the missing library again, because the next try is due or a library folder has changed."""
+        """Return whether to try a missing library again."""
         now = self._clock()
         if now < self._next_check_at:
             return False
@@ -157,7 +156,7 @@ class WorkerReader:
         return self._worker.readers[request.reader] if isinstance(request, Library) else ""
 
     def _stop_worker_after(self, failure: Failure) -> None:
-        """Stop the worker if its library is missing or its driver is gone. The next poll then starts a new process."""
+        """Stop the worker if its library is missing or its driver is gone."""
         is_missing = failure.state == "missing"
         if is_missing:
             now = self._clock()

@@ -44,7 +44,7 @@ def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
 
 
 class KubeletReader(Reader):
-    """Reads from the configured or the usual sockets. Reconnects for each call: a restarted kubelet has a new socket."""
+    """Reads from the kubelet's sockets. Reconnects for each call."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root
@@ -57,7 +57,7 @@ class KubeletReader(Reader):
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
-        """Return a capture with the response to the poll's call and the files about pods, or with a failure."""
+        """Return the response to the poll's call and the files about pods."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
@@ -92,7 +92,7 @@ class KubeletReader(Reader):
         return data
 
     def _decode_response(self, call: str, decode: _Decoder, response: bytes) -> list[Plain]:
-        """Return the list in the response. If it equals the last response, reuse that list, which saves half of the CPU time."""
+        """Return the list in the response, or the last list if the response did not change."""
         previous = self._last_response.get(call)
         if previous is not None and previous[0] == response:
             return previous[1]

@@ -1,4 +1,4 @@
-"""Makes a gRPC call with an empty request over a connected socket. The library h2 implements HTTP/2 without I/O."""
+"""Makes a gRPC call with an empty request over a connected socket."""
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md describes gRPC over HTTP/2.
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
 
 
 def call(connection: socket.socket, method: str, deadline: float) -> bytes:
-    """Call the method before the monotonic time `deadline`, and return the response. Raises ReaderRefusal, OSError."""
+    """Return the response before the monotonic time `deadline`. Raises ReaderRefusal, OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream_id = http.get_next_available_stream_id()
@@ -112,7 +112,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
 
 @dataclass(slots=True)
 class _Response:
-    """The response received so far. The server stops sending when too many bytes are unacknowledged."""
+    """The response received so far."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)

@@ -1,4 +1,4 @@
-"""Finds accelerators on the PCI bus, with their power state and driver. Never wakes a card or blocks."""
+"""Finds accelerators on the PCI bus, without waking them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_BOUND = 0
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator. `suspended` is None if the kernel does not report it; `driver` is empty if no driver is bound."""
+    """An accelerator. `suspended` is None if unknown; `driver` is empty if none is bound."""
 
     bus_id: str
     vendor: str
@@ -31,12 +31,12 @@ class PciDevice:
 
     @property
     def is_passed_through(self) -> bool:
-        """Return whether the device is passed to a virtual machine, so no tool on this host reports it."""
+        """Return whether the device is passed to a virtual machine."""
         return self.driver in _PASSTHROUGH_DRIVERS or self.driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
 def find_accelerators(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
-    """Return the accelerators, sorted by address. A virtual function whose physical function is on this host is left out."""
+    """Return this host's accelerators, sorted by address."""
     try:
         folders = sorted(root.iterdir())
     except OSError:  # some boards have no PCI bus
@@ -95,7 +95,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MachineState:
-    """The boot ID, empty if unknown, and a function that identifies the driver binding of the card at a bus address."""
+    """The boot ID, and a function that identifies the driver binding of a card."""
 
     boot: str = ""
     binding_of: Callable[[str], int] = lambda _: NOT_BOUND
@@ -111,7 +111,7 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
 
 
 def _driver_binding(pci_devices: Path, bus_id: str) -> int:
-    """Return the inode of the link from a card to its driver. The inode changes if the driver is bound again."""
+    """Return a number that changes when a driver is bound to the card."""
     address = bus_address(bus_id)
     if address is None:  # not an address: a plugin may return any string
         return NOT_BOUND

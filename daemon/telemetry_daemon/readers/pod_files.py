@@ -1,4 +1,4 @@
-"""Finds the node's files about pods: the kubelet's sockets, the logs and cgroups of pods, and render nodes."""
+"""Finds the node's files about pods, and its render nodes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
 
 
 def render_nodes(root: str) -> list[Plain]:
-    """Return the PCI address and number of each render node, as in `{"at": "0000:19:00.0", "render": "128"}`."""
+    """Return the PCI address and number of each render node."""
     # In a container, the node's /sys may be mounted at /sys and not below the root.
     folder = next((path for path in (f"{root}{_DRM}", _DRM) if _entry_names(path) is not None), _DRM)
     nodes = [name for name in (_entry_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
@@ -70,7 +70,7 @@ def render_nodes(root: str) -> list[Plain]:
 
 
 def _pod_uids_in(folder: str, names: list[str]) -> list[Plain] | None:
-    """Return the UIDs of the pods with a cgroup below the folder, or None if not all of its subfolders can be read."""
+    """Return the UIDs of the pods with a cgroup below the folder, or None."""
     names = list(names)
     for name in names:
         if _QOS_CLASS.fullmatch(name):
@@ -87,7 +87,7 @@ def _matched_names(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
 
 
 def _entry_names(folder: str) -> list[str] | None:
-    """Return the names of a folder's entries, or None if the folder is missing, not readable, or too large."""
+    """Return the names of a folder's entries, or None if they cannot be listed."""
     names = []
     try:
         with os.scandir(folder) as entries:

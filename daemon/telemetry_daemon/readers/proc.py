@@ -1,4 +1,4 @@
-"""Reads the processes on cards from /proc: their start, user, variables and open cards. Each process is read once."""
+"""Reads the processes on cards from /proc."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group
 
 
 def folder_state(folder: str) -> FolderState | None:
-    """Return the state of a process's folder, or None if it is gone. Three times as fast as reading the start time."""
+    """Return the state of a process's folder, or None if it is gone."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -62,7 +62,7 @@ def folder_state(folder: str) -> FolderState | None:
 
 
 def start_ticks(folder: str) -> int | None:
-    """Return the start of a process in clock ticks since boot, or None if the process has exited or is hidden."""
+    """Return the start of a process in clock ticks since boot, or None."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -93,7 +93,7 @@ def job_variables(folder: str) -> dict[str, Plain]:
 
 
 def open_cards(folder: str) -> Iterator[str]:
-    """Yield the content of /proc/PID/fdinfo/FD for each open device file of a card. Yield nothing without permission."""
+    """Yield the fdinfo of each device file of a card that the process has open."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability
@@ -108,7 +108,7 @@ def open_cards(folder: str) -> Iterator[str]:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, which may contain secrets, or an empty string if it cannot be read."""
+    """Return the command line of a process, which may contain secrets."""
     try:
         return proc_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
     except OSError:  # the process has exited, or belongs to another user and is hidden
@@ -133,14 +133,14 @@ def proc_bytes(path: str, max_bytes: int) -> bytes:
 
 
 class OpenCards:
-    """Reads which cards each process has open. A process without an open card is not read again."""
+    """Reads which cards each process has open."""
 
     def __init__(self) -> None:
         self._clients: dict[ProcessKey, tuple[DriverClient, ...]] = {}
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the memory of each process on its open cards. Memory that forked processes share counts for only one of them."""
+        """Return the memory of each process on its open cards."""
         self._without_card.intersection_update(processes)
         self._clients = {key: clients for key, clients in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]
@@ -164,7 +164,7 @@ class OpenCards:
 
 
 class UserNames:
-    """The names of users by UID. Each name is looked up once."""
+    """The names of users by UID."""
 
     def __init__(self, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = root
@@ -205,7 +205,7 @@ class UserNames:
 
 @dataclass(frozen=True, slots=True)
 class _KnownProcess:
-    """A process that a driver lists, reported from the time `valid_from`. `ticks` is 0 if the process is hidden or missing."""
+    """A process that a driver lists. `ticks` is 0 if it is hidden."""
 
     state: FolderState | None
     ticks: int
@@ -271,7 +271,7 @@ class ProcReader(Reader):
         return self._with_open_cards([process for process in processes.values() if process.valid_from <= now])
 
     def _known_process(self, pid: int, now: float) -> _KnownProcess:
-        """Return the process with this PID. The previous output is kept if the PID still means the same process."""
+        """Return the process with this PID, with its previous output if still valid."""
         previous, folder = self._process_by_pid.get(pid), f"{self._proc}/{pid}"
         state = folder_state(folder)
         if previous is not None and state == previous.state and (previous.output is not None or state is None):
@@ -290,7 +290,7 @@ class ProcReader(Reader):
         return tuple(_with_memory(output, memory[key]) if key in memory else output for key, output in outputs.items())
 
     def _read_details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
-        """Return the details and the UID of a process, or None if it has exited or its PID was reused."""
+        """Return the details and the UID of a process, or None if it has exited."""
         folder = f"{self._proc}/{pid}"
         try:
             data: dict[str, Plain] = {

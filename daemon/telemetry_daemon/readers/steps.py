@@ -1,4 +1,4 @@
-"""Reads the files in which jobs count their steps. All users may write there, so the number of new ranks is limited."""
+"""Reads the files in which jobs count their steps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NewRankLimit:
         self._rank_count = 0
 
     def forget(self, now: float) -> None:
-        """Forget ranks whose last report is over an hour old, or is in the future because the clock was set back."""
+        """Forget the ranks that have not reported for an hour."""
         recent_reports = {
             user: {rank: reported_at for rank, reported_at in ranks.items() if abs(now - reported_at) < _RANK_SECONDS}
             for user, ranks in self._last_reports.items()
@@ -48,7 +48,7 @@ class NewRankLimit:
         self._rank_count = sum(map(len, self._last_reports.values()))
 
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
-        """Return whether this rank is known or its user may still report new ranks. Record the rank if so."""
+        """Return whether this rank may report, and record it if so."""
         ranks = self._last_reports.setdefault(user, {})
         rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
         if rank not in ranks:
@@ -60,7 +60,7 @@ class NewRankLimit:
 
 
 class StepsSettings(Protocol):
-    """The folder in which jobs count their steps, and the time after which a file is stale."""
+    """The settings of the step files."""
 
     @property
     def directory(self) -> str:
@@ -73,7 +73,7 @@ class StepsSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _StepFile:
-    """The content of a file and the time when it was read. Files are reported in the order of `sequence`."""
+    """The content of a file. Files are reported in the order of `sequence`."""
 
     entry: FileVersion
     read_at: float
@@ -123,7 +123,7 @@ class StepsReader(Reader):
         ]
 
     def _recent(self, entries: Mapping[str, FileVersion], now: float) -> list[tuple[str, FileVersion]]:
-        """Return the files that changed recently, oldest first. Beyond the limits in total and per user, omit the oldest."""
+        """Return the files that changed recently, oldest first, within the limits."""
         recent: list[tuple[str, FileVersion]] = []
         count_by_user: Counter[int] = Counter()
         for name, entry in sorted(entries.items(), key=lambda item: item[1].changed, reverse=True):
@@ -161,7 +161,6 @@ def _read_content(inbox: Inbox, name: str) -> Mapping[str, Plain]:
 
 
 def _is_small(value: Plain) -> bool:
-    """Return whether the value takes little memory. Nested lists would take twenty times the memory of their text."""
     if isinstance(value, dict):
         return len(value) <= _MAX_PARTS and all(
             len(key) <= _MAX_NAME_LENGTH and _is_scalar(item) for key, item in value.items()

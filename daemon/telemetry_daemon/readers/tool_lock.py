@@ -1,4 +1,4 @@
-"""Locks that let a tool run only once at a time on a node. The tool inherits the lock file, which names the holder."""
+"""Locks that let a tool run only once at a time on a node."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _log = logging.getLogger(__name__)
 
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
-    """Write this process's PID, the tool's PID (0 before the tool starts) and the source to the lock file."""
+    """Write the PIDs of this process and of the tool (0 before it starts)."""
     with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
 
 
 def holder_text(descriptor: int) -> str:
-    """Return a sentence that says which process holds the lock, for how long, and what the user can do."""
+    """Return a sentence that says which process holds the lock."""
     note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED
@@ -70,7 +70,7 @@ def holder_text(descriptor: int) -> str:
 
 
 def _telemetry_command(pid: int) -> str | None:
-    """Return the command line of a telemetry process, or None if the process has exited or is another program."""
+    """Return the command line of a telemetry process, or None for other programs."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # the process has exited
@@ -86,7 +86,7 @@ class ToolBusyError(Exception):
 
 
 class HeldLock:
-    """An acquired lock. The tool inherits its descriptor, which is None if no folder can be used for locks."""
+    """An acquired lock. `descriptor` is None if no folder can be used for locks."""
 
     def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
@@ -94,7 +94,7 @@ class HeldLock:
         self.write_holder(0)
 
     def write_holder(self, tool_pid: int) -> None:
-        """Write the PID of the tool into the lock file, for processes that wait for the lock."""
+        """Write the PID of the tool into the lock file."""
         if self.descriptor is not None:
             write_holder_note(self.descriptor, self._source, tool_pid)
 
@@ -106,14 +106,14 @@ class HeldLock:
         self.close()
 
     def close(self) -> None:
-        """Close the lock file. A child that has inherited it holds the lock until it exits."""
+        """Close the lock file, which a running child keeps locked."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class ToolLocks:
-    """The locks of a source's tools: files in the given folder or, if it is not writable, in a folder of the user."""
+    """The locks of a source's tools."""
 
     def __init__(self, folder: Path, source: str) -> None:
         self._folders = (folder, user_lock_folder())
@@ -121,7 +121,7 @@ class ToolLocks:
         self._has_warned = False
 
     def acquire(self, tool: str, deadline: float, closing: threading.Event) -> HeldLock:
-        """Wait for the lock of a tool until the monotonic time `deadline`. Raises ToolBusyError if it is still held then."""
+        """Wait for a tool's lock until the monotonic time `deadline`. Raises ToolBusyError."""
         while True:
             try:
                 return self._try_lock(tool)
@@ -180,7 +180,7 @@ def _file_name(tool: str) -> str:
 
 
 def _open_and_lock(folder: Path, tool: str) -> int:
-    """Return the descriptor of the locked file. If the file was removed meanwhile, lock a new one. Raises BlockingIOError."""
+    """Return the descriptor of the locked file. Raises BlockingIOError."""
     name = _file_name(tool)
     with OwnFolder.create_at(folder, _FOLDER_MODE) as own_folder:
         while True:

@@ -1,4 +1,4 @@
-"""Finds a tool at the configured path, or on PATH and in the vendor's folders, and checks whether root may run it."""
+"""Finds a tool, and checks whether root may run it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The file of a tool. Two instances are equal if the file did not change. A file with a `distrust_reason` must not be run."""
+    """The file of a tool. A file with a `distrust_reason` must not be run."""
 
     name: str
     path: str
@@ -26,7 +26,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolSearch:
-    """Finds a source's tools at the configured path, or else on PATH and in `folders`, which may contain glob patterns."""
+    """Finds a source's tools at the configured path, or on PATH and in `folders`."""
 
     source: str
     configured: str
@@ -34,13 +34,13 @@ class ToolSearch:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """Return the file of the tool, or None. If no file is executable, return the first file: running it shows the reason."""
+        """Return the file of the tool, preferably one that may be run, or None."""
         tools = [tool for tool in (_tool_at(name, path) for path in self._candidate_paths(name)) if tool is not None]
         usable_tools = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrust_reason)
         return next(usable_tools, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
-        """Return the message for a missing tool: where it was searched for, and a remedy."""
+        """Return where a missing tool was searched for, and a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         where = f"PATH{_folders_text(self.folders)}"
@@ -80,7 +80,7 @@ def _tool_at(name: str, candidate: str) -> Tool | None:
 
 
 def _distrust_reason(path: Path) -> str:
-    """Return which other user could replace a program that root runs; empty if none can or this user is not root."""
+    """Return why root must not run a program, or an empty string."""
     if os.geteuid() != ROOT:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Reads a source by running its tool: one process at a time, and within the deadline even if the tool hangs."""
+"""Reads a source by running its tool, within the deadline even if the tool hangs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _PollFailedError(Exception):
 
 @dataclass(slots=True)
 class _PollResults:
-    """The outputs and failures of a poll so far. `failed_targets` has the failure and partial output of each failed target."""
+    """The outputs and failures of a poll so far."""
 
     deadline_seconds: float
     ends_at: float
@@ -57,7 +57,7 @@ class _PollResults:
 
 @dataclass(frozen=True, slots=True)
 class _PlannedRun:
-    """A run of the tool before its start: the command line, the target, the process to start, and the lock."""
+    """A run of the tool that has not started yet."""
 
     line: str
     target: str
@@ -80,7 +80,7 @@ class _Leftover:
 
 
 class CommandReader:
-    """Runs the tool of one source. Unless `path` is set, the tool is searched for on PATH and in the request's folders."""
+    """Runs the tool of one source. If `path` is empty, the tool is searched for."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class CommandReader:
         return start.capture(self._source, poll, tuple(results.outputs), failure, results.cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture with the failure if the tool is missing, else None. Runs no process."""
+        """Return a capture with the failure if the tool is missing, else None."""
         start = ReadStart()
         if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
             return None
@@ -124,16 +124,16 @@ class CommandReader:
         return None if failure is None else start.capture(self._source, poll, (), failure, 0.0)
 
     def reject(self, capture: Capture) -> bool:
-        """Stop using the capture's command line for an hour or until the tool changes. Return whether there is another line."""
+        """Reject the capture's command line, and return whether another can be tried."""
         return isinstance(capture.request, Command) and self._chooser.reject(capture.request)
 
     def reconsider(self, capture: Capture) -> None:
-        """Forget all rejections, because all command lines failed: the tool may have had a temporary error."""
+        """Forget all rejections, because all command lines failed."""
         if isinstance(capture.request, Command):
             self._chooser.forget(capture.request)
 
     def close(self) -> None:
-        """Stop all processes within a second, unless they must not be killed. Thread-safe; may be called twice."""
+        """Stop all processes within a second. Thread-safe; may be called twice."""
         self._closing.set()
         if not self._read_lock.acquire(timeout=_CLOSE_SECONDS):
             return
@@ -185,7 +185,7 @@ class CommandReader:
             raise _PollFailedError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _reap_leftover(self, results: _PollResults) -> None:
-        """Reap the process of an earlier run and add its CPU time. Raises _PollFailedError if it has not exited."""
+        """Reap the process of an earlier run. Raises _PollFailedError if it has not exited."""
         leftover = self._leftover
         if leftover is None:
             return
@@ -230,7 +230,6 @@ class CommandReader:
             raise _PollFailedError(failed("internal", f"{choice.tool.name}: no lock acquired: {error}")) from error
 
     def _lock_name(self, choice: ChosenCommand) -> str:
-        """Return the name of the lock. A tool at a configured path has its own lock, because two vendors may use the same name."""
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
     def _plan_run(
@@ -241,7 +240,7 @@ class CommandReader:
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
     def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
-        """Run the tool once and store its output. Raises _PollFailedError if the following runs would fail as well."""
+        """Run the tool once and store its output. Raises _PollFailedError if later runs would fail."""
         self._raise_if_late(planned, results)
         process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)

@@ -1,4 +1,4 @@
-"""Converts the run of a tool to an output or a failure, and remembers which command lines the tool has rejected."""
+"""Converts a tool's run to an output or failure, and remembers rejected command lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def failed(reason: Reason, text: str) -> Failure:
 
 
 def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
-    """Return why a run has no output to parse, or None if the tool exited by itself, with any exit status."""
+    """Return why a run has no output to parse, or None."""
     if run.cause == "exited":
         status = run.exit_info.status if run.exit_info else None
         if status is None or status >= 0:
@@ -40,12 +40,12 @@ def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) ->
 
 
 def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
-    """Return the failure of a poll that cannot start the tool, because the process of an earlier run has not exited."""
+    """Return the failure of a poll while an earlier run has not exited."""
     return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no other is started")
 
 
 def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
-    """Return why a tool could not be started. A tool without a file is missing; other errors are failures."""
+    """Return why a tool could not be started."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
         return failed("no_permission", f"{text}; allow the service's user to execute it")
@@ -61,13 +61,13 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
 
 
 def output_of(run: RunResult, line: str, target: str) -> Output:
-    """Return the output of a run. If the output was cut, its incomplete last line is removed."""
+    """Return the output of a run, without an incomplete last line."""
     stdout = run.stdout[: run.stdout.rfind(b"\n") + 1] if run.is_cut else run.stdout
     return Output(line, target, _text(stdout), _text(run.stderr), run.exit_info.status if run.exit_info else None)
 
 
 def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
-    """Return the beginning of a failed run's output. It is kept for diagnosis, and never parsed."""
+    """Return the beginning of a failed run's output, for diagnosis."""
     return Output(
         line,
         target,
@@ -78,7 +78,7 @@ def diagnostic_output(run: RunResult, line: str, target: str) -> Output:
 
 
 def failed_output(run: RunResult, line: str, target: str, failure: Failure) -> Output:
-    """Return an output for a target whose run failed: its stderr is the failure's text, and its stdout is empty."""
+    """Return an output whose stderr is the failure's text."""
     return Output(line, target, "", failure.text, run.exit_info.status if run.exit_info else None)
 
 
@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The state of a request. Lines before `start_index` are rejected until the time `until`, or until a tool changes."""
+    """The rejected lines of a request. Lines before `start_index` are rejected."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0
@@ -127,7 +127,7 @@ class CommandLineChooser:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the line used last. If no other line can be tried, allow the first line again and return False."""
+        """Reject the line used last, and return whether another can be tried."""
         rejected = self._rejected.get(request)
         if rejected is None:
             return False

@@ -1,4 +1,4 @@
-"""Reads Slurm's cgroups: which jobs are running, which ended without an epilog, and the device lists of cgroup v1."""
+"""Reads the states of jobs and the device lists from Slurm's cgroups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEVICE_ENTRY = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 
 @dataclass(frozen=True, slots=True)
 class CgroupState:
-    """What cgroups show about a job: whether it is running, if known, and when it last had a cgroup, if it has ended."""
+    """Whether a job is running, and when it was last seen, according to its cgroup."""
 
     is_running: bool | None = None
     last_seen: float | None = None
@@ -70,7 +70,7 @@ class JobCgroups:
 
 
 def _job_folders(root: str) -> Iterator[str]:
-    """Yield the cgroups of jobs: `…slurmstepd.scope/job_12` or `/SLUID` in cgroup v2, `slurm/uid_1000/job_12` in v1."""
+    """Yield the cgroup folders of jobs, in cgroup v2 and v1."""
     for parent in _V2_PARENTS:
         for scope in _subfolders(f"{root}/{parent}", "", _SCOPE):
             yield from (job for prefix in ("job_", "s") for job in _subfolders(scope, prefix))

@@ -1,4 +1,4 @@
-"""Reads the job from the environment of a scheduler's hook. Each variable may be missing."""
+"""Reads the job from the environment of a scheduler's hook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a scheduler. `name` is the ID that users see, `job_name` is set by the user, `run` counts restarts."""
+    """A job of a scheduler. `name` is the ID that users see; `run` counts restarts."""
 
     scheduler: str
     id: str
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _VariableNames:
-    """The environment variables that a scheduler may set for each field of a job. The first variable with a value is used."""
+    """The environment variables that a scheduler may set for each field of a job."""
 
     scheduler: str
     id: tuple[str, ...]
@@ -108,7 +108,7 @@ def _create_job(job_id: str, variables: _VariableNames, environment: Mapping[str
 
 
 def _slurm_display_id(environment: Mapping[str, str]) -> str:
-    """Return the ID of a member of an array (`1230_7`) or a heterogeneous job (`1230+1`), empty for other jobs."""
+    """Return the ID that users see for a member of a job array or heterogeneous job."""
     for job_variable, member_variable, separator in (
         ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
         ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
@@ -128,7 +128,7 @@ def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _first_devices(environment: Mapping[str, str], variables: _VariableNames) -> tuple[str, ...]:
-    """Return the devices of the first variable that contains UUIDs, or else of the first variable that contains devices."""
+    """Return the devices from the first variable that has any, preferring UUIDs."""
     device_lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
     uuid_lists = [devices for devices in device_lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
     return next(iter(uuid_lists or device_lists), ())
@@ -157,7 +157,7 @@ def _is_number(text: str) -> bool:
 
 
 def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the cards of this rank from `FLUX_JOB_R`. Our hook sets this variable to the job's resources (RFC 20)."""
+    """Return the cards of this rank from `FLUX_JOB_R`, which our hook sets."""
     rank = environment.get("FLUX_RANK", "")
     try:
         entries = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]

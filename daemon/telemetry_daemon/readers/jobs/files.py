@@ -1,4 +1,4 @@
-"""The files of jobs: written at the start of a job, marked at its end, and removed an hour later."""
+"""The files in which the hooks record the starts and ends of jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file_name(scheduler: str, job_id: str) -> str:
 
 
 def record_start(folder: OwnFolder, job: Job, now: float) -> None:
-    """Write the file of a started job. A second call for the same run keeps the start time. Raises OSError, TooManyFilesError."""
+    """Write the file of a started job. Raises OSError, TooManyFilesError."""
     name = file_name(job.scheduler, job.id)
     record = _new_record(job, now)
     previous = _read_record(folder, name)
@@ -49,7 +49,7 @@ def record_start(folder: OwnFolder, job: Job, now: float) -> None:
 
 
 def record_end(folder: OwnFolder, job: Job, now: float) -> None:
-    """Mark the file of a job as ended, unless it belongs to a later run. Raises OSError."""
+    """Mark a job as ended, unless a later run has started. Raises OSError."""
     name = file_name(job.scheduler, job.id)
     previous = _read_record(folder, name)
     if not previous or previous.get("ended") is not None or _is_later_run(str(previous.get("run", "")), job.run):
@@ -89,7 +89,7 @@ def _encode(record: Mapping[str, object]) -> bytes:
 
 
 def _read_record(folder: OwnFolder, name: str) -> dict[str, object]:
-    """Return the content of a file, or an empty dict if it is missing or not valid."""
+    """Return the content of a file, or an empty dict if it is not valid."""
     try:
         record = json.loads(folder.read(name, MAX_BYTES))
     except (OSError, ValueError, RecursionError):  # the job is new, or its file is invalid and will be replaced
@@ -111,13 +111,13 @@ def _is_later_run(run: str, other: str) -> bool:
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
-    """If the folder is full, remove files of ended jobs. Raises TooManyFilesError if no file can be removed."""
+    """Remove old files if the folder is full. Raises TooManyFilesError if none can be removed."""
     if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
         raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 
 
 def _remove_old(folder: OwnFolder, before: float) -> int:
-    """Of the files unchanged since `before`, remove some of ended jobs or of jobs before the last boot. Return the count."""
+    """Remove files of old jobs, and return how many were removed."""
     current_boot_id, removed_count = boot_id("/"), 0
     old_files = sorted((changed, name) for name, changed in folder.modification_times().items() if changed < before)
     for _, name in [entry for entry in old_files if entry[1].endswith(SUFFIX)][:_MAX_READ]:
@@ -131,7 +131,7 @@ def _remove_old(folder: OwnFolder, before: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group ID of the first of the daemon's folders that exists, or 0 if none does."""
+    """Return the group ID of the first folder that exists, or 0."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid
@@ -139,7 +139,7 @@ def group_of_service(*folders: str) -> int:
 
 
 def request_poll(runtime_directory: str, scheduler: str) -> None:
-    """Ask the daemon to poll a scheduler's jobs now. Errors are ignored, because the daemon polls soon without a request."""
+    """Ask the daemon to poll a scheduler's jobs now."""
     request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
     path = Path(runtime_directory, "control.sock")
     with suppress(OSError), connect(path, _CONNECT_SECONDS) as connection:  # the next poll reads the jobs anyway

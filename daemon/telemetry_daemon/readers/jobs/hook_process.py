@@ -1,4 +1,4 @@
-"""Runs the command of a hook in a child process, so that the hook always exits soon and with status 0."""
+"""Runs a hook's command in a child process, so that the hook exits soon."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TIMEOUT_TEXT = (
 
 
 def run_and_exit(run_command: Callable[[], int]) -> NoReturn:
-    """Run the command in a child process within the time limit, print its output, and exit with status 0."""
+    """Run the command in a child process, print its output, and exit with status 0."""
     try:
         _run_in_child(run_command)
     except BaseException as error:  # noqa: BLE001 # a failing hook would drain the node
@@ -75,7 +75,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
 
 
 def _read_pipes(output_descriptor: int, error_descriptor: int, deadline: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes. Stop reading when both are closed, or at the monotonic time `deadline`."""
+    """Return the content of both pipes, read until the monotonic time `deadline`."""
     content = {output_descriptor: bytearray(), error_descriptor: bytearray()}
     poller = select.poll()
     for descriptor in content:
@@ -92,7 +92,7 @@ def _read_pipes(output_descriptor: int, error_descriptor: int, deadline: float) 
 
 
 def _report(text: str) -> None:
-    """Print the text on standard error and send it to syslog, because few schedulers keep the output of a successful hook."""
+    """Print the text on standard error and send it to syslog."""
     _write_without_blocking(_STDERR, text.encode() + b"\n")
     with suppress(OSError):  # without syslog, the text is only on standard error
         import socket
@@ -104,7 +104,6 @@ def _report(text: str) -> None:
 
 
 def _write_without_blocking(descriptor: int, content: bytes) -> None:
-    """Write as much as possible without blocking, because the other end of a pipe may not be read."""
     poller = select.poll()
     poller.register(descriptor, select.POLLOUT)
     with suppress(OSError):  # the reading process has exited

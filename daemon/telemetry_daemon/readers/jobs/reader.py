@@ -1,4 +1,4 @@
-"""Reads the jobs of hooks and other tools: the files of `telemetry job`, mapping folders, and Slurm's cgroups."""
+"""Reads jobs from hooks' files, mapping folders, and Slurm's cgroups."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class JobSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _CachedFile:
-    """The content of a file and the time when it was read. The content is None if the file is no longer reported."""
+    """The content of a file, or None if it is no longer reported."""
 
     entry: FileVersion
     read_at: float
@@ -57,7 +57,7 @@ class _CachedFile:
 
 @dataclass(slots=True)
 class _CachedFolder:
-    """A folder whose files are read when they change. `decode` converts the bytes of a file to its content."""
+    """A folder whose files are read when they change."""
 
     path: str
     owners: tuple[int, ...]
@@ -114,7 +114,7 @@ class JobsReader(Reader):
         return start.capture(call or READER, poll, outputs, failure, time.thread_time() - cpu_start)
 
     def _read_jobs(self, scheduler: str) -> tuple[Output, ...] | Failure:
-        """Return the jobs of a scheduler, or a failure if the scheduler never had a job on this node."""
+        """Return a scheduler's jobs, or a failure if it never had a job on this node."""
         owners = (0, os.geteuid())
         folder = self._folders.setdefault(scheduler, _CachedFolder(self._directory, owners, MAX_BYTES, _decode_job))
         try:
@@ -135,7 +135,7 @@ class JobsReader(Reader):
         return (Output(scheduler, status=0, data=jobs),)
 
     def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with the name of its user. Mark the job as ended if the machine was rebooted since its start."""
+        """Return the job with its user's name. A job from before a reboot is marked as ended."""
         if "problem" in job:
             return job
         reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
@@ -147,7 +147,7 @@ class JobsReader(Reader):
         return reported_job
 
     def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
-        """Return a Slurm job with the state of its cgroup. If no epilog ran, the job ended when its cgroup disappeared."""
+        """Return a Slurm job with the state of its cgroup."""
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
         state = self._cgroups.state_of(job["id"], job["sluid"], time.time())
@@ -184,7 +184,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
-    """Return the file, without its content if the end of its job has been reported for long enough."""
+    """Return the file, without its content if its job ended long ago."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
     return replace(file, content=None) if is_over else file

@@ -1,4 +1,4 @@
-"""Tables of the calls of each tier. A card and its GPU, memory and video unit have separate handles."""
+"""Tables of the calls of each tier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 class Call:
-    """A function of pymtml, with its arguments after the handle. If `part` is empty, the handle is that of the card."""
+    """A function of pymtml. If `part` is empty, it is called on the card."""
 
     def __init__(
         self, key: str, function: str, part: str, arguments: tuple[int, ...], convert: Callable[[Any], Plain]
@@ -31,7 +31,7 @@ class Call:
 
 
 def _call(part: str, name: str, *arguments: int, convert: Callable[[Any], Plain] = to_plain) -> Call:
-    """Return the call `mtml<Part>Get<Name>`. Its key consists of the part, name and arguments."""
+    """Return the call `mtml<Part>Get<Name>`."""
     prefix = part.capitalize() or "Device"
     key = ".".join((prefix + name, *map(str, arguments)))
     return Call(key, f"mtml{prefix}Get{name}", part, arguments, convert)

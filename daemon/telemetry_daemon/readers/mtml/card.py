@@ -1,4 +1,4 @@
-"""The calls on a card or on an MPC instance of a card, its handles, and its identity."""
+"""Makes the calls on a card or on one of its MPC instances."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Card:
         return {"error": result.code}
 
     def _part_handle(self, part: str) -> Any:
-        """Return the handle of a part, creating it on first use, or FailedCall if the card does not have this part."""
+        """Return the handle of a part of the card, creating it on first use."""
         if part not in self._handles:
             handle = self._mtml.call(calls.PARTS[part][0], self._handles[""])
             if isinstance(handle, FailedCall):
@@ -119,7 +119,7 @@ class Card:
 
 
 class CardSlot:
-    """The card at an index of the library. While it does not respond, its last identity is reported."""
+    """The card at an index of the library, which may be lost."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml

@@ -67,7 +67,7 @@ LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 
 class Mtml(Binding):
-    """The binding pymtml. Only its `mtml…` calls are used, because its NVML-like calls return 0 for unknown values."""
+    """The binding pymtml, of which only the `mtml…` calls are used."""
 
     def __init__(self) -> None:
         super().__init__(FUNCTION_NOT_FOUND)

@@ -1,4 +1,4 @@
-"""The library reader `mtml`: initialises the library, finds the cards, and reads them."""
+"""Reads Moore Threads cards through the library MTML."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MtmlReader:
         self._not_before = 0.0
 
     def open(self) -> None:
-        """Initialise the library and find the cards. Raises ReaderRefusal if that fails, or failed a short time ago."""
+        """Initialise the library and find the cards. Raises ReaderRefusal on failure."""
         if self._last_error and self._clock() < self._not_before:
             raise library.refusal(self._last_error)
         try:
@@ -43,7 +43,7 @@ class MtmlReader:
             raise self._postpone(error.code) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the results of these tiers for the node and its cards. An empty sequence means all tiers."""
+        """Return the results of these tiers, or of all tiers if `calls` is empty."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:

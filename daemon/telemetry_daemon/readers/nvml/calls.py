@@ -1,4 +1,4 @@
-"""Tables of the calls of each tier, with fallbacks for calls that a driver does not support."""
+"""Tables of the calls of each tier, with fallbacks for old drivers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MEMORY_V2 = 0x02000028
 
 
 def _bar1_to_dict(info: Any) -> Plain:
-    """Return the size and use of BAR1, through which the host and other devices access the memory."""
+    """Return the size and use of BAR1, the memory that the host can access."""
     return {"total": int(info.bar1Total), "free": int(info.bar1Free), "used": int(info.bar1Used)}
 
 
 class Call:
-    """The call `nvmlDeviceGet<name>`. By default, the key of its result consists of its name and arguments."""
+    """A call to `nvmlDeviceGet<name>`."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Call:
 
 
 def _optional_call(name: str, *arguments: int) -> Call:
-    """Return a call for hardware that some GPUs lack. Without it, some drivers return the error "invalid argument"."""
+    """Return a call for hardware that some GPUs do not have."""
     return Call(name, *arguments, disabling_errors=codes.FIELD_DISABLING_ERRORS)
 
 
@@ -69,7 +69,7 @@ PERSISTENT_NAMES = (Call("Name"), UUID, Call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
-    """Return the calls for ECC errors in device memory and SRAM: since driver load if `span` is 0, over the lifetime if 1."""
+    """Return the calls for ECC errors since driver load (0) or over the lifetime (1)."""
     return tuple(Call("MemoryErrorCounter", kind, span, location) for kind in (0, 1) for location in (2, 7))
 
 
@@ -129,7 +129,7 @@ def fast_calls(driver: str) -> tuple[Call, ...]:
 
 
 def fan_speed(fan: int) -> Call:
-    """Return the call for the speed of a fan. Its fallback is for old drivers, which support one fan only."""
+    """Return the call for a fan's speed, with a fallback for old drivers."""
     return Call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
 
 
@@ -139,5 +139,5 @@ def link_state(link: int) -> Call:
 
 
 def link_errors(link: int, counter: int) -> Call:
-    """Return the call for an error counter of a link: 0 for replays, 1 for recoveries, 2 for invalid flits."""
+    """Return the call for a link's replays (0), recoveries (1) or invalid flits (2)."""
     return _optional_call("NvLinkErrorCounter", link, counter)

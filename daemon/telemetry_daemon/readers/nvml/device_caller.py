@@ -1,4 +1,4 @@
-"""Calls the library for one device. Unsupported calls are not repeated, and denied calls are repeated rarely."""
+"""Calls the library for one device, and rarely repeats calls that fail."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class DeviceCaller:
         self._has_succeeded, self._generic_errors = False, 0
 
     def results(self, calls: Iterable[Call]) -> dict[str, Plain]:
-        """Make the calls, and return the results by key. The result of a failed call is {"error": code}."""
+        """Make the calls, and return their results or errors by key."""
         return dict(map(self.keyed_result, calls))
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
-        """Make the call, or its fallback if the call is not supported. Return the key of the call that was made, and its result."""
+        """Make the call or its fallback, and return the key and result of the call made."""
         result = self._make_call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
             return self.keyed_result(call.fallback)
@@ -69,7 +69,7 @@ class DeviceCaller:
             raise SessionEndedError(codes.ANOTHER_DEVICE)
 
     def field_results(self, batch: Sequence[Field]) -> dict[str, Plain]:
-        """Read the fields with as few calls as possible, and return their values or errors by name."""
+        """Return the values or errors of the fields by name."""
         results: dict[str, Plain] = {}
         enabled: list[Field] = []
         for field in batch:
@@ -83,7 +83,7 @@ class DeviceCaller:
         return results
 
     def guarded_call(self, key: str, function: Callable[[], Any]) -> Plain:
-        """Return the result of a function that calls the library. After an error, later calls with this key may be disabled."""
+        """Return the function's result or error; skip the call if `key` is disabled."""
         code = self.error_if_disabled(key)
         if code is not None:
             return error_result(code)
@@ -94,14 +94,14 @@ class DeviceCaller:
         return result
 
     def error_if_disabled(self, key: str) -> int | None:
-        """Return the error that currently keeps a call disabled, or None if the call may be made."""
+        """Return the error that keeps a call disabled, or None if it is enabled."""
         if key not in self._disabled:
             return None
         code, until = self._disabled[key]
         return code if self._clock() < until else None
 
     def handle_error(self, key: str, code: int, disabling_errors: frozenset[int] = codes.DISABLING_ERRORS) -> None:
-        """Disable the call if it would fail again. Raises DeviceLostError or SessionEndedError if the device or library failed."""
+        """Disable a call that would fail again. Raises DeviceLostError, SessionEndedError."""
         if code in codes.GPU_LOST_ERRORS:
             raise DeviceLostError(code)
         if code in codes.SESSION_ENDING_ERRORS:
@@ -109,13 +109,11 @@ class DeviceCaller:
         self._disable(key, code, disabling_errors)
 
     def _count_error(self, code: int) -> None:
-        """Count generic errors in sequence. Raises DeviceLostError if a poll begins with too many of them."""
         self._generic_errors = self._generic_errors + 1 if code in codes.GENERIC_ERRORS else 0
         if self._generic_errors >= _MAX_GENERIC_ERRORS and not self._has_succeeded:
             raise DeviceLostError(code)
 
     def _needs_fallback(self, key: str, code: int | None) -> bool:
-        """Return whether to make the older call instead. An unknown error counts only if the newer call has never worked."""
         return code in codes.DISABLING_ERRORS or (code in codes.FALLBACK_ERRORS and key not in self._working_keys)
 
     def _make_call(self, call: Call) -> Plain:
@@ -156,7 +154,7 @@ class DeviceCaller:
         return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
 
     def _read_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
-        """Read each field with a separate call, because one unknown field may make the whole batch fail."""
+        """Read each field with a separate call, because one can make the batch fail."""
         results: dict[str, Plain] = {}
         for field in fields:
             value = self._read_values((field,))

@@ -27,7 +27,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class EventInbox:
-    """The events that no poll has reported yet. They survive the end of a session, which an Xid may cause."""
+    """The events that no poll has reported yet, also from earlier sessions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,13 +35,13 @@ class EventInbox:
         self._dropped = 0
 
     def add(self, event: Plain) -> None:
-        """Add an event. If the inbox is full, drop and count the oldest event."""
+        """Add an event. If the inbox is full, drop the oldest."""
         with self._lock:
             self._dropped += len(self._events) == _MAX_EVENTS
             self._events.append(event)
 
     def remove_all(self) -> list[Plain]:
-        """Remove and return all events, preceded by {"dropped": count} if events were dropped."""
+        """Remove and return all events, preceded by the number of dropped events."""
         with self._lock:
             dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
             events = [*dropped, *self._events]
@@ -88,7 +88,7 @@ class EventReceiver:
         self._inbox.add({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def stop(self) -> bool:
-        """Stop the thread and free the event set. Return False if the thread is blocked in the library."""
+        """Stop the thread. Return False if it is blocked in the library."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)

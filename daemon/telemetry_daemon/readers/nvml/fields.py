@@ -1,4 +1,4 @@
-"""The fields of NVML that each tier reads. Some field numbers depend on the driver version."""
+"""The NVML fields that each tier reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field:
-    """A field of NVML. Counters may have a wrong type. If `wraps`, 32-bit values are ignored, because they overflow."""
+    """A field of NVML. If `wraps`, 32-bit values are ignored because they overflow."""
 
     def __init__(
         self, name: str, number: int, scope: int = 0, *, is_counter: bool = False, wraps: bool = False
@@ -152,19 +152,19 @@ _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
 def driver_version(text: str) -> tuple[int, int]:
-    """Return the first two numbers of a driver version, or zeros if the text is not one."""
+    """Return the first two numbers of a driver version, or zeros."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 def branch_version(library: str, driver: str) -> str:
-    """Return the version that determines field numbers and structures: the library's, because WSL reports Windows' driver."""
+    """Return the version that determines field numbers and structures."""
     _, _, version = library.partition(".")
     return version if driver_version(version) >= _FIRST_BRANCH else driver
 
 
 def counter_fields(driver: str) -> tuple[Field, ...]:
-    """Return the counter fields that are expensive to read: energy and throttling times."""
+    """Return the fields for energy and throttling times."""
     version = driver_version(driver)
     base = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
     if base is None:
@@ -174,7 +174,7 @@ def counter_fields(driver: str) -> tuple[Field, ...]:
 
 
 def plain_value(raw: FieldValue, field: Field) -> Plain:
-    """Return the value of a field, or None if the driver did not set it. On failure, return {"error": …}."""
+    """Return the value of a field, or None if the driver did not set it."""
     _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)

@@ -1,4 +1,4 @@
-"""Reads GPM (GPU performance monitoring, since Hopper): averages between the counter samples of this poll and the last."""
+"""Reads GPM (GPU performance monitoring): averages since the last poll."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class GpmSampler:
         self._is_first = True
 
     def take_first_sample(self) -> None:
-        """Take the first sample unless it exists, so that the first poll has a sample to compare with."""
+        """Take a sample with which the first poll can compare."""
         if not self._samples and self._caller.error_if_disabled(self._key) is None:
             self._take_sample()
 
     def read(self) -> Plain:
-        """Return the averages since the last poll by metric number, or None without an earlier sample. On failure: {"error": …}."""
+        """Return the averages since the last poll by metric number, if any."""
         code = self._caller.error_if_disabled(self._key)
         if code is not None:
             return error_result(code)
@@ -82,7 +82,6 @@ class GpmSampler:
         return 0
 
     def _is_too_soon(self) -> bool:
-        """Return whether the last sample is too recent to be compared with a new sample. The first poll waits instead."""
         wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
             time.sleep(wait_seconds)  # the library computes no average of two samples that are closer together

@@ -25,7 +25,7 @@ _RPM_KEY = "FanSpeedRPM"
 
 
 class _FanSpeedInfo(ctypes.Structure):
-    """nvmlFanSpeedInfo_v1_t. Used directly, because the function of pynvml reads the first fan only."""
+    """The structure nvmlFanSpeedInfo_v1_t. pynvml's function reads only the first fan."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 
@@ -34,7 +34,7 @@ _FAN_SPEED_INFO_V1 = ctypes.sizeof(_FanSpeedInfo) | 1 << 24
 
 
 class Fans:
-    """Reads the fans of one GPU. The fan count is read only once."""
+    """Reads the fans of one GPU."""
 
     def __init__(self, nvml: Nvml, caller: DeviceCaller) -> None:
         self._nvml = nvml
@@ -44,7 +44,7 @@ class Fans:
         self._count = min(count, _MAX_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:
-        """Return the results for all fans by key. If the first fan's speed is not supported, the others are not read."""
+        """Return the results for all fans by key."""
         results = self._caller.results(calls.fan_speed(fan) for fan in range(self._count))
         rpm_results = {
             f"{_RPM_KEY}.{fan}": self._caller.guarded_call(_RPM_KEY, partial(self._fan_rpm, fan))
@@ -61,7 +61,7 @@ class Fans:
 
 
 class SessionContext:
-    """The objects that all GPUs of a session share. Some depend on the version of the driver."""
+    """The objects that all GPUs of a session share."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float], version: str) -> None:
         self.nvml = nvml
@@ -72,7 +72,7 @@ class SessionContext:
 
 
 class Gpu:
-    """One GPU, until it is lost or the session ends. If `is_outdated`, the library must be initialised again."""
+    """One GPU of a session. If `is_outdated`, the library must be initialised again."""
 
     def __init__(self, context: SessionContext, index: int, handle: Any) -> None:
         self._context = context
@@ -121,7 +121,7 @@ class Gpu:
         return {"gpm": self._gpm.read(), "instances": self._read_instances(Instance.read_gpm)}
 
     def read_slow(self) -> dict[str, Plain]:
-        """Verify that the handles still refer to the same devices, and read values that change every minute."""
+        """Verify the handles, and read values that change every minute."""
         self._caller.verify_uuid(self.identity["uuid"])
         for instance in self._instances:
             instance.verify_uuid()
@@ -135,16 +135,16 @@ class Gpu:
         return {"links": self._links.read()}
 
     def read_processes(self) -> dict[str, Plain]:
-        """Read the processes. In MIG mode, read the instances' lists, because the GPU's list needs privileges."""
+        """Read the processes, in MIG mode by instance."""
         lists = self._context.process_lists
-        if self._instances:
+        if self._instances:  # the GPU's own list needs privileges
             return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
         # Utilization is read before the lists, so a listed process without samples was idle.
         utilization = self._process_utilization.read(self._caller)
         return {"processes": lists.read(self._caller), "process_utilization": utilization}
 
     def read_inventory(self) -> dict[str, Plain]:
-        """Read settings and constants. If the card does not support the limit fields, older functions are called instead."""
+        """Read settings and constants."""
         if self._instances and current_layout(self._context.nvml, self.handle) != self._known_layout():
             self.is_outdated = True
         values = self._caller.field_results(fields.INVENTORY)
@@ -189,7 +189,7 @@ class Gpu:
             return None
 
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
-        """Return the calls that replace the limit fields, or none if the driver supports all of these fields."""
+        """Return the calls that replace unsupported limit fields."""
         return () if all(is_value(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
 
 

@@ -1,4 +1,4 @@
-"""Loads NVML through pynvml, without importing ctypes.util. Calls the library directly where pynvml is slow or incomplete."""
+"""Loads NVML through pynvml, and calls it directly where pynvml is slow or incomplete."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Nvml(Binding):
 
     @property
     def allows_direct_calls(self) -> bool:
-        """Return whether direct library calls are possible. An old package of the same name does not support them."""
+        """Return whether this version of pynvml supports direct library calls."""
         return hasattr(self.module, "_nvmlGetFunctionPointer")
 
     def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | FailedCall:
-        """Return the driver's result for each field number and scope. Members of pynvml's structures are slow to access."""
+        """Return the driver's result for each field number and scope."""
         if not self.allows_direct_calls:
             values_or_error = self.call("nvmlDeviceGetFieldValues", handle, ids)
             return (
@@ -81,7 +81,7 @@ class Nvml(Binding):
         return FailedCall(code) if code else list(_FIELD_VALUE.iter_unpack(items))
 
     def call_directly(self, name: str, *arguments: Any) -> int:
-        """Return the error code of a direct library call, which is cheaper than a call through pynvml."""
+        """Call the library without pynvml's function, and return the error code."""
         try:
             return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001 # gpustat uses this private function, too
         except self.module.NVMLError as error:
@@ -89,5 +89,5 @@ class Nvml(Binding):
 
 
 def handle_address(handle: Any) -> int:
-    """Return the address of a handle, which identifies it. Handles are neither hashable nor comparable."""
+    """Return the address that identifies a handle, which is not hashable."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

@@ -1,4 +1,4 @@
-"""Reads NVLink: the state, traffic and errors of each link, and the state of the fabric."""
+"""Reads the NVLink links and the state of the fabric."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _FABRIC_INFO_V2 = 0x02000024
 
 @cache
 def _link_fields(count: int) -> tuple[Field, ...]:
-    """Return the fields of all links. Cached, because GPUs usually have the same number of links."""
+    """Return the fields of all links."""
     return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
 
 
 class Links:
-    """Reads the links of one GPU. The link count is read once."""
+    """Reads the links of one GPU."""
 
     def __init__(self, caller: DeviceCaller) -> None:
         self._caller = caller
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return the values of each link (`each`) and, if the driver reports no traffic by link, the total traffic (`together`)."""
+        """Return the values of each link, and the total traffic if links do not report theirs."""
         count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count
@@ -73,7 +73,7 @@ class Links:
         }
 
     def _with_older_calls(self, link: int, results: dict[str, Plain]) -> dict[str, Plain]:
-        """Return the results for a link. Results of older calls replace fields that the driver does not support."""
+        """Return the results for a link, with older calls for unsupported fields."""
         if error_code(results["state"]) is not None:
             _, results["state"] = self._caller.keyed_result(link_state(link))
         for name, counter in _ERROR_COUNTERS.items():
@@ -88,7 +88,7 @@ class Links:
 
 
 def read_fabric(nvml: Nvml, caller: DeviceCaller) -> Plain:
-    """Return the state, status, clique and cluster of the fabric, or {"error": …} without a fabric."""
+    """Return the state, status, clique and cluster of the fabric, or an error."""
     return caller.guarded_call("GpuFabricInfo", lambda: _fabric_info(nvml, caller.handle))
 
 

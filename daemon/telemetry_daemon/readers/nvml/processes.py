@@ -69,7 +69,7 @@ class ProcessLists:
         self._suffixes: dict[str, str] = {}
 
     def read(self, caller: DeviceCaller) -> dict[str, Plain]:
-        """Return the lists by kind. Entries are [PID, name, bytes, GPU instance, compute instance]; unknown values are None."""
+        """Return the processes by kind as [PID, name, bytes, GPU instance, compute instance]."""
         return {kind: self._read_list(caller, kind) for kind in KINDS}
 
     def _read_list(self, caller: DeviceCaller, kind: str) -> Plain:
@@ -83,7 +83,6 @@ class ProcessLists:
         return FailedCall(code) if code else [self._values_of_entry(entry) for entry in self._entries[:count]]
 
     def _read_with_pynvml(self, caller: DeviceCaller, kind: str) -> list[Plain] | FailedCall:
-        """Read a list with pynvml, which makes one call for the count and one for the entries."""
         processes: list[Any] | FailedCall = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", caller.handle)
         if isinstance(processes, FailedCall):
             return processes
@@ -117,7 +116,7 @@ class ProcessLists:
         return [entry.pid, self._process_name(entry.pid), memory, *instances]
 
     def _process_name(self, pid: int) -> str | None:
-        """Return the name of a process, or None in a container, where the same PID may be another process."""
+        """Return the name of a process, or None in a container."""
         try:
             if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
@@ -127,7 +126,7 @@ class ProcessLists:
 
 
 def find_host_engine(proc: str = "/proc") -> int | None:
-    """Return the PID of a running DCGM host engine, or None if no such process exists or is visible in this container."""
+    """Return the PID of a visible DCGM host engine, or None."""
     pids = (name for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208  # pathlib costs 0.4 MiB
     return next((int(pid) for pid in pids if _program_name(f"{proc}/{pid}/comm") in _HOST_ENGINES), None)
 
@@ -148,7 +147,7 @@ class ProcessUtilization:
         self._newest_us = 0
 
     def read(self, caller: DeviceCaller) -> Plain:
-        """Return [PID, per cent] for each process that was active since the last poll, or None at the first poll."""
+        """Return [PID, per cent] for each process active since the last poll."""
         return caller.guarded_call(UTILIZATION_CALL, partial(self._read_samples, caller.handle))
 
     def _read_samples(self, handle: Any) -> list[Plain] | FailedCall | None:

@@ -1,4 +1,4 @@
-"""The library reader `nvml`: initialises the library, finds the GPUs, and reads them."""
+"""Reads NVIDIA GPUs through the library NVML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, cod
 
 
 class NvmlReader:
-    """Reads the GPUs. Its calls are the tiers `fast`, `counters`, `gpm`, `slow`, `links`, `processes` and `inventory`."""
+    """Reads the GPUs. Its calls are tiers, such as `fast` and `counters`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -47,7 +47,7 @@ class NvmlReader:
         self._last_refusal: tuple[State, Reason | None, str] | None = None
 
     def open(self) -> None:
-        """Initialise the library and find the GPUs. Raises ReaderRefusal if that fails, or failed a short time ago."""
+        """Initialise the library and find the GPUs. Raises ReaderRefusal on failure."""
         if self._is_thread_blocked:
             text = "a thread is blocked in the library; the worker must be restarted"
             raise ReaderRefusal("failed", "driver_gone", text)
@@ -60,7 +60,7 @@ class NvmlReader:
             raise self._postpone(error.code, codes.refusal(error.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """Return the results of these tiers for the node, its GPUs and their events. An empty sequence means all tiers."""
+        """Return the results of these tiers, or of all tiers if `calls` is empty."""
         return {tier: self._read_tier(tier) for tier in calls or TIERS}
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class NvmlReader:
         )
 
     def _replace_session(self, code: int) -> None:
-        """Close the session. Open a new session, or raise ReaderRefusal if the closed session failed soon after its start."""
+        """Close the session and open a new one, unless it failed soon after its start."""
         age = self._clock() - self._session_start
         self.close()
         if age >= _MIN_WORKING_SECONDS:
@@ -120,7 +120,7 @@ class NvmlReader:
         self.open()
 
     def _postpone(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
-        """Postpone the next initialisation by 5, 10 … 60 s, and return the failure of all polls until then."""
+        """Postpone the next initialisation, and return the failure to raise until then."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
         if code in _PERSISTENT_ERRORS:
             self._pause = _MAX_PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""A session: the time from one initialisation of the library to the next, with all GPUs, including lost GPUs."""
+"""The GPUs of one NVML session, including lost GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class GpuSlot:
-    """The GPU at an index of the library. While it does not respond, its last identity is reported."""
+    """The GPU at an index of the library, which may be lost."""
 
     def __init__(self, context: SessionContext, events: EventReceiver, index: int) -> None:
         self._context = context
@@ -42,7 +42,7 @@ class GpuSlot:
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return a tier's results. For a lost GPU, return its identity with the error, or None if the GPU was never found."""
+        """Return a tier's results, or the identity and error of a lost GPU."""
         if self.gpu is None and self._context.clock() >= self._not_before:
             self._find_gpu()
         if self.gpu is not None:
@@ -53,7 +53,7 @@ class GpuSlot:
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Add `watched` to the result of the fast tier: whether events of the GPU can be received now."""
+        """Add to the fast tier whether the GPU's events can be received."""
         return {**result, "watched": self._events.is_watched(bus_id)} if tier == "fast" else result
 
     def begin_gpm(self) -> None:
@@ -70,8 +70,7 @@ class GpuSlot:
             self.gpu.close()
 
     def _find_gpu(self) -> None:
-        """Find the GPU by its bus address, or its index if that is unknown. A search by UUID would fail if any GPU is lost."""
-        bus_id = self.identity.get("bus_id")
+        bus_id = self.identity.get("bus_id")  # a search by UUID would fail if any GPU is lost
         if bus_id:
             handle = self._context.nvml.call("nvmlDeviceGetHandleByPciBusId", bus_id)
         else:
@@ -168,14 +167,14 @@ class Session:
         return {"node": node, "gpus": results, "events": self._inbox.remove_all()}
 
     def close(self) -> bool:
-        """Free all resources. Return False if a thread does not return from the library."""
+        """Free all resources. Return False if a thread is blocked in the library."""
         is_stopped = self._events.stop()
         for slot in self._slots:
             slot.close()
         return is_stopped
 
     def _host_engine(self) -> int | None:
-        """Return the PID of a DCGM host engine, or None. The search is repeated every few minutes."""
+        """Return the PID of a DCGM host engine, found every few minutes."""
         now = self._clock()
         if now >= self._next_engine_check:
             self._next_engine_check = now + _FIND_DCGM_SECONDS
@@ -191,7 +190,7 @@ class Session:
         raise SessionEndedError(result.code)
 
     def _node_value(self, function: str) -> Any:
-        """Return the result of a function, or None if it fails. Raises SessionEndedError if the library is unusable."""
+        """Return a function's result, or None. Raises SessionEndedError if the library is unusable."""
         result = self._nvml.call(function)
         if isinstance(result, FailedCall):
             if result.code in codes.SESSION_ENDING_ERRORS and result.code != codes.GPU_NOT_FOUND:
@@ -204,5 +203,5 @@ class Session:
         return (count is not None and count != self._device_count) or (driver is not None and driver != self._driver)
 
     def _is_library_lost(self) -> bool:
-        """Return whether all GPUs were lost because of generic errors, which means that the library has failed."""
+        """Return whether generic errors have made all GPUs unusable."""
         return bool(self._slots) and all(slot.gpu is None and slot.code in codes.GENERIC_ERRORS for slot in self._slots)
