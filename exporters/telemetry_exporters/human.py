@@ -1,4 +1,4 @@
-"""Formats values for people: with units and only significant digits. A small value is never rounded to 0."""
+"""Formats values for people, with units and only significant digits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def number_text(value: float) -> str:
-    """Return the value with at most three significant digits, but all integer digits. Integers have no decimals."""
+    """Return the value without insignificant decimals."""
     if value == round(value):
         return f"{value:.0f}"
     magnitude = abs(value)
@@ -48,7 +48,7 @@ def number_text(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Format a ratio in percent. A positive ratio below 0.1 % is `<0.1 %` instead of zero."""
+    """Format a ratio in percent."""
     value = ratio * 100
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -62,7 +62,7 @@ def byte_size(value: float) -> str:
 
 
 def byte_pair(used: float, total: float) -> str:
-    """Format used and total memory. If both have the same unit, it is written once, as in `1.5 / 80 GiB`."""
+    """Format used and total memory, such as `1.5 / 80 GiB`."""
     used_number, used_unit = _format_scaled(used, 1024.0, _BINARY)
     total_number, total_unit = _format_scaled(total, 1024.0, _BINARY)
     used_text = used_number if used_unit == total_unit or used == 0 else f"{used_number} {used_unit}"
@@ -77,7 +77,7 @@ def _format_scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[s
 
 
 def watts(value: float) -> str:
-    """Format a power. From 10 W on, it is rounded to whole watts, because tools are not more accurate."""
+    """Format a power in watts."""
     return f"{value:.0f} W" if value >= 9.95 else f"{number_text(value)} W"
 
 
@@ -87,7 +87,7 @@ def volts(value: float) -> str:
 
 
 def celsius(value: float) -> str:
-    """Format a temperature. A whole number of degrees has no decimal."""
+    """Format a temperature in °C."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
 
 
@@ -112,7 +112,7 @@ def _format_with_prefix(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Format a duration in its two largest units, such as `3 h 5 min`. Below 0.1 s it is in milliseconds."""
+    """Format a duration in its two largest units, such as `3 h 5 min`."""
     if 0 < value < 0.1:
         return f"{number_text(value * 1000)} ms"
     if value < _MINUTE:
@@ -125,7 +125,7 @@ def seconds(value: float) -> str:
 
 
 def short_duration(nanoseconds: int) -> str:
-    """Format a duration in seconds or a smaller unit, with one decimal, or without decimals below 1 µs."""
+    """Format a duration in a suitable unit, such as `1.5 ms`."""
     for min_nanoseconds, unit, unit_nanoseconds in _DURATION_UNITS:
         if abs(nanoseconds) >= min_nanoseconds:
             return f"{nanoseconds / unit_nanoseconds:,.1f} {unit}"
@@ -138,7 +138,7 @@ def utc(unix_seconds: float) -> str:
 
 
 def is_valid_time(unix_seconds: float) -> bool:
-    """Return whether the time can be formatted as a date. Tools and other daemons may report any number."""
+    """Return whether the time can be formatted as a date."""
     return 0.0 <= unix_seconds < _YEAR_10000
 
 
@@ -169,7 +169,7 @@ def value_text(value: float, metric: Metric) -> str:
 
 
 def metric_name(metric: Metric) -> str:
-    """Return the metric's name in words. It includes the unit only if two metrics differ only in their units."""
+    """Return the metric's name in words."""
     short = _without_unit(metric)
     return (short if _SHORT_NAME_COUNTS[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 
@@ -187,7 +187,7 @@ _SHORT_NAME_COUNTS = Counter(_without_unit(metric) for metric in CATALOGUE if me
 
 
 def owner_text(owner: Owner) -> str:
-    """Return an owner: `job 1234 (alice)` or `pod ml/train-0/main`. If the name is hidden, only the kind is returned."""
+    """Return the owner's kind, name and user, such as `job 1234 (alice)`."""
     if owner.kind == "others":
         return "others"
     text = cut(f"{owner.kind} {owner.name}".rstrip(), _MAX_NAME_LENGTH)
@@ -195,7 +195,7 @@ def owner_text(owner: Owner) -> str:
 
 
 def owners_summary(allocations: Sequence[Allocation]) -> str:
-    """Return the first owner and the number of others, such as `job 1234 +2`, or an empty string without owners."""
+    """Return the first owner and the number of others, such as `job 1234 +2`."""
     if not allocations:
         return ""
     other_count = len(allocations) - 1
@@ -203,7 +203,7 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:
-    """Return the text that a filter searches: kinds, names, users, job names and accounts of a card's owners."""
+    """Return the text about a card's owners that a filter searches."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))
@@ -221,12 +221,12 @@ def share_basis(allocation: Allocation) -> str:
 
 
 def owners_text(allocations: Sequence[Allocation]) -> str:
-    """Return all owners of a card, with a mark on those that do not use it: `job 1234 (alice): not used, user bob`."""
+    """Return all owners of a card, such as `job 1234 (alice): not used, user bob`."""
     return ", ".join(owner_text(item.owner) + (": not used" if item.is_used is False else "") for item in allocations)
 
 
 def allocation_details(allocation: Allocation) -> str:
-    """Describe an allocation: whether it is allocated and used, its memory, its start, and the sources that report it."""
+    """Describe how the owner uses the card and which sources report it."""
     memory = allocation.memory_used_bytes
     parts = (
         _USES[allocation.is_allocated, allocation.is_used],
@@ -238,7 +238,7 @@ def allocation_details(allocation: Allocation) -> str:
 
 
 def allocation_text(allocation: Allocation) -> str:
-    """Return the owner, the share and the details: `user bob: the whole card, allocated and used`."""
+    """Describe an owner's share, such as `user bob: the whole card, allocated and used`."""
     return f"{owner_text(allocation.owner)}: {share_text(allocation)}, {allocation_details(allocation)}"
 
 
@@ -265,5 +265,5 @@ def process_details(process: Process) -> str:
 
 
 def since_text(started: float | None) -> str:
-    """Return the start in UTC, or an empty string if it is unknown or not a valid time."""
+    """Return the start in UTC, or an empty string if it is unknown."""
     return f"since {utc(started)}" if started is not None and is_valid_time(started) else ""

@@ -1,4 +1,4 @@
-"""Removes unknown metrics, duplicates and invalid values from a snapshot, so that a bug elsewhere cannot make a page invalid."""
+"""Removes unknown metrics, duplicates and invalid values from a snapshot."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def family_name(metric: Metric) -> str:
 
 
 def usable_metrics(plugin_metrics: Metrics) -> dict[str, Metric]:
-    """Return the catalogue's metrics by key, and the plugins' metrics whose names are valid and not used yet."""
+    """Return the metrics of the catalogue and the valid plugin metrics by key."""
     metrics = dict(BY_KEY)
     used_names = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
     for metric in plugin_metrics.values():
@@ -86,7 +86,7 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> Snapshot:
-    """Return the snapshot with printable strings. Invalid readings are omitted and reported as problems of their sources."""
+    """Return a printable snapshot, with invalid readings reported as problems."""
     metrics = usable_metrics(plugin_metrics)
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
@@ -134,7 +134,7 @@ def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with printable strings. Its readings are not checked yet."""
+    """Return the device with printable strings, but its readings unchecked."""
     readings = shown_readings(device)
     if not _is_clean(device):
         return replace(deep_clean(replace(device, readings=())), readings=readings)
@@ -163,7 +163,7 @@ def _with_unique_polls(source: SourceStatus, problems: _Problems) -> SourceStatu
 
 
 class _Validator:
-    """Checks the readings of a scope. Metrics and labels that were valid with a number are not checked again."""
+    """Checks the readings of devices or of the host."""
 
     def __init__(self, scope: Scope, metrics: Metrics) -> None:
         self._scope = scope
@@ -171,7 +171,7 @@ class _Validator:
         self._valid_keys: set[tuple[str, str]] = set()
 
     def are_valid(self, readings: Sequence[MergedReading]) -> bool:
-        """Return whether all readings are valid. The check is fast in this usual case."""
+        """Return whether all readings are valid."""
         columns = Readings.of(readings)
         indices = columns.shape.indices
         total = sum([value for value in columns.values if not isinstance(value, Absent)])
@@ -207,7 +207,7 @@ def _value_fault(metric: Metric, value: float) -> Fault | None:
 def _valid_readings(
     readings: Iterable[MergedReading], where: str, validator: _Validator, problems: _Problems
 ) -> tuple[MergedReading, ...]:
-    """Return the valid readings without duplicates of a metric and label. Report the others as problems."""
+    """Return the valid readings, and report the others as problems."""
     valid: dict[tuple[str, str], MergedReading] = {}
     for reading in map(deep_clean, readings):
         key = (reading.metric, reading.label)

@@ -1,4 +1,4 @@
-"""Makes text from tools safe to print, without control characters, and cuts, wraps or pads it to a width."""
+"""Makes text safe to print, and cuts, wraps or pads it to a width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _is_narrow = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u219
 
 
 def clean(text: str) -> str:
-    """Return the text with blanks for line breaks and tabs, and U+FFFD for other unprintable characters."""
+    """Return the text with unprintable characters and line breaks replaced."""
     if text.isprintable():
         return text
     return "".join(map(_replace_unprintable, text))
@@ -35,7 +35,7 @@ def _replace_unprintable(character: str) -> str:
 
 
 def deep_clean(value: _T) -> _T:
-    """Return the string, tuple or dataclass with all strings cleaned. If nothing changes, return the same object."""
+    """Return the value with all strings cleaned, or the same object if nothing changes."""
     if isinstance(value, str):
         return clean(value)  # type: ignore[return-value]  # a str returns a str
     if isinstance(value, tuple):
@@ -54,13 +54,13 @@ def _changed_fields(value: Any) -> dict[str, Any]:
 
 
 def first_names(names: Sequence[str], separator: str = " ", limit: int = _MAX_NAMES) -> str:
-    """Return the first `limit` names and the count of the others: `a b c d and 3 more`."""
+    """Return the first names and the count of the others: `a b c d and 3 more`."""
     suffix = f" and {len(names) - limit} more" if len(names) > limit else ""
     return separator.join(names[:limit]) + suffix
 
 
 def display_width(text: str) -> int:
-    """Return the width in terminal columns. A wide character has two columns, a combining character none."""
+    """Return the width in terminal columns."""
     return len(text) if _is_narrow(text) else sum(map(_character_width, text))
 
 
@@ -71,7 +71,7 @@ def _character_width(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the text, or its beginning with an ellipsis if it is wider than `width` columns."""
+    """Return the text, or its beginning with an ellipsis."""
     if display_width(text) <= width:
         return text
     if width <= 0:
@@ -84,7 +84,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return lines of at most `width` columns; 0 means no limit. Later lines are indented; words that are too wide are split."""
+    """Return lines of at most `width` columns; 0 means no limit."""
     if width <= 0 or display_width(text) <= width:
         return [text]
     lines = [text[: len(text) - len(text.lstrip())]]
@@ -120,7 +120,7 @@ def pad_left(text: str, width: int) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Return the rows as lines with aligned columns. Columns whose index is in `right` are right-aligned."""
+    """Return the rows as lines. Columns in `right` are right-aligned."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     pads = [pad_left if index in right else pad_right for index in range(len(widths))]
     return [

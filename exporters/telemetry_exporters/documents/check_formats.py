@@ -58,7 +58,7 @@ class CheckupJson:
 
 
 class PerfData(NamedTuple):
-    """One value of Nagios performance data. `name` is the last part of its label, after the card."""
+    """One value of Nagios performance data."""
 
     name: str
     value: float | None
@@ -70,7 +70,7 @@ class PerfData(NamedTuple):
 
 
 def nagios(checkup: Checkup) -> str:
-    """Return the result with performance data, then a line with the remedy for each failing check."""
+    """Return the result with performance data, then a line for each failing check."""
     lines = [_one_line(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
     data = " ".join(_perf_data_texts(checkup))
     if data:
@@ -82,7 +82,7 @@ def nagios(checkup: Checkup) -> str:
 
 
 def nhc(checkup: Checkup) -> str:
-    """Return one line for each check with its status, as Node Health Check logs it."""
+    """Return a line for each check, as Node Health Check logs it."""
     return "".join(f"{_one_line(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 
@@ -116,17 +116,16 @@ def document(checkup: Checkup) -> str:
 
 
 def nhc_status(status: Status) -> int:
-    """Return the exit status for Node Health Check: 1 if the status is critical or unknown, else 0."""
+    """Return the exit status for Node Health Check."""
     return int(status in (Status.CRITICAL, Status.UNKNOWN))
 
 
 def npd_status(status: Status) -> int:
-    """Return the exit status for node-problem-detector: 1 if critical, 2 if unknown, else 0 (also for a warning)."""
+    """Return the exit status for node-problem-detector."""
     return {Status.CRITICAL: 1, Status.UNKNOWN: 2}.get(status, 0)
 
 
 def _summary(checkup: Checkup) -> str:
-    """Return the worst failing checks. If no check fails, return the number of devices that are ok."""
     failing = tuple(checkup.troubles())
     if not checkup.devices and not failing:
         return "this node has no accelerators"
@@ -138,8 +137,7 @@ def _summary(checkup: Checkup) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return the text on one line, with `/` for `|`, which would start the performance data."""
-    return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)
+    return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)  # | would start performance data
 
 
 def _cut_bytes(text: str, limit: int) -> str:

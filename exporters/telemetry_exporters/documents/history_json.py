@@ -89,7 +89,7 @@ class HistoryJson:
 
 
 def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
-    """Yield the document in pieces, one for each device. `window` has the slots and events, but no devices."""
+    """Yield the document in pieces, one for each device."""
     without_devices = HistoryJson(
         schema="telemetry.history/1",
         time=utc_time(wall_time),
@@ -111,7 +111,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
 
 
 def device_json(device_id: str, past: Past) -> str:
-    """Return a device with its series as JSON. The codec would be too slow for thousands of numbers."""
+    """Return a device with its series as JSON."""
     series = (f"{to_json(metric)}:{_series_json(slots)}" for metric, slots in past.devices.get(device_id, {}).items())
     return f'{{"id":{to_json(clean(device_id))},"series":{{{",".join(series)}}}}}'
 
@@ -131,7 +131,7 @@ def _series_json(series: Series) -> str:
 
 
 def _numbers_json(values: Sequence[float]) -> str:
-    """Return the numbers as a JSON array with at most 7 significant digits. NaN becomes null."""
+    """Return the numbers as a JSON array, with null for NaN."""
     texts: dict[float, str] = {}  # a cache, because many slots have the same number
     return f"[{','.join(texts.get(value) or _number_json(value, texts) for value in values)}]"
 

@@ -13,19 +13,19 @@ _MAX_SUM = 1e18
 
 
 def line(record: JobRecord) -> str:
-    """Return the record as one line of JSON without a line break, with strings that are safe to print."""
+    """Return the record as a JSON line that is safe to print."""
     return encode_line(to_plain(JobRecord, deep_clean(record)))
 
 
 def read(text: str | bytes) -> JobRecord:
-    """Return the record that the line contains. Raises CodecError."""
+    """Parse a job record from a JSON line. Raises CodecError."""
     if len(text) > MAX_LINE_BYTES:
         raise CodecError("", "the line is too long")
     return clean_record(from_plain(JobRecord, decode_line(text)))
 
 
 def clean_record(record: JobRecord) -> JobRecord:
-    """Return the record with strings that are safe to print. Raises CodecError if a sum is impossible."""
+    """Return the record with printable strings. Raises CodecError if a sum is impossible."""
     records: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((item.seconds, item.measured_seconds, item.busy_seconds, item.energy_joules) for item in records)
     if not all(0.0 <= number <= _MAX_SUM for numbers in sums for number in numbers if number is not None):

@@ -15,7 +15,7 @@ _to_spaced_json = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def indented_json(document: Mapping[str, Any]) -> str:
-    """Return a document as indented JSON. Small objects and arrays are on one line; numbers have no exponents."""
+    """Return a document as indented JSON."""
     return _indented_value(document, "") + "\n"
 
 
@@ -31,7 +31,7 @@ def utc_time(unix_seconds: float) -> str:
 
 
 def utc_time_or_none(unix_seconds: float | None) -> str | None:
-    """Format a Unix time as `utc_time` does. Return None if the time is unknown or invalid."""
+    """Format a Unix time, or return None if it is unknown or invalid."""
     return utc_time(unix_seconds) if unix_seconds is not None and is_valid_time(unix_seconds) else None
 
 
@@ -49,7 +49,6 @@ def plain_number(value: float) -> str:
 
 
 def _indented_value(value: Any, indent: str) -> str:
-    """Return the value as JSON: on one line if it fits, else with each entry on its own line."""
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:

@@ -1,4 +1,4 @@
-"""The metric catalogue as documentation: docs/metrics.md, which this module prints, and the output of `telemetry metrics`."""
+"""The metric catalogue as documentation."""
 
 from __future__ import annotations
 

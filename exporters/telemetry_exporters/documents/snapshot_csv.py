@@ -1,4 +1,4 @@
-"""The snapshot as CSV (RFC 4180), with a row for each reading. The row of an absent reading has the reason."""
+"""The snapshot as CSV (RFC 4180), with a row for each reading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> str:
 
 
 def processes(snapshot: Snapshot, command_lines: Mapping[int, str]) -> str:
-    """Return the processes on devices as CSV with a header row. `command_lines` maps PIDs to known command lines."""
+    """Return the processes on devices as CSV with a header row."""
     snapshot = clean_snapshot(snapshot)
     return _csv_text(_PROCESS_COLUMNS, snapshot, _process_rows(snapshot, command_lines))
 

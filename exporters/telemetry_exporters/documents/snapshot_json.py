@@ -33,7 +33,7 @@ from telemetry_parsers.ownership import Allocation, Owner
 def document(
     snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the document as plain data. If `ids` is given, only these devices are included. Unknown values are None."""
+    """Return the snapshot document, of all devices or of those in `ids`."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
@@ -53,7 +53,7 @@ def document(
 
 
 def with_processes(base: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return the document `base` with the snapshot's processes. `command_lines` maps PIDs to known command lines."""
+    """Return the document `base` with the snapshot's processes."""
     processes_by_device = {
         clean(device.id): [
             {
@@ -197,7 +197,7 @@ def _json_number(value: float, metric: Metric) -> float | int:
 
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
-    """Map each metric to its value, or to its values by label if the metric has labels."""
+    """Map each metric to its value, or to its values by label."""
     values: dict[str, Any] = {}
     for metric, label, value in entries:
         if not label:
@@ -208,7 +208,7 @@ def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 
 
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
-    """Map each metric to the source of its number, or to the sources by label if they differ."""
+    """Map each metric to the source of its number."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
     by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
     return {metric: _merged_if_equal(sources) for metric, sources in by_metric.items()}

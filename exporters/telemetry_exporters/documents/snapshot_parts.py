@@ -30,7 +30,7 @@ _ABSENCE = {"enum": [absent.value for absent in Absent]}
 
 
 def _by_metric(value_schema: Mapping[str, Any], min_labels: int = 1) -> Schema:
-    """Return the schema of an object that maps metrics to a value, or to at least `min_labels` values by label."""
+    """Return the schema of an object that maps metrics to values."""
     labelled_schema = {"type": "object", "minProperties": min_labels, "additionalProperties": value_schema}
     return Schema({"propertyNames": _METRIC, "additionalProperties": {"anyOf": [value_schema, labelled_schema]}})
 
@@ -96,7 +96,7 @@ class PollJson:
 
 
 def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
-    """Return a poll as JSON with its duration and age rounded to these digits. `now` is a monotonic time."""
+    """Return a poll as JSON. `now` is a monotonic time."""
     seconds = round(poll.seconds, duration_digits) if poll.attempted else None
     age = round(max(0.0, now - poll.attempted_monotonic), age_digits) if poll.attempted else None
     return PollJson(poll.poll, poll.state, poll.reason, seconds, age)

@@ -208,7 +208,7 @@ def _trouble_json(trouble: overview.Trouble) -> TroubleJson:
 
 
 def without_ages(state: Entry) -> Entry:
-    """Return the state without values that change at each poll, so that two states can be compared."""
+    """Return the state without the values that change at each poll."""
     sources = [
         {**source, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in source["polls"]]}
         for source in state["sources"]
@@ -249,14 +249,14 @@ def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
 
 
 def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
-    """Return the event `readings` as JSON: time, remaining validity at the time `now`, and the result of `numbers`."""
+    """Return the event `readings` as JSON. `numbers_json` is the result of `numbers`."""
     remaining = max(0.0, snapshot.valid_until - now)
     valid_seconds = f"{remaining:.1f}" if math.isfinite(remaining) else "null"
     return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid_seconds},{numbers_json}}}'
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the part of `readings` that is the same for all clients: the host, and a row for each device."""
+    """Return the part of `readings` that is the same for all clients."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
     host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_json, snapshot.devices))}]'
@@ -268,7 +268,7 @@ def _row_json(device: MergedDevice) -> str:
 
 
 def _format(value: float | Absent | None, scale: float) -> str:
-    """Return the scaled number as JSON with four significant digits. From 1,000 on, it is rounded to an integer."""
+    """Return the scaled number as JSON with four significant digits."""
     if value is None or isinstance(value, Absent):
         return "null"
     scaled = value / scale

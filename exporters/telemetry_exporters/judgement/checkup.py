@@ -1,4 +1,4 @@
-"""The checkup of a node for schedulers and monitoring: a status for the node, and for each device and source."""
+"""The checkup of a node for schedulers and monitoring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
 
 class Status(enum.IntEnum):
-    """The result of a check. The numbers are the exit statuses of monitoring plugins."""
+    """The result of a check, as the exit status of a monitoring plugin."""
 
     OK = 0
     WARNING = 1
@@ -32,7 +32,7 @@ _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The status of a device (`device` is its id), a source or a device count. Among equal statuses, rank 0 is worst."""
+    """The status of a device, a source or a device count."""
 
     name: str
     status: Status
@@ -58,7 +58,7 @@ class Checkup:
     devices: tuple[MergedDevice, ...]
 
     def troubles(self) -> Iterator[Check]:
-        """Yield the failing checks, worst first. Checks of devices with the same words are merged: `nvidia 3, 7`."""
+        """Yield the failing checks, worst first, with equal checks of devices merged."""
         groups: dict[tuple[Status, str, str], list[Check]] = {}
         for check in sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank)):
             if check.status is not Status.OK:
@@ -80,7 +80,7 @@ def examine(
     *,
     has_accelerators: bool = True,
 ) -> Checkup:
-    """Check a cleaned snapshot, or only the devices with these ids. `expected` maps vendors to device counts."""
+    """Check a cleaned snapshot. `expected` maps vendors to device counts."""
     verdict = judge(snapshot)
     devices = tuple(device for device in snapshot.devices if device_ids is None or device.id in device_ids)
     checks = [_device_check(device, verdict[device.id]) for device in devices]

@@ -1,4 +1,4 @@
-"""Finds conditions in a device's readings. An `Evidence` function returns no words if its condition does not apply."""
+"""Finds conditions in a device's readings."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """A summary of all devices of one model: how many links are up on each, and whether any fan turns."""
+    """The links and fans of all devices of one model."""
 
     links_up: tuple[int, ...] = ()
     has_turning_fan: bool = False
 
     @property
     def usual_links_up(self) -> int:
-        """Return the median number of links that are up, or 0 if there are too few devices to compare."""
+        """Return the median number of links that are up."""
         has_enough_devices = len(self.links_up) >= threshold("straggler_peers")
         return sorted(self.links_up)[(len(self.links_up) - 1) // 2] if has_enough_devices else 0
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """The data of a device from which its conditions are derived. `now` is the snapshot's wall time."""
+    """The data of a device from which its conditions are derived."""
 
     device: MergedDevice
     readings: Readings
@@ -44,7 +44,7 @@ class DeviceView:
     model: ModelSummary = ModelSummary()
 
     def numbers(self, metric: str) -> dict[str, float]:
-        """Map each label of a metric to its number. Absent values are omitted."""
+        """Map each label of a metric to its number."""
         values = self.readings.values
         labelled = ((label, values[position]) for label, position in self.positions.get(metric, ()))
         return {label: value for label, value in labelled if not isinstance(value, Absent)}
@@ -119,7 +119,7 @@ def lost(view: DeviceView) -> list[str]:
 
 
 def unknown(view: DeviceView) -> list[str]:
-    """Return `unknown` if no source lists the device, or if no reading shows its condition."""
+    """Return `unknown` if no reading shows the device's condition."""
     if view.device.up is False or asleep(view):
         return []
     was_read = view.device.up and any(view.numbers(metric) for metric in PROOF_OF_READING)
@@ -137,7 +137,7 @@ def recovery_action(view: DeviceView) -> list[str]:
 
 
 def health(*states: str) -> Evidence:
-    """Return an evidence function for these health states. Its word is the state that the device reports."""
+    """Return an evidence function for these health states."""
     return lambda view: [state for state in view.active("health") if state in states]
 
 
@@ -165,7 +165,7 @@ def corrected_errors(view: DeviceView) -> list[str]:
 
 
 def worn_memory(view: DeviceView) -> list[str]:
-    """Return `memory wearing out` if many pages or rows of memory are out of use."""
+    """Return `memory wearing out` if much of the memory is out of use."""
     pages, rows = (sum(view.numbers(metric).values()) for metric in ("retired_pages", "remapped_rows"))
     return ["memory wearing out"] if pages > threshold("retired_pages") or rows >= threshold("remapped_rows") else []
 
@@ -176,13 +176,13 @@ def critical_events(view: DeviceView) -> list[str]:
 
 
 def lasting_events(view: DeviceView) -> list[str]:
-    """Return the codes of open events that are not Xids and have no alert of their own."""
+    """Return the codes of open events without an alert of their own, except Xids."""
     codes = (code for code in view.active("event_open") if not code.startswith("xid_"))
     return [code for code in codes if not _matches("own_alert", code)]
 
 
 def late_events(view: DeviceView) -> list[str]:
-    """Return `gpu_lost` and the codes of Xids that are neither critical nor application errors, while their alert fires."""
+    """Return `gpu_lost` and minor Xid codes while their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -196,12 +196,11 @@ def application_events(view: DeviceView) -> list[str]:
 
 
 def _seconds_since(view: DeviceView, code: str) -> float:
-    """Return the seconds since the last event with that code, or 0 if its time is unknown."""
     return view.now - view.numbers("event_last_timestamp_seconds").get(code, view.now)
 
 
 def links_down(view: DeviceView) -> list[str]:
-    """Return how many links are down, if they were up before or are up on most devices of the model."""
+    """Return how many links are down that are usually up."""
     link_count, up_count = len(view.numbers("link_up")), len(view.active("link_up"))
     has_event = _LINK_DOWN in view.active("event_open")
     if link_count > up_count and (has_event or up_count < view.model.usual_links_up):
@@ -221,26 +220,26 @@ def _down_words(count: int) -> str:
 
 
 def throttled_by(reasons: str, word: str) -> Evidence:
-    """Return an evidence function that returns the word if an active throttling reason matches the threshold `reasons`."""
+    """Return an evidence function for throttling reasons that match the threshold `reasons`."""
     matches_reason = re.compile(pattern(reasons)).fullmatch
     return lambda view: [word] if any(map(matches_reason, view.active("throttled"))) else []
 
 
 def narrow_pcie(view: DeviceView) -> list[str]:
-    """Return the current and the maximum number of PCIe lanes if the link is narrower than it can be."""
+    """Return the PCIe lanes if the link is narrower than it can be."""
     # A low generation is normal for an idle card. Only the alert knows whether a card has been busy for minutes.
     width, max_width = view.number("pcie_link_width"), view.number("pcie_link_width_max")
     return [f"PCIe x{width:.0f} of x{max_width:.0f}"] if width and max_width and width < max_width else []
 
 
 def fan_stopped(view: DeviceView) -> list[str]:
-    """Return `fan stopped` if the fan of a hot device has stopped. Models on which no fan turns may have no fans."""
+    """Return `fan stopped` if the fan of a hot device has stopped."""
     is_hot = (_main_temperature(view) or 0.0) > threshold("fan_stopped_celsius")
     return ["fan stopped"] if view.number("fan_ratio") == 0.0 and is_hot and view.model.has_turning_fan else []
 
 
 def at_power_cap(view: DeviceView) -> list[str]:
-    """Return `at power cap` if the device draws as much power as its limit allows."""
+    """Return `at power cap` if the device reaches its power limit."""
     power, cap = view.number("power_watts"), view.number("power_cap_watts")
     is_at_cap = power is not None and cap and power >= threshold("at_cap_ratio") * cap
     return ["at power cap"] if is_at_cap or _reported_cap(view) else []
@@ -257,7 +256,7 @@ _CURRENT, _MARGIN, _SLOWDOWN, _CRITICAL, _SHUTDOWN = TEMPERATURES
 
 
 class _Distance(NamedTuple):
-    """The degrees below a limit, and the limit in words. Some devices report only the degrees."""
+    """The degrees below a limit, and the limit in words."""
 
     degrees: float
     limit: str
@@ -301,7 +300,7 @@ def near_limit(view: DeviceView) -> list[str]:
 
 
 def over_common_limit(view: DeviceView) -> list[str]:
-    """Return the common limit if the device exceeds it and reports no limit of its own."""
+    """Return the common limit if a device without limits exceeds it."""
     if _smallest_distance(view) is not None:
         return []
     limits = ((degrees, _common_limit(sensor)) for sensor, degrees in _hottest_first(view))
@@ -315,7 +314,6 @@ def _common_limit(sensor: str) -> float | None:
 
 
 def _main_temperature(view: DeviceView) -> float | None:
-    """Return the highest temperature, without memory and board sensors, or None if there is no reading."""
     temperatures = view.numbers(_CURRENT).items()
     return max((degrees for sensor, degrees in temperatures if is_main_temperature(sensor)), default=None)
 

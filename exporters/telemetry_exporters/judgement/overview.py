@@ -1,4 +1,4 @@
-"""The overview of a node for the terminal and the page: its devices, their conditions, and all problems."""
+"""The overview of a node for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.states import BUSY
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """One row of the device table. A value is None if no source reported it."""
+    """One row of the device table."""
 
     device: MergedDevice
     model: str
@@ -37,7 +37,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem with devices or a source, with its remedy. For unread devices, `age` is the age of their last reading."""
+    """A problem with devices or a source, with its remedy."""
 
     what: str
     why: str
@@ -47,13 +47,13 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """Return the cause, followed by the age of the last reading if it is known."""
+        """Return the cause and the age of the last reading."""
         return ": ".join(filter(None, (self.why, self.age)))
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure such as total power. `note` says if the figure covers only some of the devices."""
+    """A figure such as total power."""
 
     label: str
     value: str
@@ -91,7 +91,7 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow, ...]:
-    """Return a row for each device. If the snapshot is filtered, `verdict` must be computed from all devices of the node."""
+    """Return a row for each device. Pass the node's `verdict` if the snapshot is filtered."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
@@ -112,7 +112,7 @@ def device_row(device: MergedDevice, findings: tuple[Finding, ...]) -> DeviceRow
 
 
 def current_model(device: MergedDevice) -> str:
-    """Return the device's model. A better name that was found later replaces the original one."""
+    """Return the best known name of the device's model."""
     return device.current_model or device.model
 
 
@@ -122,7 +122,7 @@ def shares_host_memory(device: MergedDevice) -> bool:
 
 
 def slowdown_celsius(device: MergedDevice) -> float | None:
-    """Return the lowest slowdown temperature of the main sensors, or None if there is no reading."""
+    """Return the lowest slowdown temperature of the main sensors."""
     readings = Readings.of(device.readings)
     limits = [
         value
@@ -133,7 +133,7 @@ def slowdown_celsius(device: MergedDevice) -> float | None:
 
 
 def reading_value(device: MergedDevice, metric: str) -> Value | None:
-    """Return the reading of a metric without labels, or None if no source reports it."""
+    """Return the reading of a metric without labels."""
     return Readings.of(device.readings).value(metric)
 
 
@@ -143,19 +143,19 @@ def as_number(value: Value | None) -> float | None:
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """Return the highest temperature, without memory and board sensors, or the reason for its absence."""
+    """Return the device's highest temperature, or why there is none."""
     return kept_value(device, "temperature_celsius")
 
 
 def source_condition(source: SourceStatus) -> Finding:
-    """Return the state of a source as a finding, with a remedy if the source fails."""
+    """Return the state of a source as a finding."""
     state_text = f"{source.state}: {source.reason}" if source.reason else source.state
     severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
     return Finding(state_text.replace("_", " "), severity, _source_remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """Count the cards of each model: `8 × H100, 2 × MTT S4000 unread`. An unread card has no current readings."""
+    """Count the cards of each model: `8 × H100, 2 × MTT S4000 unread`."""
     present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
     counts = Counter((current_model(device) or f"{device.vendor} device", device.up is None) for device in present)
     texts = (f"{count} × {model}{' unread' if unread else ''}" for (model, unread), count in counts.items())
@@ -186,7 +186,7 @@ def replay_note(snapshot: Snapshot) -> str:
 
 
 def maintenance_note(snapshot: Snapshot) -> str:
-    """Return the end and the reason of the maintenance, or an empty string if there is none."""
+    """Return the end and the reason of the maintenance, if there is one."""
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return ""
@@ -203,7 +203,7 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
-    """Yield the problems, worst first: broken devices, failing sources, then warnings. Equal problems of devices are merged."""
+    """Yield the problems, worst first."""
     verdict = judge(snapshot) if verdict is None else verdict
     device_troubles = sorted(_device_troubles(snapshot, verdict), key=lambda item: item[0].rank)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.BAD)
@@ -217,7 +217,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Yield each bad condition and each warning, with a trouble that names all devices concerned."""
+    """Yield each bad condition and each warning, with the devices concerned."""
     groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -231,7 +231,6 @@ def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Fin
 
 
 def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """Yield the troubles of cards (not partitions) without current readings. Cards with equal age and remedy share a trouble."""
     released_sources = {source.vendor: source.source for source in snapshot.sources if source.state == "released"}
     groups: dict[tuple[str, str], list[MergedDevice]] = {}
     for device in snapshot.devices:
@@ -251,7 +250,6 @@ def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
 
 
 def _device_names(devices: list[MergedDevice]) -> str:
-    """Return the name of a single device with model and id, or the labels of several devices."""
     if len(devices) > 1:
         return device_list(devices)
     (device,) = devices
@@ -278,7 +276,7 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 
 def _label_ranges(labels: Sequence[str]) -> Iterator[str]:
-    """Yield the labels. Three or more successive numbers become a range."""
+    """Yield the labels, with successive numbers merged to ranges."""
     start = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _next_label(labels[end - 1]):
@@ -303,7 +301,7 @@ _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequen
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The data of a node's tiles: counts of whole devices and of those that are up, and the values of each tile."""
+    """The counts and values for a node's tiles."""
 
     whole_count: int
     up_count: int
@@ -322,7 +320,7 @@ def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
 
 
 def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
-    """Return the tiles of all nodes together: devices up, highest temperature, total power and memory, mean utilization."""
+    """Return the tiles of all nodes together."""
     whole_count, up_count = sum(node.whole_count for node in nodes), sum(node.up_count for node in nodes)
     note = "" if up_count == whole_count else f"of {whole_count}"
     tiles = [Tile("Devices up", str(up_count), note)] if whole_count else []

@@ -14,7 +14,7 @@ from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The value of `$name` in a rule: a number, a duration, or a regular expression for whole words."""
+    """The value of `$name` in a rule: a number, duration or regular expression."""
 
     value: float | str | timedelta
     meaning: str
@@ -152,7 +152,7 @@ def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
 
 
 def threshold(name: str) -> float:
-    """Return the numeric threshold of that name. Raises TypeError if it is not a number."""
+    """Return the numeric threshold with this name. Raises TypeError if it is not a number."""
     value = _OVERRIDES.get().get(name, THRESHOLDS[name].value)
     if isinstance(value, str | timedelta):
         raise TypeError(f"{name} is not a number")
@@ -160,7 +160,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return the duration of that name in seconds. Raises TypeError if the threshold is not a duration."""
+    """Return a duration in seconds. Raises TypeError if the threshold is not a duration."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")
@@ -168,7 +168,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return the regular expression with this name, which matches whole words. Raises TypeError for other thresholds."""
+    """Return a regular expression. Raises TypeError if the threshold is not a string."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a pattern")

@@ -26,7 +26,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition that a device or source has. `rank` is its index in the table of conditions; 0 is the worst."""
+    """A condition that a device or source has."""
 
     word: str
     severity: Severity
@@ -36,12 +36,12 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """Return the sort key, worst first. All conditions that need no attention have the same key."""
+        """Return the sort key, worst first."""
         return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
 
     @property
     def headline(self) -> str:
-        """Return the word of the condition. A known Xid is explained: `Xid 79, fell off the bus`."""
+        """Return the word of the condition, with the meaning of a known Xid."""
         xid = self.word.removeprefix("xid_")
         if xid == self.word:
             return self.word
@@ -138,7 +138,7 @@ Verdict = Mapping[str, tuple[Finding, ...]]
 
 
 def judge(snapshot: Snapshot) -> Verdict:
-    """Return the findings by device id, worst first. Each device has at least one finding, such as `ok` or `unknown`."""
+    """Return the findings by device id, worst first."""
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ_METRICS):
@@ -162,7 +162,7 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return the remedy for several devices, with `ID` in place of the id of the first device."""
+    """Return the remedy for several devices, with `ID` for the device's id."""
     return remedy.replace(_shell_quoted(device_id), "ID")
 
 
@@ -171,5 +171,4 @@ def _with_device_id(remedy: str, device_id: str) -> str:
 
 
 def _shell_quoted(device_id: str) -> str:
-    """Return the id quoted for a shell, because the id of an Ascend device contains blanks."""
-    return clean(shlex.quote(device_id))
+    return clean(shlex.quote(device_id))  # ids of Ascend devices contain blanks

@@ -38,7 +38,7 @@ class _CachedSource:
 
 
 class DaemonSamples:
-    """Computes the samples of successive snapshots. The samples of a source are cached until its status changes."""
+    """Computes the samples of successive snapshots."""
 
     def __init__(self) -> None:
         self._cached: dict[str, _CachedSource] = {}
@@ -70,7 +70,6 @@ def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _has_state(source: SourceStatus) -> bool:
-    """Return whether the source was polled, or is in a state in which sources are never polled."""
     return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
 
 

@@ -1,4 +1,4 @@
-"""Converts a snapshot to metric families: decides which readings become series, and with which labels."""
+"""Converts a snapshot to metric families."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (
 
 @dataclass(frozen=True, slots=True)
 class OwnerSeries:
-    """Optional series and labels about owners: the memory of processes, and owner labels on the series of cards."""
+    """The optional series and labels about owners."""
 
     process_metrics: bool = False
     inline_labels: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ NO_OWNERS = OwnerSeries()
 
 @dataclass(frozen=True, slots=True)
 class SeriesNames:
-    """The parts of a snapshot that determine its series: devices, keys of readings, and names of the daemon's samples."""
+    """The parts of a snapshot that determine its series."""
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
@@ -49,14 +49,14 @@ class SeriesNames:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A snapshot as names and values. Snapshots with the same names and the same absent values have the same series."""
+    """A snapshot as names and values."""
 
     names: SeriesNames
     values: tuple[Value, ...]
 
 
 def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSeries = NO_OWNERS) -> Columns:
-    """Split a snapshot into names and values: devices, then host, then samples of daemon and owners."""
+    """Split a snapshot into names and values."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
@@ -73,11 +73,10 @@ def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSer
 
 
 def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[SampleColumns]:
-    """Yield the samples of owners and processes. Their module is imported on demand, because most nodes have no owners."""
     has_owners = any(device.allocations for device in snapshot.devices)
     if not has_owners and not owner_series.process_metrics:
         return
-    from telemetry_exporters.prometheus import owner_samples
+    from telemetry_exporters.prometheus import owner_samples  # only for the few nodes with owners
 
     if has_owners:
         yield SampleColumns.from_samples(owner_samples.owner_samples(snapshot.devices))
@@ -86,7 +85,7 @@ def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[Sa
 
 
 def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, ...]:
-    """Return the owner labels with these names for each device; only a device with exactly one owner has labels."""
+    """Return the owner labels with these names for each device."""
     if not names:
         return ()
     from telemetry_exporters.prometheus.owner_samples import owner_labels
@@ -99,7 +98,7 @@ def _owner_labels(snapshot: Snapshot, names: tuple[str, ...]) -> tuple[Labels, .
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedLabels:
-    """Labels that several series share, such as those of a device. Compared by identity, which is fast."""
+    """Labels that several series share, compared by identity."""
 
     labels: Labels
 
@@ -124,7 +123,7 @@ class Family:
 
 
 def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the index of each device's first value, and the index of the daemon's first sample, within all values."""
+    """Return the index of each device's first value, and of the daemon's first sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(snapshot.devices, names.devices, strict=True):
         positions.append(position)
@@ -133,12 +132,12 @@ def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], 
 
 
 def presence_count(device: MergedDevice) -> int:
-    """Return the number of values that precede the device's readings: 2 (info and up) or 1 (unread)."""
+    """Return the number of values that precede the device's readings."""
     return len(_PRESENCE[device.up])
 
 
 def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_METRICS) -> Iterator[Family]:
-    """Yield a family for each metric with series, in catalogue order, then for plugins. `snapshot` is a cleaned snapshot."""
+    """Yield a family for each metric that has series in the cleaned snapshot."""
     series: _SeriesByKey = defaultdict(list)
     names_and_values = zip(_series_names(snapshot, columns.names), columns.values, strict=True)
     for position, ((metric, shared, label_value), value) in enumerate(names_and_values):
@@ -150,7 +149,7 @@ def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_
 
 
 def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield metric, shared labels and label value of every number, in the order of the values."""
+    """Yield metric, shared labels and label value of every number."""
     owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
     for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
         yield from _device_series_names(device, keys, device_owner)
@@ -164,12 +163,11 @@ def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str,
 def _device_series_names(
     device: MergedDevice, keys: tuple[ReadingKey, ...], owner: Labels
 ) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield the series names of a device. `info` has no owner labels, so a new owner does not end its series."""
     identity = identity_labels(device)
     labels = (*identity, *owner)
     shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", SharedLabels((*identity, *info_labels(device))), ""
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # a new owner must not end this series
         yield "up", shared, ""
     else:
         yield "unread", shared, ""

@@ -15,7 +15,7 @@ _RESERVED_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 
 
 def identity_labels(device: MergedDevice) -> Labels:
-    """Return the labels that all series of a device have. They do not change once the device is published."""
+    """Return the labels that all series of a device have."""
     return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
 
 

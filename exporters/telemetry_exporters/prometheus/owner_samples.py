@@ -1,4 +1,4 @@
-"""Samples of owners (their shares and totals), and of the processes with the most memory."""
+"""Samples of owners, and of the processes with the most memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LABEL_ATTRIBUTES: Mapping[str, str] = {"owner_kind": "kind", "owner": "name"}
 
 
 def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the samples of all owners. Owners whose names are equal after cleaning would be duplicates: only the first is used."""
+    """Yield the samples of all owners."""
     emitted: set[tuple[str, Labels]] = set()
     for device, allocation in billed_allocations(devices):
         labels = (*identity_labels(device), *owner_labels(allocation))
@@ -48,7 +48,7 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the memory of each device's largest processes, and the sum of the others. A card omits its partitions' processes."""
+    """Yield the memory of each device's largest processes, and the sum of the others."""
     for device in devices:
         on_partitions = {process.pid for part in devices if part.parent == device.id for process in part.processes}
         by_pid = {process.pid: process for process in device.processes if process.memory_used_bytes is not None}
@@ -65,7 +65,7 @@ def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
 
 
 def _process_labels(process: Process) -> Labels:
-    """Return PID, program and user. A name from a tool is cut to its first word, because arguments may contain secrets."""
+    """Return PID, program and user, without arguments, which may contain secrets."""
     name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
     labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))
     return tuple((label, text) for label, text in labels if text)

@@ -1,7 +1,4 @@
-"""Renders a snapshot as Prometheus text 0.0.4 or OpenMetrics 1.0, byte for byte as prometheus_client does.
-
-A template has the lines of a page without their numbers. It is reused until a name, a label or the absence of a reading changes.
-"""
+"""Renders a snapshot as Prometheus text 0.0.4 or OpenMetrics 1.0."""
 
 from __future__ import annotations
 
@@ -43,13 +40,13 @@ class Syntax(enum.Enum):
 
 
 def text_head(metric: Metric) -> str:
-    """Return the HELP and TYPE lines in text format 0.0.4, which has no type `info`."""
+    """Return the HELP and TYPE lines in text format 0.0.4."""
     kind = "gauge" if metric.kind == "info" else metric.kind
     return f"# HELP {metric.name} {metric.help.translate(_HELP_ESCAPES)}\n# TYPE {metric.name} {kind}\n"
 
 
 def openmetrics_head(metric: Metric) -> str:
-    """Return the HELP and TYPE lines in OpenMetrics, and the UNIT line if the family's name ends with the unit."""
+    """Return the HELP, TYPE and UNIT lines in OpenMetrics."""
     name = family_name(metric)
     # In OpenMetrics, a counter must end with `_total`. Other counters become `unknown`, so that samples keep their names.
     kind = "unknown" if metric.kind == "counter" and name == metric.name else metric.kind
@@ -71,10 +68,10 @@ def _with_exponent(value: float) -> str:
 
 
 class PageTemplate:
-    """The lines of a page: the text before each number, and the position of the number in a snapshot's values."""
+    """The lines of a page without their numbers."""
 
     def __init__(self, names: SeriesNames, families: Iterable[Family], value_count: int) -> None:
-        """Prepare a page with these families. `value_count` is the number of values in the snapshot's columns."""
+        """Prepare a page for snapshots with these names and this number of values."""
         families = tuple(families)
         positions = [position for family in families for _, _, position in family.series]
         infos = [position for family in families if family.metric.kind == "info" for _, _, position in family.series]
@@ -89,14 +86,14 @@ class PageTemplate:
         self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEAD_WRITERS.items()}
 
     def _with_heads(self, families: Iterable[Family], head: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
-        """Yield (position, text) for the first line of each family. The text is the line preceded by the family's head."""
+        """Yield the position and the new text of each family's first line."""
         position = 0
         for family in families:
             yield position, f"\n{head(family.metric)}{self._pieces[position][1:]}"
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether this template fits the names of these columns, and the values are valid."""
+        """Return whether this template fits these columns, and the values are valid."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)
@@ -138,7 +135,6 @@ def _are_finite(values: tuple[Any, ...]) -> bool:
 
 
 def _line_beginnings(families: Iterable[Family]) -> Iterator[str]:
-    """Yield a line break, the name and the labels of each series. Labels are sorted by name, as in prometheus_client."""
     label_texts = cache(_label_texts)
     line_parts = cache(lambda shared, label: _line_parts(label_texts(shared), label))
     for family in families:
@@ -154,7 +150,7 @@ def _label_texts(shared: SharedLabels) -> Labels:
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Return the parts of a line before and after the value of the metric's own label."""
+    """Return the parts of a line before and after the metric's own label."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:
@@ -163,7 +159,7 @@ def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
 
 
 class Renderer:
-    """Renders successive pages of one node. Keeps the template of the last page."""
+    """Renders successive pages of one node."""
 
     def __init__(self, plugin_metrics: Metrics = NO_METRICS, owner_series: OwnerSeries = NO_OWNERS) -> None:
         self._plugin_metrics = plugin_metrics
@@ -176,7 +172,7 @@ class Renderer:
         return self.page(snapshot, Syntax.TEXT)
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page in that syntax. OpenMetrics has no `# EOF` yet, so that the caller can append families."""
+        """Return the page, without `# EOF` in OpenMetrics."""
         columns = columns_of(snapshot, self._daemon_samples, self._owner_series)
         if not self._template.is_valid_for(columns):
             snapshot = clean_snapshot(snapshot, self._plugin_metrics)

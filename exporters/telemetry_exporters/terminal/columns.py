@@ -1,4 +1,4 @@
-"""The columns of device lists in tables and in `telemetry top`: headings, cells, sort keys and widths."""
+"""The columns of device lists in the terminal."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _value_cell(value: Value | None, format_value: Callable[[float], str]) -> Ce
 
 
 def text_rank(text: str | None) -> Rank | None:
-    """Return the sort key of a string. Numbers in it are compared by value: 2 comes before 10."""
+    """Return a sort key that puts `2` before `10`."""
     if not text:
         return None
     return tuple(int(part) if index % 2 else part.lower() for index, part in enumerate(_DIGITS.split(text)))
@@ -125,7 +125,7 @@ def name_column(
 
 
 def condition_column(read: Callable[[_T], Finding], priority: int) -> Column[_T]:
-    """Return a column of conditions in the colours of their severity. Like names, they are cut last."""
+    """Return a column of conditions in the colours of their severity."""
     return Column(
         "STATE",
         lambda row: Cell(read(row).word, SEVERITY_STYLES[read(row).severity]),
@@ -170,7 +170,7 @@ def _memory_share_cell(row: DeviceRow) -> Cell:
 
 
 def _shared_cell(row: DeviceRow) -> Cell | None:
-    """Return the cell of a device that uses the host's memory, or None for other devices."""
+    """Return the memory cell of a device that uses the host's memory."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     used = as_number(reading_value(row.device, "memory_processes_bytes"))
@@ -248,7 +248,7 @@ DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
 
 
 def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tuple[Column[_T], ...]:
-    """Return the columns for devices of these vendors. If there are several, VENDOR is never dropped: labels repeat."""
+    """Return the columns, with VENDOR always shown if there are several vendors."""
     if len(vendors) < 2:
         return tuple(columns)
     return tuple(replace(column, priority=-1) if column.heading == VENDOR.heading else column for column in columns)
@@ -257,7 +257,7 @@ def for_vendors(columns: Sequence[Column[_T]], vendors: Collection[str]) -> tupl
 def fit_columns(
     columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
 ) -> _Widths:
-    """Return the positions and widths of the columns that fit. `width_of` returns the full width of a column, or 0 to omit it."""
+    """Map the index of each column that fits to its width."""
     widths: _Widths = {}
     full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
@@ -283,7 +283,6 @@ def fit_columns(
 
 
 def _min_width(column: Column[_T], full_width: int, free_width: int) -> int:
-    """Return the width to which the column may be cut. Names are cut only if `free_width` is too small."""
     cut_width = min(full_width, column.min_width or full_width)
     return max(cut_width, min(full_width, column.name_width, free_width))
 

@@ -1,4 +1,4 @@
-"""All readings of the devices and the host, and the state of the sources, as blocks of lines."""
+"""All readings of the devices and the host, as blocks of lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Line = tuple[str, str, str]
 
 
 def matches(metric: Metric, patterns: Iterable[str]) -> bool:
-    """Return whether a pattern such as `temp*` matches the metric. Without patterns, every metric matches."""
+    """Return whether the metric matches a pattern such as `temp*`."""
     names = (metric.name, metric.key)
     return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
@@ -31,7 +31,7 @@ def blocks(
     width: int,
     patterns: Collection[str],
 ) -> list[list[str]]:
-    """Return a block for each device, one for the host, and one for the sources. Patterns select readings by metric."""
+    """Return a block of lines for each device, the host and the sources."""
     if patterns:
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
     result = []
@@ -58,12 +58,12 @@ def _reading_lines(readings: Iterable[MergedReading], metrics: Mapping[str, Metr
 
 
 def facts(device: MergedDevice) -> list[Line]:
-    """Return lines with the id of the device and the labels of its info series."""
+    """Return the device's id and labels as lines."""
     return [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
 
 
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
-    """Return lines with the device's readings (or the reasons of their absence), owners and processes."""
+    """Return the device's readings, owners and processes as lines."""
     lines = _reading_lines(device.readings, metrics)
     for allocation in device.allocations:
         note = f"{human.share_basis(allocation)}, {human.allocation_details(allocation)}"
@@ -125,7 +125,7 @@ _OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 def process_lines(
     devices: Iterable[MergedDevice], command_lines: Mapping[int, str], now: float, width: int, colour: Colour
 ) -> list[str]:
-    """Return a heading and a line for each process. Lines are cut to the width, unless it is 0."""
+    """Return a heading and a line for each process."""
     cells = [
         _process_cells(device, process, clean(command_lines.get(process.pid, "")), now)
         for device in devices

@@ -1,4 +1,4 @@
-"""The use of cards, added up from job records by owner, user, account or namespace."""
+"""The use of cards, added up from job records."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class JobsJson:
 
 @dataclass(slots=True)
 class GroupSums:
-    """The sums of a group. `names` are the values of the grouping's columns."""
+    """The sums of a group."""
 
     names: tuple[str, ...]
     owners: set[tuple[str, str]] = field(default_factory=set)
@@ -134,7 +134,7 @@ class GroupSums:
 
 
 class Bill:
-    """Adds up records in any order. Repeated records are ignored. An ended record replaces its running version."""
+    """Adds up records in any order, each only once."""
 
     def __init__(self, by: str) -> None:
         self.by = by
@@ -170,7 +170,6 @@ class Bill:
         self._total.add(record)
 
     def _unallocated_rows(self, name: str) -> list[GroupSums]:
-        """Return a row with the unallocated use, or no row if there are no records of it."""
         return [replace(self._unallocated, names=self._names_with_first(name))] if self._unallocated.nodes else []
 
     def _names_with_first(self, name: str) -> tuple[str, ...]:
@@ -188,7 +187,7 @@ class Bill:
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """Return a CSV line for each group. The total is omitted, so that sums over the lines are correct."""
+        """Return a CSV line for each group, without the total."""
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow((*self._columns, *(column.name for column in fields(NumbersJson))))

@@ -1,4 +1,4 @@
-"""Text styles in a terminal. Without colour, text has no style."""
+"""Text styles in a terminal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ ABSENT = "–"
 
 
 class Colour(enum.Enum):
-    """Whether escape sequences are written."""
+    """How text is coloured, if at all."""
 
     NEVER = "never"
     ANSI = "ansi"
 
 
 class Style(enum.Enum):
-    """A style of text. The value is the parameter of its escape sequence."""
+    """A style of text, as the parameter of its escape sequence."""
 
     PLAIN = ""
     BOLD = "1"

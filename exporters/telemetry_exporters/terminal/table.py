@@ -1,4 +1,4 @@
-"""Prints a node for the terminal: a line for each device, or all readings, followed by the problems."""
+"""Prints a node for the terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIO
 
 
 class Detail(enum.Flag):
-    """The parts to show. REASONS and PROCESSES are added to the device lines; EVERYTHING replaces these with all readings."""
+    """The parts to show."""
 
     BRIEF = 0
     REASONS = 1
@@ -44,7 +44,7 @@ class Detail(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The devices (all if `ids` is None), metrics and command lines to show, and the snapshot's origin for the heading."""
+    """The devices, metrics and command lines to show."""
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def table(
     plugin_metrics: Metrics = NO_METRICS,
     selection: Selection = ALL,
 ) -> str:
-    """Return the node as text that fits the width, or has no limit if the width is 0. Numbers are never cut."""
+    """Return the node as text. A width of 0 means no limit."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     # The verdict compares all devices of a model, so devices are selected only after the verdict.
     verdict = judge(snapshot)
@@ -99,7 +99,7 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    """Return lines for a node without accelerators: they list the installed sources and advise what to do."""
+    """Return lines for a node without accelerators."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
     source_names = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
     result = f"No accelerator found{f' by {source_names}' if source_names else ''}."

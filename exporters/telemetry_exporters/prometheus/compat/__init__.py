@@ -1,4 +1,4 @@
-"""Metrics pages that use the names of other exporters. The table of an exporter is imported when its page is requested."""
+"""Metrics pages that use the names of other exporters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4
 
 
 def load_table(name: str, version: str = "") -> ExporterTable:
-    """Return the table of the exporter `name`, by default for its first known version. Raises KeyError if either is unknown."""
+    """Return the table of an exporter. Raises KeyError if the name or version is unknown."""
     module, table_name = EXPORTERS[name]
     versions = VERSIONS.get(name, ())
     if version and version not in versions:
@@ -46,7 +46,7 @@ def load_table(name: str, version: str = "") -> ExporterTable:
 
 
 def version_problem(name: str, version: str) -> str:
-    """Return why this version of an exporter cannot be served, or an empty string if it can."""
+    """Return why this version of an exporter cannot be served, or an empty string."""
     versions = VERSIONS.get(name, ())
     if not version or version in versions:
         return ""

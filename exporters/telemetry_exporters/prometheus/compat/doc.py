@@ -1,4 +1,4 @@
-"""The tables of other exporters as text and Markdown, and the metric names that a Grafana dashboard uses."""
+"""The tables of other exporters as text and Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 
 
 
 class MetricMatch(NamedTuple):
-    """A metric of another exporter, the metric of device telemetry for it, and how exactly the two agree."""
+    """A metric of another exporter, and how exactly our metric agrees with it."""
 
     name: str
     ours: str
@@ -27,7 +27,7 @@ class MetricMatch(NamedTuple):
 
 
 def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
-    """Return a match for each metric name of the exporter, including the names that are not served."""
+    """Return a match for each metric name of the exporter."""
     rows: tuple[table.Row | table.NodeRow, ...] = (*exporter.rows, *exporter.node_rows)
     served = (_match(exporter, row) for row in rows)
     missing = (
@@ -48,7 +48,7 @@ def _expand(pattern: str) -> tuple[str, ...]:
 
 
 def names_list(exporter: table.ExporterTable) -> str:
-    """Return aligned columns with each name of the exporter, our metric for it, and how exactly the two agree."""
+    """Return a line for each name of the exporter, with our metric for it."""
     rows = [(match.name, match.ours or "-", match.fit, match.why) for match in matches(exporter)]
     return "".join(f"{line}\n" for line in aligned(rows))
 
@@ -59,7 +59,7 @@ def tables() -> str:
 
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return a line for each name that a dashboard uses: `served`, or why the page does not have it."""
+    """Return, for each name that a dashboard uses, whether it is served."""
     by_name = {match.name: match for match in matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
@@ -162,8 +162,7 @@ def names_in_queries(dashboard: Any) -> tuple[str, ...]:
 
 
 def _queries(document: Any) -> Iterator[str]:
-    """Yield all queries in the document. Recursion would exceed Python's limit in a deeply nested document."""
-    pending = [document]
+    pending = [document]  # recursion could exceed Python's limit
     while pending:
         element = pending.pop()
         if isinstance(element, dict):

@@ -1,4 +1,4 @@
-"""Functions that return the value of another exporter's label for a device, or None to omit the label."""
+"""Functions that return the value of another exporter's label for a device."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ is_owned = or_empty(lambda context: "1" if context.owner.get("pod_name") else ""
 
 
 def long_bus_id(context: DeviceContext) -> str:
-    """Return the PCI address in upper case with a domain of eight digits, as NVML writes it."""
+    """Return the PCI address in upper case, as NVML writes it."""
     parts = upper_bus_id(context).split(":")
     return ":".join((parts[0].rjust(8, "0"), *parts[1:])) if len(parts) == _BUS_PARTS else bus_id(context)
 
 
 def partition_only(name: str) -> Fact:
-    """Return a function that returns the named fact of a partition, or else the partition's name. Cards omit the label."""
+    """Return a function that returns the named fact of a partition."""
     return lambda context: (
         None
         if context.device is context.card
@@ -54,19 +54,19 @@ def partition_only(name: str) -> Fact:
 
 
 def partition_number(context: DeviceContext) -> str:
-    """Return the index of the partition, 0 for a whole card, or NA for a card without a partition mode."""
+    """Return the index of the partition, or NA if the card has no partition mode."""
     if context.device is not context.card:
         return context.device.partition or ""
     return "0" if context.fact("compute_partition") else "NA"
 
 
 def fact(*names: str) -> Fact:
-    """Return a function that returns the first known fact of the device or its card, or an empty string."""
+    """Return a function that returns the first known fact of the device."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a function that returns a label of the card's only owner. If attribution is off, the label is omitted."""
+    """Return a function that returns a label of the card's only owner."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
@@ -80,7 +80,7 @@ def non_empty(base: Fact) -> Fact:
 
 
 def either(base: Fact, otherwise: Fact) -> Fact:
-    """Return a function that returns the fact, or the fact `otherwise` if the first is unknown."""
+    """Return a function that returns `base`, or `otherwise` if it is unknown."""
     return lambda context: base(context) or otherwise(context)
 
 
@@ -95,7 +95,7 @@ def lower(base: Fact) -> Fact:
 
 
 def prefixed(prefix: str, base: Fact) -> Fact:
-    """Return a function that adds the prefix to the fact if it is missing. An unknown fact stays empty."""
+    """Return a function that adds a missing prefix to the fact."""
     return lambda context: prefix + text.removeprefix(prefix) if (text := base(context) or "") else ""
 
 
@@ -105,5 +105,5 @@ def numbered(prefix: str) -> Fact:
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return a function that returns the card's index, counted from 1, between prefix and suffix, such as `gpu-1`."""
+    """Return a function that returns the card's index, counted from 1."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

@@ -1,4 +1,4 @@
-"""Renders a snapshot as another exporter's page, according to that exporter's table. Absent readings have no line."""
+"""Renders a snapshot as another exporter's page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _VENDOR = "vendor"
 
 
 class CompatRenderer:
-    """Renders pages with one exporter's metric names, for the cards of its vendors, or for all cards if `all_vendors`."""
+    """Renders pages with another exporter's metric names."""
 
     def __init__(
         self, table: ExporterTable, node: NodeIdentity, hostname_label: str = "", *, all_vendors: bool = False
@@ -52,7 +52,7 @@ class CompatRenderer:
         self._layout: _Layout | None = None
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page in that syntax. An OpenMetrics page has no `# EOF`."""
+        """Return the page, without `# EOF` in OpenMetrics."""
         columns = columns_of(snapshot, self._daemon_samples, _OWNERS)
         numbers = None if self._layout is None else self._layout.numbers(columns, snapshot.hostname)
         if self._layout is None or numbers is None:
@@ -65,7 +65,6 @@ class CompatRenderer:
 
 
 def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
-    """Return the table with the label for the node's name renamed to `name`, or unchanged if `name` is empty."""
     if not name:
         return table
     spellings = table.hostname_labels
@@ -79,7 +78,7 @@ _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds a page's metric families from a cleaned snapshot, and records the values that decide which series exist."""
+    """Builds a page's metric families, and records the values that they depend on."""
 
     def __init__(
         self, exporter: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool
@@ -117,7 +116,7 @@ class _LayoutBuilder:
         return self._shared_labels.setdefault(labels, SharedLabels(labels))
 
     def _add_series(self, name: str, series: list[Series], number: _Number, labels: SharedLabels) -> None:
-        """Add a series, unless one with the same labels exists: duplicates would make the page invalid."""
+        """Add a series, unless one with the same labels exists."""
         if (name, labels) not in self._added:
             self._added.add((name, labels))
             series.append((labels, "", len(self.numbers)))
@@ -204,7 +203,7 @@ def _label_values(labels: Iterable[Label], context: DeviceContext) -> Iterator[t
 
 
 class _Layout:
-    """The series of a page. They are valid for all snapshots with the same names, absent readings and layout values."""
+    """The series of a page, until names, absent readings or layout values change."""
 
     def __init__(self, builder: _LayoutBuilder) -> None:
         values = builder.columns.values
@@ -219,7 +218,7 @@ class _Layout:
         self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
-        """Return the values to fill into the page, or None if the layout is not valid for these columns."""
+        """Return the page's values, or None if the layout is not valid for them."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None
@@ -246,14 +245,13 @@ class _Layout:
 
 
 def _scale_value(value: Value, factor: float, decimals: int) -> float:
-    """Return the value in the other exporter's unit. Raises TypeError if the value is absent."""
+    """Return the value in the other exporter's unit. Raises TypeError if it is absent."""
     if isinstance(value, Absent):
         raise TypeError
     return round(value * factor, decimals)
 
 
 def _sum_at(values: tuple[Value, ...], positions: Iterable[int]) -> float:
-    """Return the sum of the values at these positions. Raises TypeError if a value is absent."""
     return sum(_scale_value(values[position], 1.0, USUAL_DECIMALS) for position in positions)
 
 
@@ -262,7 +260,7 @@ def _is_computed(sample: Sample) -> bool:
 
 
 def _number_positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
-    """Yield the index of each sample's number in the snapshot's values, followed by the constants and the sums."""
+    """Yield the index of each sample's number on the page."""
     next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:
         if _is_computed(sample):

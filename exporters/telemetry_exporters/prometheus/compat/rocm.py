@@ -197,7 +197,6 @@ _DCU_MISSING = (
 
 
 def _exporter_labels(prefix: str, *pod_facts: Fact) -> tuple[Label, ...]:
-    """Return the labels of dcu-exporter or hcu-exporter. The names of the pod's labels start with the prefix."""
     names = (f"{prefix}_pod_namespace", f"{prefix}_pod_name", "container")
     return (
         Label("device_id", facts.serial),

@@ -1,4 +1,4 @@
-"""The parts of another exporter's table: labels, rows, and the formulas that compute a row from a device's readings."""
+"""The parts of another exporter's table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device with the origins of its label values: its card (or itself), its node, and its only owner's labels."""
+    """A device with its card, its node, and its only owner's labels."""
 
     device: MergedDevice
     card: MergedDevice
@@ -34,7 +34,7 @@ class DeviceContext:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device, else of the whole card, else an empty string."""
+        """Return a fact of the device or of the whole card."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
@@ -44,7 +44,7 @@ Fact = Callable[[DeviceContext], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportedDevice:
-    """A device with the position of each of its numbers in the snapshot's values, by metric and label value."""
+    """A device with the positions of its numbers in the snapshot."""
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
@@ -52,7 +52,7 @@ class ReportedDevice:
     layout_value: Callable[[int], float]  # returns a number, and records that the page's series depend on it
 
     def positions(self, metric: str) -> Mapping[str, int]:
-        """Map the metric's label values to the positions of its numbers. Without a label, the only key is an empty string."""
+        """Map the metric's label values to the positions of its numbers."""
         return self.positions_by_metric.get(metric, {})
 
 
@@ -64,7 +64,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A number with its labels: the sum of the values at `positions` minus those at `minus`, or a constant."""
+    """The sum of some of the snapshot's values, or a constant, with labels."""
 
     positions: tuple[int, ...] = ()
     constant: float = 0.0
@@ -99,7 +99,7 @@ class _MetricFormula:
 
 @dataclass(frozen=True, slots=True)
 class Total(_MetricFormula):
-    """The sum that the device reports, else the sum over its locations if all of them have a number."""
+    """The sum that the device reports, or the sum over its locations."""
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return at most one sample."""
@@ -123,7 +123,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PerLabelValue(_MetricFormula):
-    """A sample for each label value that `new_name` maps to the other exporter's value. Other values are omitted."""
+    """A sample for each label value for which the other exporter has a name."""
 
     label: str
     new_name: Callable[[str], str | None] = str
@@ -137,12 +137,12 @@ class PerLabelValue(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class PerIndex(_MetricFormula):
-    """A sample for each label value. The other exporter labels them with indices from 0."""
+    """A sample for each label value, numbered from 0."""
 
     label: str
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return a sample for each label value. The total over all values is returned only if it is the only sample."""
+        """Return a sample for each label value."""
         positions = device.positions(self.metric)
         without_total = [position for value, position in positions.items() if value != _ALL]
         if without_total:
@@ -177,7 +177,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """The number to which `numbers` maps a fact. Without `numbers`, the fact itself is the number."""
+    """The number in a fact, or the number that `numbers` has for the fact."""
 
     fact: Fact
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class FactNumber:
 
 @dataclass(frozen=True, slots=True)
 class NewestEventCode:
-    """The number in the newest event's code, or 0 if events are monitored and none has occurred."""
+    """The number in the newest event's code, or 0 if no event has occurred."""
 
     prefix: str
     labels: tuple[str, ...] = ()  # the names of the labels for the code and its message
@@ -201,7 +201,7 @@ class NewestEventCode:
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
-        """Return one sample. Return none if no event has occurred and events are not monitored."""
+        """Return at most one sample."""
         positions = {code.removeprefix(self.prefix): position for code, position in device.positions(_EVENTS).items()}
         times = {code: device.layout_value(position) for code, position in positions.items() if is_whole_number(code)}
         if times:
@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The number of another formula after conversion. Only for values that seldom change."""
+    """A converted number, which should seldom change."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -241,13 +241,13 @@ def first_of(*readings: str) -> FirstOf:
 
 
 def is_up(device: ReportedDevice) -> bool:
-    """Return whether the device is up, and record that the page's series depend on it."""
+    """Return whether the device is up, and make the layout depend on it."""
     return any(device.layout_value(position) for position in device.positions("up").values())
 
 
 @lru_cache(maxsize=512)
 def split_reading(reading: str) -> tuple[str, str]:
-    """Return the metric and the label value of `metric{value}`; the value is empty without braces."""
+    """Split a reading such as `metric{value}` into metric and label value."""
     metric, _, value = reading.partition("{")
     return metric, value.removesuffix("}")
 
@@ -287,7 +287,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric family of another exporter. Several rows may have the same name with different labels."""
+    """A metric family of another exporter."""
 
     name: str  # without the exporter's prefix
     help: str
@@ -303,7 +303,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A metric family about the node: a number of the exporter itself, or the number of devices."""
+    """A metric family about the node."""
 
     name: str
     help: str
@@ -317,7 +317,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class UnservedNames:
-    """Names of another exporter that are not served, and why. `*` matches any characters, `{a,b}` either word."""
+    """Glob patterns of metric names that are not served, and why."""
 
     names: str  # the names, separated by ", "
     why: str

@@ -1,4 +1,4 @@
-"""The view of one card: its findings, a chart of the last half hour, its events, and all readings."""
+"""The view of one card."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _heading_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 def _event_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
-    """Yield the card's events, the newest first. If the past is shown, later events are omitted."""
+    """Yield the card's events, the newest first."""
     end = scene.past.start + card.window.end * scene.past.slot_seconds
     events = [
         event

@@ -1,4 +1,4 @@
-"""The readings of a card in columns, grouped by subject. Counters become rates. Each subject has one line for its zeros."""
+"""The readings of a card in columns, grouped by subject."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A formatted reading: metric name, label, value (or the reason for its absence) and source."""
+    """A formatted reading."""
 
     name: str
     label: str
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def short_value(self) -> str:
-        """Return the value, or the reason cut to the width of the column. The gaps below the chart show the full reasons."""
+        """Return the value, or the reason for its absence cut to the column."""
         return self.value if self.has_number else cut_text(clean(self.value), _MAX_REASON_LENGTH)
 
 
@@ -63,7 +63,7 @@ Groups = Mapping[str, Sequence[Entry]]
 
 
 def current_groups(card: Card, counters: Counters) -> Groups:
-    """Return the card's readings by subject. Links that are up become one entry with their count."""
+    """Return the card's readings by subject."""
     groups: dict[str, list[Entry]] = {subject: [] for subject in _SUBJECTS}
     links = [
         link for link in card.row.device.readings if link.metric == _LINK_UP and not isinstance(link.value, Absent)
@@ -131,7 +131,7 @@ def heading(text: str) -> Line:
 
 
 def group_lines(groups: Groups, width: int) -> Iterator[Line]:
-    """Yield the lines of all groups that have readings. In each group, readings of 0 share one line."""
+    """Yield the lines of all groups that have readings."""
     nonzero = {subject: [entry for entry in entries if not entry.is_zero] for subject, entries in groups.items()}
     widths = _Widths.for_entries([entry for entries in nonzero.values() for entry in entries], width)
     for subject, entries in groups.items():
@@ -152,7 +152,7 @@ def _merged_names(entries: Sequence[Entry]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Widths:
-    """The widths of the names, values and sources. All groups have the same widths."""
+    """The widths of the names, values and sources in all groups."""
 
     names: int
     values: int
@@ -160,7 +160,7 @@ class _Widths:
 
     @classmethod
     def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
-        """Return the widths of the columns that show these entries. `width` is the width of the terminal."""
+        """Return the columns that fit these entries and a terminal of this width."""
         names = min(max((display_width(entry.full_name) for entry in entries), default=0), _MAX_NAME_LENGTH)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)

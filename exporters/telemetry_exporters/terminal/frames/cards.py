@@ -24,7 +24,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A device row with the history that is drawn. `drawings` caches drawings of this history."""
+    """A device row with the history that is drawn."""
 
     row: DeviceRow
     series: Mapping[str, Series]
@@ -138,7 +138,7 @@ def _search_text(card: Card) -> str:
 
 
 def body(state: State, size: Size) -> Body:
-    """Return the cards of the chosen node, or a message that explains why there are none."""
+    """Return the cards of the chosen node, or why there are none."""
     scene = chosen_scene(state)
     if scene is None:
         return message_body("No node is known yet.", size.columns)

@@ -1,4 +1,4 @@
-"""Computes how fast a node's counters grow, from the snapshots that `telemetry top` has received."""
+"""Computes how fast a node's counters grow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_SHAPES = 64
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The first and the newest value of a counter with their times, and its growth per second if it is known."""
+    """The first and the newest value of a counter."""
 
     first: float
     first_time: float
@@ -35,7 +35,7 @@ class Counter:
     per_second: float | None = None
 
     def text(self, metric: Metric) -> str:
-        """Return the growth per second, or the total if the growth is unknown. Counts have a total and a growth per hour."""
+        """Return the counter's growth, or its total if the growth is unknown."""
         total = human.value_text(self.value, metric)
         rate = _RATES.get(metric.unit)
         if rate is not None:
@@ -55,7 +55,7 @@ class Counters:
     by_key: Mapping[tuple[str, str, str], Counter] = field(default_factory=dict)
 
     def updated(self, node: str, snapshot: Snapshot) -> Counters:
-        """Return the counters with the values of the next snapshot. If `node` is another node, counting starts again."""
+        """Return the counters with the values of the next snapshot."""
         if node != self.node:
             return Counters(node).updated(node, snapshot)
         if snapshot is self.snapshot:
@@ -79,7 +79,7 @@ def _counter_indices(shape: Shape) -> tuple[int, ...]:
 
 
 def _updated_counter(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
-    """Return the counter after a reading. If the document has no times, `read_time` is 0 and a change gets the time `now`."""
+    """Return the counter after a reading. `read_time` is 0 if unknown."""
     time = read_time or now
     if counter is None or value < counter.value or time < counter.time:
         return Counter(value, time, value, time, has_exact_time=read_time > 0)

@@ -1,4 +1,4 @@
-"""Draws bars, sparklines and charts. Slots without a number are shown as gaps."""
+"""Draws bars, sparklines and charts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASCII_REPLACEMENTS = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The characters for drawing: `levels` of sparklines and charts, lowest first, and `full` and `empty` cells of bars."""
+    """The characters for drawing."""
 
     levels: str
     gap: str  # the character for a slot without a number
@@ -27,7 +27,7 @@ class Glyphs:
     is_ascii: bool
 
     def displayable(self, text: str) -> str:
-        """Return the text in characters that the terminal can show. The text does not become wider."""
+        """Return the text in characters that the terminal can show."""
         if not self.is_ascii or text.isascii():
             return text
         visible = "".join(character for character in text.translate(_ASCII_REPLACEMENTS) if display_width(character))
@@ -52,20 +52,20 @@ class Scale:
 
 
 def bar(ratio: float, width: int, glyphs: Glyphs) -> str:
-    """Return a bar that is filled to this ratio. A ratio above 0 fills at least one character."""
+    """Return a bar that is filled to this ratio."""
     filled = min(width, max(round(ratio * width), 1 if ratio > 0 else 0))
     return glyphs.full * filled + glyphs.empty * (width - filled)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The half hour before the slot `end`. `phase` counts the slots before slot 0, to keep the borders of parts in place."""
+    """The half hour before the slot `end`."""
 
     end: int
     phase: int
 
     def parts(self, width: int) -> list[tuple[int, int]]:
-        """Return at most `width` equal parts as ranges of slots (first, end). The first and last part may be shorter."""
+        """Return at most `width` parts as ranges of slots (first, end)."""
         size = max(1, -(-SLOTS // max(width, 1)))
         last_edge = -(-(self.end + self.phase) // size) * size - self.phase
         first = self.end - SLOTS
@@ -74,7 +74,7 @@ class Window:
 
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number of each part of the window, or NaN if at least half of its slots have no number."""
+    """Return the highest number of each part of the window, NaN for a gap."""
     return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 
@@ -98,7 +98,7 @@ def _level_of(ratio: float, levels: int) -> int:
 
 
 def chart(values: Sequence[float], height: int, scale: Scale, glyphs: Glyphs) -> Iterator[str]:
-    """Yield `height` lines, the top line first. A column without a number has a gap mark at the bottom."""
+    """Yield the chart's lines, the top line first."""
     levels = [0 if math.isnan(value) else _level_of(scale.ratio(value), height * _LEVELS) for value in values]
     for row in range(height - 1, -1, -1):
         yield "".join(_chart_cell(level - row * _LEVELS, row, level, glyphs) for level in levels)
@@ -111,7 +111,7 @@ def _chart_cell(above: int, row: int, level: int, glyphs: Glyphs) -> str:
 
 
 def scale_of(metric: str, row: DeviceRow, series: Series) -> Scale:
-    """Return the scale from 0, or 20 °C for temperatures, to the device's limit or, if it is higher, the highest number."""
+    """Return the scale of a chart, up to the device's limit."""
     highest = max((value for value in series.highest if not math.isnan(value)), default=0.0)
     low = _COOL_CELSIUS if metric == "temperature_celsius" else 0.0
     return Scale(low, max(_device_limit(metric, row), highest))

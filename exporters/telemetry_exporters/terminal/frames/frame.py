@@ -1,4 +1,4 @@
-"""Builds the frame of a state: the header, the visible part of the view, and the footer."""
+"""Builds the frame of a state: the header, the view and the footer."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# The host and the troubles are shown above the cards only if the terminal has at least _TALL_ROWS rows.
+# The number of rows from which a terminal also shows the host and the worst troubles above the cards.
 _TALL_ROWS, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -108,7 +108,7 @@ class Note:
 
 
 def header(state: State, size: Size) -> list[Line]:
-    """Return the lines above the view. If they do not fit, the last line shows how many are missing."""
+    """Return the lines above the view."""
     scenes = _shown_scenes(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _warning_notes(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
@@ -209,7 +209,7 @@ def _warning_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the most frequent note, such as that devices are simulated, with the nodes to which it applies."""
+    """Yield the most frequent note, with the nodes to which it applies."""
     nodes_by_note: dict[str, list[str]] = {}
     for scene in scenes:
         for note in scene.content.notes if scene.content is not None else ():
@@ -243,7 +243,7 @@ def _all_troubles(content: NodeContent) -> tuple[Trouble, ...]:
 
 
 def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield a line for each of the worst troubles, then the count of the others."""
+    """Yield a line for each of the worst troubles."""
     for scene in scenes:
         all_troubles = () if scene.content is None else scene.node.cache.get(_all_troubles, scene.content)
         shown_troubles = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]
@@ -272,7 +272,7 @@ def _maintenance_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
 
 
 def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Line]:
-    """Return the lines below the view. `above` and `below` count the hidden lines of the view."""
+    """Return the lines below the view."""
     counts = " ".join(f"{arrow} {count}" for arrow, count in (("▲", above), ("▼", below)) if count)
     hidden_counts = (Piece(f"{counts} more", Style.BOLD),) if counts else ()
     key_width = size.columns - sum(display_width(piece.text) + 1 for piece in hidden_counts)
@@ -282,7 +282,7 @@ def footer(state: State, size: Size, above: int = 0, below: int = 0) -> list[Lin
 
 
 def _filter_lines(state: State, size: Size) -> Sequence[Line]:
-    """Return a line with the filter and the order of the list, or no line if both are the defaults."""
+    """Return a line with the filter and the order, unless both are the defaults."""
     options = state.options
     width = max(0, size.columns - len(_PROMPT) - 1)
     if state.is_typing:
@@ -325,7 +325,7 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a screen is divided. The view has `view_rows` lines, and `first` is the index of its first visible line."""
+    """How a screen is divided."""
 
     header: list[Line]
     body: Body

@@ -28,7 +28,7 @@ _ALL_LINES = 1_000_000
 
 
 def press(state: State, key: Key | str, size: Size) -> State:
-    """Return the state after a keypress. `size` is the size of the terminal."""
+    """Return the state after a keypress."""
     if state.is_typing and (isinstance(key, str) or key in _FILTER_KEYS):
         return _after_typing(state, key)
     action = _ACTIONS.get(key)
@@ -36,7 +36,7 @@ def press(state: State, key: Key | str, size: Size) -> State:
 
 
 def with_nodes(state: State, nodes: Sequence[NodeState]) -> State:
-    """Return the state with newer nodes. A paused state keeps its nodes."""
+    """Return the state with newer nodes, or unchanged if it is paused."""
     if state.is_paused:
         return state
     newer = replace(state, nodes=tuple(nodes))
@@ -67,7 +67,7 @@ _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
 def _move_choice(step: Callable[[int], int]) -> Callable[[State, Size], State]:
-    """Return an action that moves the choice by `step(view_rows)` lines, or scrolls a view without choices."""
+    """Return an action that moves the choice, or scrolls a view without choices."""
 
     def action(state: State, size: Size) -> State:
         current = layout(state, size)
@@ -115,7 +115,7 @@ def _open_choice(state: State, size: Size) -> State:
 
 
 def _go_back(state: State, _: Size) -> State:
-    """Close the help. Otherwise clear the filter, or go to the parent view if there is no filter."""
+    """Close the help, clear the filter, or go to the parent view."""
     if state.view is View.HELP:
         return replace(state, view=state.view_before_help)
     if state.options.filter:
@@ -135,7 +135,7 @@ def _start_filtering(state: State, _: Size) -> State:
 
 
 def _sort_by_next(step: int) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the next column. The usual order, worst first, follows the last column."""
+    """Return an action that sorts by the next column."""
 
     def action(state: State, size: Size) -> State:
         choices = ("", *layout(state, size).body.headings)
@@ -147,7 +147,7 @@ def _sort_by_next(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the first column with one of these heading prefixes, or reverses this order."""
+    """Return an action that sorts by the first column with one of these prefixes."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings
@@ -167,7 +167,7 @@ def _reverse_order(state: State, _: Size) -> State:
 
 
 def _move_in_time(slots: int) -> Callable[[State, Size], State]:
-    """Return an action that moves the shown time by this many slots. The present follows the newest slot."""
+    """Return an action that moves the shown time by this many slots."""
 
     def action(state: State, _: Size) -> State:
         oldest, newest = oldest_slot_time(state), newest_slot_time(state)

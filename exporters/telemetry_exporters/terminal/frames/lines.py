@@ -1,4 +1,4 @@
-"""Fits lines to a width by cutting, wrapping or omitting parts. Numbers are never cut."""
+"""Fits lines to a width by cutting, wrapping or omitting parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def line_width(line: Iterable[Piece]) -> int:
 
 
 def cut_text(text: str, width: int) -> str:
-    """Return the text, or its beginning with an ellipsis. A number that would be cut is omitted."""
+    """Return the text, cut to the width but never within a number."""
     shortened = cut(text, width)
     if shortened == text or not shortened:
         return shortened
@@ -50,7 +50,7 @@ def cut_line(line: Line, width: int) -> Line:
 
 
 def left_and_right(left: Line, right: Line, width: int) -> Line:
-    """Return a line with `left` and `right` at its ends. If they do not fit, the left part is cut."""
+    """Return a line with `left` and `right` at its ends."""
     free_width = width - line_width(right) - 1
     if not right or free_width < 1:
         return cut_line(right or left, width)
@@ -76,7 +76,7 @@ def wrapped(
     prefix: str = "",
     max_width: int = _MAX_TEXT_LENGTH,
 ) -> Iterator[Line]:
-    """Yield the text, cut to `max_width` columns, in lines. The first starts with `prefix`, the others with `indent`."""
+    """Yield lines of the text. The first starts with `prefix`, the others with `indent`."""
     line = ""
     for word in cut_text(clean(text), max_width).split(" "):
         longer = f"{line} {word}" if line else word
@@ -89,7 +89,6 @@ def wrapped(
 
 
 def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Line]:
-    """Yield the text as a single line or, if it is a word that is wider than the terminal, as several lines."""
     free_width = max(1, width - len(prefix))
     while display_width(text) > free_width:
         end = max(1, len(cut(text, free_width + 1)) - 1)
@@ -99,7 +98,7 @@ def _wrap_word(prefix: str, text: str, width: int, style: Style) -> Iterator[Lin
 
 
 def wrap_parts(parts: Sequence[str], width: int, separator: str = "   ") -> Iterator[str]:
-    """Yield lines of joined parts. A part is never split across lines."""
+    """Yield lines of joined parts, which are never split."""
     line = ""
     for part in parts:
         longer = line + separator + part if line else part
@@ -127,7 +126,7 @@ RenderLines = Callable[[int, int], list[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The lines of a view. `render(first, last)` returns the headings and the lines from index `first` to `last` - 1."""
+    """The lines of a view."""
 
     count: int
     render: RenderLines
@@ -137,14 +136,14 @@ class Body:
     headings: tuple[str, ...] = ()  # the columns by which the view can be sorted
 
     def first_visible(self, scroll: int, rows: int) -> int:
-        """Return the index of the first line to show, near `scroll`. The chosen line is visible, and no row is wasted."""
+        """Return the index of the first line to show, near `scroll`."""
         if self.chosen is not None:
             scroll = max(min(scroll, self.chosen), self.chosen - rows + 1)
         return max(0, min(scroll, self.count - rows))
 
 
 def body_of_lines(lines: Sequence[Line]) -> Body:
-    """Return a view of these lines. No line can be chosen."""
+    """Return a view of these lines, of which none can be chosen."""
     return Body(len(lines), lambda first, last: list(lines[first:last]))
 
 

@@ -1,4 +1,4 @@
-"""A list in columns: filters and sorts its items, and selects the columns that fit the width."""
+"""A list in columns that can be filtered and sorted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Measured = tuple[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[_T]):
-    """Defines a list by functions of its items: key, text for the filter, severity rank (0 is the worst), and style."""
+    """Defines a list by functions of its items."""
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]
@@ -32,12 +32,12 @@ class Listing(Generic[_T]):
     style: Callable[[_T], Style] = lambda _: Style.PLAIN
 
     def headings(self) -> tuple[str, ...]:
-        """Return the headings of the columns that can be sorted. Of alternative columns, only the last is returned."""
+        """Return the headings of the columns that can be sorted."""
         by_group = {column.group or column.heading: column.heading for column in self.columns if not column.max_width}
         return tuple(by_group.values())
 
     def body(self, items: Iterable[_T], options: ViewOptions, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
-        """Return the filtered, sorted items. Unless `chosen` is None, the item with this key or else the first is highlighted."""
+        """Return the filtered, sorted items, with the chosen one highlighted."""
         shown_items = self._sort(self._filter(items, options.filter), options)
         keys = [self.key(item) for item in shown_items]
         index = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
@@ -49,7 +49,7 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _marked_headings(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map the headings of the sorted column and its alternatives to headings with an arrow."""
+        """Map the headings of the sorted column and its alternatives to marked ones."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}
@@ -58,7 +58,7 @@ class Listing(Generic[_T]):
         return {other.heading: other.heading + arrow for other in group}
 
     def _sort(self, items: list[_T], options: ViewOptions) -> list[_T]:
-        """Return the items sorted by the chosen column, missing values last. If none is chosen, the worst items are first."""
+        """Return the items sorted by the chosen column, by default the worst first."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return sorted(items, key=self.severity_rank, reverse=options.is_reversed)
@@ -72,7 +72,7 @@ class Listing(Generic[_T]):
 
 
 def _matches(word: str, text: str) -> bool:
-    """Return whether a word of the text begins with `word`. A long word may be anywhere, such as in an id."""
+    """Return whether a word of the text begins with `word`."""
     return f" {word}" in text or (len(word) >= _MIN_LENGTH_ANYWHERE and word in text)
 
 
@@ -90,7 +90,7 @@ class _ListRenderer(Generic[_T]):
     marked_headings: Mapping[str, str]
 
     def render(self, first: int, last: int) -> list[Line]:
-        """Return a line with the headings, and a line for each item with an index from `first` to before `last`."""
+        """Return the headings and the items from index `first` to before `last`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP
         cells_by_column: dict[int, list[_Measured]] = {}
@@ -136,7 +136,6 @@ class _ListRenderer(Generic[_T]):
 
 
 def _join(line_prefix: str, gap: str, cells: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
-    """Return the cells as a line. Adjacent cells with the same style become one piece."""
     pieces: list[Piece] = []
     text, style, separator = line_prefix, Style.PLAIN, ""
     for column, width, measured in cells:
@@ -160,7 +159,7 @@ def _pad(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
-    """Return the columns for the past. Columns without history show `not kept`."""
+    """Return the columns for the past, with `not kept` in columns without history."""
     not_kept = Cell(NOT_KEPT.word, Style.DIM)
     return tuple(
         column if column.has_history else replace(column, cell=lambda _: not_kept, rank=lambda _: None, min_width=0)

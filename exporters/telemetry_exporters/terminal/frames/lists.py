@@ -1,4 +1,4 @@
-"""Lists of `telemetry top`: the nodes, worst first, and the processes and sources of a node."""
+"""Lists of nodes, processes and sources in `telemetry top`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _node_condition(scene: Scene) -> Finding:
 
 
 def _worst_finding(content: NodeContent) -> Finding:
-    """Return the worst condition on the node, with the number of cards that have conditions of this severity."""
+    """Return the worst condition on the node."""
     for severity in _SEVERITIES:
         conditions = [row.condition for row in content.rows if row.condition.severity is severity]
         if conditions:
@@ -89,7 +89,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines the cards' values of a figure, for example into the highest temperature."""
+    """Return a function that combines the cards' values of a figure."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -150,7 +150,7 @@ _MIN_PANE_ROWS = 4
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """A process on a card. `running` has the kernel's data about it, or is None without permission to read them."""
+    """A process on a card. `running` has the kernel's data about it."""
 
     device: MergedDevice
     process: Process
@@ -164,7 +164,7 @@ class ProcessRow:
 
 
 def _command(row: ProcessRow) -> str:
-    """Return the command line or, if it is unknown, the program, which is omitted if it equals the process's name."""
+    """Return the command line, or the program if it differs from the name."""
     process = row.process
     if row.running is not None and row.running.command_line:
         return row.running.command_line
@@ -213,7 +213,7 @@ def _process_listing(scene: Scene) -> Listing[ProcessRow]:
 
 
 def process_list(state: State, size: Size) -> Body:
-    """Return the processes of the chosen node, or a message that explains why there are none."""
+    """Return the processes of the chosen node, or why there are none."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)
@@ -225,7 +225,7 @@ def process_list(state: State, size: Size) -> Body:
 
 
 def process_pane(state: State, size: Size) -> list[Line]:
-    """Return the largest processes that match the filter, as lines that fit below the cards."""
+    """Return the largest processes, as lines that fit below the cards."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None or size.rows < _MIN_PANE_ROWS:
         return []
@@ -254,7 +254,7 @@ _INDENT = "  "
 
 
 def source_list(state: State, size: Size) -> Body:
-    """Return the sources of the chosen node, with failing ones first, or a message that explains why there are none."""
+    """Return the sources of the chosen node, failing ones first."""
     scene = chosen_scene(state)
     if scene is None or scene.content is None:
         return message_body("No node has answered yet.", size.columns)

@@ -1,4 +1,4 @@
-"""The state of `telemetry top`, and scenes, which show a node now or at a time in the last half hour."""
+"""The state of `telemetry top`, and scenes, which show a node at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEPT_LABELS = {"clock_hertz": "sm"}
 
 
 class ResultCache:
-    """Caches the last result of each function. Arguments are compared by identity, integers by value."""
+    """Caches the last result of each function."""
 
     __slots__ = ("_results",)
 
@@ -35,7 +35,7 @@ class ResultCache:
         self._results: dict[Callable[..., object], tuple[tuple[object, ...], object]] = {}
 
     def get(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """Return the function's result for these arguments, from the cache if the last arguments were the same."""
+        """Return the function's result, from the cache if the arguments are the same."""
         cached = self._results.get(function)
         if cached is None or not all(map(_is_same, cached[0], arguments)):
             cached = self._results[function] = (arguments, function(*arguments))
@@ -67,7 +67,7 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole screen. `cursor` is (row, column) of the text cursor; `chosen_row` is the line in reverse video."""
+    """A whole screen."""
 
     lines: tuple[Line, ...]
     cursor: tuple[int, int] | None = None
@@ -76,7 +76,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """The kernel's data about a process: its arguments, and its CPU time as a share of one CPU."""
+    """The kernel's data about a process."""
 
     command_line: str
     cpu_ratio: float
@@ -84,7 +84,7 @@ class RunningProcess:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A node: its snapshot with age, `trouble` if it does not answer, and `running` processes by PID."""
+    """A node with its snapshot, history and running processes."""
 
     name: str
     snapshot: Snapshot | None = None
@@ -96,7 +96,7 @@ class NodeState:
 
 
 class View(enum.Enum):
-    """A view of `telemetry top`. The value is the name that users see."""
+    """A view of `telemetry top`, with the name that users see."""
 
     NODES = "nodes"
     CARDS = "cards"
@@ -108,7 +108,7 @@ class View(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """The filter, the sorted column and the scroll position of a view. An empty `sort` means worst first."""
+    """The filter, the sorted column and the scroll position of a view."""
 
     filter: str = ""
     sort: str = ""
@@ -171,7 +171,7 @@ class Key(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeContent:
-    """A cleaned snapshot with its rows and figures, and with a note if devices are simulated."""
+    """A cleaned snapshot with its rows and figures."""
 
     snapshot: Snapshot
     rows: tuple[DeviceRow, ...]
@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node at the shown time: now, or at `slot` in the past. `window` is the half hour before. `is_old` means expired."""
+    """A node now, or at `slot` in the past."""
 
     node: NodeState
     content: NodeContent | None
@@ -201,7 +201,7 @@ class Scene:
 
     @property
     def figures(self) -> Figures:
-        """Return the figures of the node, which are empty if the node's readings have expired."""
+        """Return the figures of the node, which are empty if its readings have expired."""
         if self.content is None or self.is_old:
             return node_figures(())
         return self.content.figures if self.slot is None else self.node.cache.get(node_figures, self.rows)
@@ -237,7 +237,7 @@ def _past_rows(content: NodeContent, past: Past, slot: int) -> tuple[DeviceRow, 
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """Return the device with only its values in that slot. The history stores no owners or processes."""
+    """Return the device with only its values in that slot."""
     readings = tuple(
         MergedReading(metric, _KEPT_LABELS.get(metric, ""), value, "history")
         for metric, history in series.items()
@@ -247,7 +247,7 @@ def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) 
 
 
 def value_at(series: Series, slot: int) -> float:
-    """Return the last number in that slot, or NaN if the slot has no number."""
+    """Return the last number in that slot, or NaN."""
     return series.last[slot] if 0 <= slot < len(series.last) else math.nan
 
 
@@ -272,13 +272,13 @@ def chosen_scene(state: State) -> Scene | None:
 
 
 def newest_slot_time(state: State) -> float | None:
-    """Return the Unix time at which the newest slot of any node begins, or None without history."""
+    """Return the Unix time at which the newest slot of any node begins."""
     times = [past.start + (past.slots - 1) * past.slot_seconds for past in _histories(state)]
     return max(times, default=None)
 
 
 def oldest_slot_time(state: State) -> float | None:
-    """Return the Unix time at which the oldest slot of any node begins, or None without history."""
+    """Return the Unix time at which the oldest slot of any node begins."""
     return min((past.start for past in _histories(state)), default=None)
 
 
