@@ -42,5 +42,5 @@ def parse_duration(text: str) -> float | None:
     if _PLAIN_SECONDS.match(text):
         return float(text)
     if _WITH_UNITS.match(text):
-        return float(sum(int(number) * _UNIT_SECONDS[unit] for number, unit in _UNIT_PART.findall(text)))
+        return float(sum(int(digits) * _UNIT_SECONDS[unit] for digits, unit in _UNIT_PART.findall(text)))
     return None

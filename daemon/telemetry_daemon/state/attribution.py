@@ -40,15 +40,15 @@ class _OwnershipInput:
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
         """Collect the input in an order that does not depend on the order of the polls."""
-        by_source = sorted(
+        sorted_reports = sorted(
             (source_report.source, source_report.poll, source_report.report)
             for source_report in reports
             if source_report.report.claims or source_report.report.tasks
         )
         return cls(
             tuple((*_device_fields(device), lists_processes(device)) for device in devices),
-            tuple((source, report.claims) for source, _, report in by_source),
-            tuple(report.tasks for _, _, report in by_source),
+            tuple((source, report.claims) for source, _, report in sorted_reports),
+            tuple(report.tasks for _, _, report in sorted_reports),
         )
 
 
@@ -86,10 +86,10 @@ class Attribution:
     def update_ledger(self, devices: Sequence[MergedDevice]) -> None:
         """Pass the current owners to the ledger, after it has received the readings."""
         if self._ledger is not None:
-            ended = (claim for claim in self._claims() if claim.ended is not None)
+            ended_claims = (claim for claim in self._claims() if claim.ended is not None)
             owned_devices = [self._with_newest_owners(device) for device in devices]
             self._ledger.update(
-                owned_devices, self._clock.monotonic(), self._clock.wall(), map(self.privacy.hide_claim, ended)
+                owned_devices, self._clock.monotonic(), self._clock.wall(), map(self.privacy.hide_claim, ended_claims)
             )
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
@@ -172,7 +172,7 @@ def _key_from_file(path: str) -> bytes:
 def _key_in_directory(directory: Path) -> bytes:
     try:
         with OwnFolder.create_at(directory) as folder:
-            return _stored_key(folder) or _create_key(folder)
+            return _read_stored_key(folder) or _create_key(folder)
     except OSError as error:
         # If the key cannot be saved, each start creates a new key, and the hashes of the names change.
         facts = {"path": str(directory / KEY_FILE_NAME), "error": error}
@@ -180,7 +180,7 @@ def _key_in_directory(directory: Path) -> bytes:
         return os.urandom(_NEW_KEY_BYTES)
 
 
-def _stored_key(folder: OwnFolder) -> bytes | None:
+def _read_stored_key(folder: OwnFolder) -> bytes | None:
     try:
         key = folder.read(KEY_FILE_NAME, _MAX_KEY_BYTES)
     except FileNotFoundError:  # the first start

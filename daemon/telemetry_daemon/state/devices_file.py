@@ -62,19 +62,19 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     """Return the stored devices, or none if the file is unusable."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            content = _decode(folder.read(path.name, MAX_FILE_BYTES))
+            content = _decode_devices(folder.read(path.name, MAX_FILE_BYTES))
     except FileNotFoundError:  # the first start
         return StoredDevices(since=now)
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
         return StoredDevices(since=now)
     # Drop present devices without a model: such a device gets the same id again when a source reports it.
-    usable = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
-    kept = presence.keep_most_seen(usable)
-    if len(kept) < len(usable):
-        facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
+    usable_devices = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
+    kept_devices = presence.keep_most_seen(usable_devices)
+    if len(kept_devices) < len(usable_devices):
+        facts = {"path": str(path), "devices": len(usable_devices), "kept": len(kept_devices)}
         log.warning("too many recorded devices: those reported in the fewest polls are forgotten", extra=facts)
-    return replace(content, devices=tuple(kept)).filtered(lambda _: True)
+    return replace(content, devices=tuple(kept_devices)).filtered(lambda _: True)
 
 
 def save(path: Path, stored: StoredDevices) -> None:
@@ -123,7 +123,7 @@ class DevicesFileWriter:
         self.stored = stored
 
 
-def _decode(content: bytes) -> StoredDevices:
+def _decode_devices(content: bytes) -> StoredDevices:
     decoded = decode_line(content)
     if isinstance(decoded, dict):
         decoded.setdefault("since", _LONG_AGO)

@@ -69,10 +69,10 @@ class OpenEvents:
 
     def raised_to(self, counters: _Counters) -> OpenEvents:
         """Return these events with the counter floors raised to the card's current counters."""
-        least = {(count.metric, count.label, count.source): count.least for count in self.counts}
-        current = {key: _power_of_two_below(value) for key, value in counters.items()}
-        raised = {key: floor for key, floor in current.items() if floor > least.get(key, 0.0)}
-        floors = sorted({**least, **raised}.items())
+        floor_by_counter = {(count.metric, count.label, count.source): count.least for count in self.counts}
+        current_floors = {key: _power_of_two_below(value) for key, value in counters.items()}
+        raised = {key: floor for key, floor in current_floors.items() if floor > floor_by_counter.get(key, 0.0)}
+        floors = sorted({**floor_by_counter, **raised}.items())
         return replace(self, counts=tuple(CounterFloor(*key, floor) for key, floor in floors)) if raised else self
 
 
@@ -125,9 +125,9 @@ class Events:
         self._removed.discard(poll)
         is_first = poll not in self._ongoing
         previously_ongoing = self._ongoing.setdefault(poll, frozenset())
-        counted: list[CountedEvent] = []
+        counted_events: list[CountedEvent] = []
         if not events and not previously_ongoing:
-            return counted
+            return counted_events
         ongoing = {pair for pair in previously_ongoing if pair[0] not in ids}  # the report does not cover these devices
         for event in events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
@@ -139,12 +139,12 @@ class Events:
                 continue
             event_time = event.wall_time or wall_time
             code = self._count_event(device_id, event.code, event_time)
-            past = PastEvent(event_time, device_id, event.code, event.text)
-            counted.append(CountedEvent(past, not (is_first and event.is_ongoing)))
+            past_event = PastEvent(event_time, device_id, event.code, event.text)
+            counted_events.append(CountedEvent(past_event, not (is_first and event.is_ongoing)))
             if not event.is_ongoing:
-                self._add_open(device_id, code, event_time)
+                self._add_open_event(device_id, code, event_time)
         self._ongoing[poll] = frozenset(ongoing)
-        return counted
+        return counted_events
 
     def remove_source(self, source: str) -> None:
         """Close the ongoing events of a source."""
@@ -196,7 +196,7 @@ class Events:
         event_count.last_wall_time = wall_time
         return code
 
-    def _add_open(self, device_id: str, code: str, wall_time: float) -> None:
+    def _add_open_event(self, device_id: str, code: str, wall_time: float) -> None:
         opened = self._open.get(device_id)
         if opened is None:
             opened = OpenEvents(device_id, (), self._machine.boot, self._driver_binding(device_id))

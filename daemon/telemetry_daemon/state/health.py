@@ -127,8 +127,8 @@ def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
         is_list = health.lists_devices and health.state not in OF_ALL_POLLS
         if is_list and (previous is None or _TIERS.index(health.tier) < _TIERS.index(previous.tier)):
             most_frequent[health.source] = health
-    ended = {source: _list_end_time(health, now) for source, health in most_frequent.items()}
-    return {source: since for source, since in ended.items() if since is not None}
+    end_times = {source: _list_end_time(health, now) for source, health in most_frequent.items()}
+    return {source: since for source, since in end_times.items() if since is not None}
 
 
 def _list_end_time(health: Health, now: float) -> float | None:
@@ -154,20 +154,20 @@ def source_status(
     refused: int = 0,
 ) -> SourceStatus:
     """Return the status of a source that has at least one poll."""
-    deciding = _deciding_polls(healths)
-    worst = min(deciding, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
-    up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
+    deciding_polls = _deciding_polls(healths)
+    worst_poll = min(deciding_polls, key=lambda health: _STATES_BY_SEVERITY.index(health.state))
+    up = None if worst_poll.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding_polls)
     fresh_reports = [report.report for report in sorted(reports, key=lambda report: report.poll)]
     problems = (problem for report in fresh_reports for problem in report.problems)
     return SourceStatus(
         source=source,
         vendor=vendor,
-        state=worst.state,
-        reason=worst.reason,
-        detail=worst.detail,
+        state=worst_poll.state,
+        reason=worst_poll.reason,
+        detail=worst_poll.detail,
         up=up,
         version={key: value for report in fresh_reports for key, value in report.facts}.get("tool_version"),
-        problems=_distinct_problems((*_problem_of_failure(worst), *problems, *merge_problems)),
+        problems=_distinct_problems((*_problem_of_failure(worst_poll), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
@@ -177,19 +177,19 @@ def source_status(
 
 def _deciding_polls(healths: Sequence[Health]) -> Sequence[Health]:
     """Return the polls that determine a source's state."""
-    listing = [health for health in healths if health.lists_devices]
-    if listing and all(health.state == "not_supported" for health in listing):
-        return [replace(health, state="failed", reason="not_understood") for health in listing]
+    list_polls = [health for health in healths if health.lists_devices]
+    if list_polls and all(health.state == "not_supported" for health in list_polls):
+        return [replace(health, state="failed", reason="not_understood") for health in list_polls]
     attempted = [health for health in healths if health.state not in OF_ALL_POLLS]
     return [health for health in attempted if health.lists_devices or health.tier == "fast"] or attempted or healths
 
 
 def _distinct_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    distinct = tuple(dict.fromkeys(problems))
-    if len(distinct) <= bounds.MAX_PROBLEMS:
-        return tuple(map(cut_problem, distinct))
-    omitted = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MAX_PROBLEMS} more problems")
-    return (*map(cut_problem, distinct[: bounds.MAX_PROBLEMS]), omitted)
+    distinct_problems = tuple(dict.fromkeys(problems))
+    if len(distinct_problems) <= bounds.MAX_PROBLEMS:
+        return tuple(map(cut_problem, distinct_problems))
+    omitted = Problem(TOO_MUCH, f"and {len(distinct_problems) - bounds.MAX_PROBLEMS} more problems")
+    return (*map(cut_problem, distinct_problems[: bounds.MAX_PROBLEMS]), omitted)
 
 
 def _problem_of_failure(health: Health) -> tuple[Problem, ...]:

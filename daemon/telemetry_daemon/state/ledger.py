@@ -78,12 +78,12 @@ class Ledger:
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
-        present = set()
+        present_ids = set()
         for device in _whole_present_cards(devices):
-            present.add(device.id)
+            present_ids.add(device.id)
             self._update_card(device)
-        if len(present) < len(self._devices):
-            for device_id in self._devices.keys() - present:
+        if len(present_ids) < len(self._devices):
+            for device_id in self._devices.keys() - present_ids:
                 self._remove_card(device_id)
         for claim in ended:
             self._end_owner(claim, devices)
@@ -199,7 +199,7 @@ class Ledger:
         self._set_shares(card, device, {entry: share / total_share for entry, share in shares.items()})
         for entry, since in earlier_starts:
             counted_from = card.extend_back(entry, since)
-            self._add_unknown_begin(entry, counted_from)
+            self._add_start_gap(entry, counted_from)
 
     def _set_shares(self, card: LedgerCard[Entry], device: MergedDevice, shares: Mapping[Entry, float]) -> None:
         for entry in [holder for holder in shares if holder not in card.shares]:
@@ -250,21 +250,21 @@ class Ledger:
 
     def _end_owner(self, claim: Claim, devices: Sequence[MergedDevice]) -> None:
         entry = self._entries.get(entry_key(claim.owner))
-        ended = claim.ended
-        if ended is None or not math.isfinite(ended) or ended > self._wall:
+        end_time = claim.ended
+        if end_time is None or not math.isfinite(end_time) or end_time > self._wall:
             return
         if entry is None:
-            self._add_unseen(claim, ended, devices)
+            self._add_unseen(claim, end_time, devices)
             return
         if entry.cards:
             return
-        if entry.start.told_by == "hook" and ended < entry.start.time:
+        if entry.start.told_by == "hook" and end_time < entry.start.time:
             return
         del self._entries[entry.key]
-        entry.end = RecordedTime(ended, "hook")
-        entry.cut_gap(ended)
-        self._remember_end(entry.key, ended)
-        self._remove_from_cards(entry, self._to_monotonic(ended))
+        entry.end = RecordedTime(end_time, "hook")
+        entry.cut_gap(end_time)
+        self._remember_end(entry.key, end_time)
+        self._remove_from_cards(entry, self._to_monotonic(end_time))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
         """Add an owner that began and ended between two polls."""
@@ -288,8 +288,8 @@ class Ledger:
             self.has_new_owner = True
         if device.id in entry.card_uses:
             return
-        use = entry.use_of(device)
-        use.is_allocated, use.basis = True, ("whole",)
+        card_use = entry.use_of(device)
+        card_use.is_allocated, card_use.basis = True, ("whole",)
         since, until = self._to_monotonic(started), self._to_monotonic(ended)
         counted_seconds = self._cards[device.id].add_past(entry, since, until, self._is_displaceable)
         if ended - started - counted_seconds > START_TOLERANCE_SECONDS and not entry.gaps:
@@ -298,9 +298,9 @@ class Ledger:
     def _is_displaceable(self, entry: Entry) -> bool:
         return not any(use.is_allocated for use in entry.card_uses.values())
 
-    def _remember_end(self, key: OwnerKey, ended: float) -> None:
+    def _remember_end(self, key: OwnerKey, end_time: float) -> None:
         self._finished.pop(key, None)
-        self._finished[key] = (ended, self._now)
+        self._finished[key] = (end_time, self._now)
         while self._now - next(iter(self._finished.values()))[1] > _REMEMBERED_END_SECONDS:
             del self._finished[next(iter(self._finished))]
 
@@ -315,17 +315,17 @@ class Ledger:
         if self._now > entry.missing_since:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
-    def _add_unknown_begin(self, entry: Entry, counted_from: float) -> None:
+    def _add_start_gap(self, entry: Entry, counted_from: float) -> None:
         """Record a gap between the owner's start and the begin of counting."""
-        start, begin = entry.start.time, self._wall - (self._now - counted_from)
-        if begin - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
-            entry.add_gap(start, begin, begin - start)
+        start, counted_start = entry.start.time, self._wall - (self._now - counted_from)
+        if counted_start - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
+            entry.add_gap(start, counted_start, counted_start - start)
 
     def _complete_waiting(self) -> None:
         excess = len(self._waiting) - MAX_WAITING
         for index, entry in enumerate(list(self._waiting)):
-            since = self._now if entry.missing_since is None else entry.missing_since
-            if index < excess or self._now - since >= self._longest_wait(entry):
+            missing_since = self._now if entry.missing_since is None else entry.missing_since
+            if index < excess or self._now - missing_since >= self._longest_wait(entry):
                 self._complete_entry(entry)
 
     def _longest_wait(self, entry: Entry) -> float:
@@ -354,8 +354,8 @@ class Ledger:
         self._unallocated.end = RecordedTime(self._wall - max_report_delay, "day")
         self._completed.append(self._unallocated.record(self._hostname, {}))
         card_uses = {
-            device_id: use.without_tally()
-            for device_id, use in self._unallocated.card_uses.items()
+            device_id: card_use.without_tally()
+            for device_id, card_use in self._unallocated.card_uses.items()
             if device_id in self._cards
         }
         self._unallocated = Entry(JobOwner(NOBODY), self._unallocated.end, card_uses=card_uses)

@@ -71,16 +71,16 @@ class LedgerCard(Generic[_Holder]):
             return
         self._readings = readings
         self._count_energy(readings)
-        continued = set()
+        continued_metrics = set()
         for metric, value, origin in _readings_to_integrate(readings):
-            continued.add(metric)
+            continued_metrics.add(metric)
             integral = self._integrals.get(metric)
             if integral is None:
                 integral = self._integrals[metric] = Integral()
             segment = integral.add(value, origin)
             if segment is not None:
                 self.add_segment(metric, segment)
-        for metric in self._integrals.keys() - continued:
+        for metric in self._integrals.keys() - continued_metrics:
             self._integrals[metric].last_reading = None
 
     def _count_energy(self, readings: Readings) -> None:
@@ -129,8 +129,8 @@ class LedgerCard(Generic[_Holder]):
         self._uncounted.add(segment)
         if self._uncounted.has_counter_stopped:
             self._is_counter_working = False
-            for missed in self._uncounted.segments:
-                self.add_segment(ENERGY_ESTIMATED, missed)
+            for missed_segment in self._uncounted.segments:
+                self.add_segment(ENERGY_ESTIMATED, missed_segment)
 
     def add_event(self, time: float, code: str) -> None:
         """Add an event at this time, or at the end of the settled time if later."""
@@ -143,10 +143,10 @@ class LedgerCard(Generic[_Holder]):
 
     def extend_back(self, holder: _Holder, since: float) -> float:
         """Move a holder's start back to `since` or the settled time, and return the new start."""
-        time = min(max(since, self._settled_until), self.seen_until)
-        self._timeline.extend_back(holder, time)
+        start_time = min(max(since, self._settled_until), self.seen_until)
+        self._timeline.extend_back(holder, start_time)
         self._drop_preliminary()
-        return time
+        return start_time
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> float:
         """Add a holder for the unsettled part of a period, and return its length in seconds."""

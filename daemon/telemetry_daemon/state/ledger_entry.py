@@ -105,10 +105,10 @@ class Entry:
 
     def use_of(self, device: MergedDevice) -> CardUse:
         """Return the owner's use of this card, creating it if necessary."""
-        use = self.card_uses.get(device.id)
-        if use is None:
-            use = self.card_uses[device.id] = CardUse(device.id, device.vendor, device.device, device.model)
-        return use
+        card_use = self.card_uses.get(device.id)
+        if card_use is None:
+            card_use = self.card_uses[device.id] = CardUse(device.id, device.vendor, device.device, device.model)
+        return card_use
 
     @property
     def key(self) -> OwnerKey:
@@ -142,8 +142,8 @@ class Entry:
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
         """Return the job record, including recent use by device id."""
-        documents = [_card_document(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
-        cards = tuple(card for card in documents if card.seconds or card.readings or card.events)
+        card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
+        cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(
             SCHEMA,
             self.id,
@@ -163,7 +163,7 @@ class Entry:
 
 def restored_entry(record: JobRecord) -> Entry:
     """Restore an entry from a record that an earlier daemon stored."""
-    card_uses = {card.id: _restored_use(card) for card in record.cards}
+    card_uses = {card.id: _restore_card_use(card) for card in record.cards}
     return Entry(record.owner, record.start, record.id, card_uses, list(record.gaps), record.end)
 
 
@@ -172,12 +172,12 @@ def entry_key(owner: Owner) -> OwnerKey:
     return owner.kind, clean(owner.name)
 
 
-def reported_start(allocation: Allocation, wall: float) -> RecordedTime | None:
+def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | None:
     """Return the start of an allocation, or None if it is missing or in the future."""
     started = allocation.started
-    if started is None or not 0.0 <= started <= wall + START_TOLERANCE_SECONDS:
+    if started is None or not 0.0 <= started <= wall_time + START_TOLERANCE_SECONDS:
         return None
-    return RecordedTime(min(started, wall), "hook" if allocation.is_allocated else "process")
+    return RecordedTime(min(started, wall_time), "hook" if allocation.is_allocated else "process")
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
@@ -185,9 +185,9 @@ def is_later_run(entry: Entry, start: RecordedTime) -> bool:
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
-def with_totals(allocation: Allocation, counters: Mapping[OwnerKey, Totals]) -> Allocation:
+def with_totals(allocation: Allocation, totals_by_owner: Mapping[OwnerKey, Totals]) -> Allocation:
     """Return the allocation with its owner's totals."""
-    totals = counters.get(entry_key(allocation.owner))
+    totals = totals_by_owner.get(entry_key(allocation.owner))
     if totals is None:
         return allocation
     return replace(
@@ -198,9 +198,9 @@ def with_totals(allocation: Allocation, counters: Mapping[OwnerKey, Totals]) -> 
     )
 
 
-def _card_document(use: CardUse, recent: Tally) -> CardShare:
+def _to_card_share(card_use: CardUse, recent: Tally) -> CardShare:
     tally = Tally()
-    tally.add(use.tally)
+    tally.add(card_use.tally)
     tally.add(recent)
     sums = {
         metric: metric_sum
@@ -208,20 +208,20 @@ def _card_document(use: CardUse, recent: Tally) -> CardShare:
         if metric_sum.seconds > 0.0 or metric_sum.peak > -math.inf
     }
     return CardShare(
-        use.id,
-        use.vendor,
-        use.device,
-        use.model,
-        use.is_allocated,
-        use.is_used,
-        use.basis,
+        card_use.id,
+        card_use.vendor,
+        card_use.device,
+        card_use.model,
+        card_use.is_allocated,
+        card_use.is_used,
+        card_use.basis,
         tally.seconds,
         tally.sums[BUSY].seconds if BUSY in sums else 0.0,
         _integral(sums, BUSY),
         _sum_of_known([_integral(sums, metric) for metric in _ENERGY]),
         _integral(sums, THROTTLED),
-        use.memory_peak,
-        {metric: _reading_document(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
+        card_use.memory_peak,
+        {metric: _to_reading_summary(metric_sum) for metric, metric_sum in sums.items() if metric not in _NOT_READINGS},
         {clean(code)[: bounds.MAX_NAME_LENGTH]: count for code, count in sorted(tally.events.items())},
         _energy_source(sums),
     )
@@ -233,7 +233,7 @@ def _energy_source(sums: Mapping[str, ReadingSum]) -> EnergySource:
     return "counter" if _integral(sums, ENERGY_COUNTED) is not None else ""
 
 
-def _restored_use(card: CardShare) -> CardUse:
+def _restore_card_use(card: CardShare) -> CardUse:
     tally = Tally(card.seconds)
     for metric, reading in card.readings.items():
         tally.sums[metric] = ReadingSum(
@@ -255,7 +255,7 @@ def _restored_use(card: CardShare) -> CardUse:
     )  # fmt: skip
 
 
-def _reading_document(metric_sum: ReadingSum) -> ReadingSummary:
+def _to_reading_summary(metric_sum: ReadingSum) -> ReadingSummary:
     return ReadingSummary(
         metric_sum.seconds,
         metric_sum.integral / metric_sum.seconds if metric_sum.seconds > 0.0 else None,

@@ -142,8 +142,8 @@ class MaintenanceState:
                 folder.remove(self.path.name)
                 self._written = None
                 return
-            until = self._clock.wall() + current.ends_in
-            document = _Document(SCHEMA, until, current.ends_in, current.reason)
+            end_time = self._clock.wall() + current.ends_in
+            document = _Document(SCHEMA, end_time, current.ends_in, current.reason)
             folder.replace(self.path.name, encode_line(to_plain(_Document, document)).encode() + b"\n")
             self._written = document
 

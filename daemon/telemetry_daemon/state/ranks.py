@@ -47,7 +47,7 @@ class LocalRanks:
 def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
     """Read the ranks of the node that has one of these names. Raises RankTableError or OSError."""
     try:
-        return _local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
+        return _parse_local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
         return _read_in_child(settings, names())
 
@@ -59,7 +59,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     settings = RankSettings(**request["settings"])
     try:
-        local_ranks = _local_ranks(settings, request["names"], read_file(settings.table, MAX_FILE_BYTES))
+        local_ranks = _parse_local_ranks(settings, request["names"], read_file(settings.table, MAX_FILE_BYTES))
         response = {
             "server": local_ranks.ranks.server,
             "ranks": list(local_ranks.ranks.by_physical_id.items()),
@@ -89,8 +89,8 @@ def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks
     return LocalRanks(NodeRanks(response["server"], MappingProxyType(dict(response["ranks"]))), response["summary"])
 
 
-def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
-    table = read_rank_table(_decode(content))
+def _parse_local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
+    table = read_rank_table(_decode_text(content))
     if table.status != COMPLETED:
         return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
     rows = ranks_of(table, names, settings.server)
@@ -98,11 +98,11 @@ def _local_ranks(settings: RankSettings, names: Collection[str], content: bytes)
         raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MAX_CHIPS}")
     server = rows[0].server if rows else None
     server_name = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
-    ranks = NodeRanks(server_name, MappingProxyType({rank.chip: rank.rank for rank in rows}))
+    ranks = NodeRanks(server_name, MappingProxyType({row.chip: row.rank for row in rows}))
     return LocalRanks(ranks, _summary(table, len(rows)))
 
 
-def _decode(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -204,19 +204,19 @@ class Store:
     def readiness(self) -> tuple[bool, str]:
         """Return whether all first polls have ended, and a message about it."""
         with self._lock:
-            waiting = sorted({source for source, _ in self._state.awaited})
-            if not waiting or self._clock.monotonic() >= self._state.awaited_until:
+            awaited_sources = sorted({source for source, _ in self._state.awaited})
+            if not awaited_sources or self._clock.monotonic() >= self._state.awaited_until:
                 return True, "ready"
-            return False, "waiting for the first poll of " + ", ".join(waiting)
+            return False, "waiting for the first poll of " + ", ".join(awaited_sources)
 
     def targets(self, source: str) -> Targets:
         """Return the devices to poll, as last listed by the source or its vendor."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
-        relevant = [report for report in reports if report.source == source or not facts.lists_devices]
+        relevant_reports = [report for report in reports if report.source == source or not facts.lists_devices]
         targets = Targets.from_reports(
-            [report for report in relevant if report.lists_devices and facts.vendor in ("", report.vendor)]
+            [report for report in relevant_reports if report.lists_devices and facts.vendor in ("", report.vendor)]
         )
         if facts.vendor:
             return targets
@@ -258,8 +258,8 @@ class Store:
         """Forget the lost devices for which `is_chosen` is true, and return their ids."""
         with self._lock:
             merge_state = self._state.merge
-            lost = (identity for identity in merge_state.identities if identity.lost_since is not None)
-            forgotten = tuple(identity.id for identity in lost if is_chosen(identity))
+            lost_devices = (identity for identity in merge_state.identities if identity.lost_since is not None)
+            forgotten = tuple(identity.id for identity in lost_devices if is_chosen(identity))
             if forgotten:
                 kept = tuple(identity for identity in merge_state.identities if identity.id not in frozenset(forgotten))
                 self._state.merge = replace(merge_state, identities=kept, forgotten={})
@@ -350,10 +350,10 @@ class Store:
     def _may_lack_devices(self, merged: MergedNode) -> bool:
         """Return whether recorded devices may be missing because a list is missing."""
         listed_ids = {device.id for device in merged.devices}
-        missing = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
-        unlisted_sources = {source for identity in missing for source in identity.listed_by}
-        failing = self._state.last_lists(self._clock.monotonic()) if unlisted_sources else {}
-        return bool(self._state.awaited) or not unlisted_sources.isdisjoint(failing)
+        missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
+        unlisted_sources = {source for identity in missing_devices for source in identity.listed_by}
+        failing_sources = self._state.last_lists(self._clock.monotonic()) if unlisted_sources else {}
+        return bool(self._state.awaited) or not unlisted_sources.isdisjoint(failing_sources)
 
     def _assemble(self, merged: MergedNode, now: float) -> Snapshot:
         state = self._state
@@ -386,14 +386,14 @@ class Store:
     def _shown_devices(self, merged: MergedNode, now: float) -> tuple[MergedDevice, ...]:
         """Return the merged devices, and unlisted devices that are still shown."""
         merged_ids = {device.id for device in merged.devices}
-        missing = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
-        if not missing:
+        missing_devices = [identity for identity in self._state.merge.identities if identity.id not in merged_ids]
+        if not missing_devices:
             return merged.devices
         codes = self._accumulator.events.open_codes() if self._accumulator is not None else {}
         last_lists = self._state.last_lists(now)
-        unlisted = [
+        unlisted_devices = [
             (identity, max(filter(None, map(last_lists.get, identity.listed_by)), default=None))
-            for identity in missing
+            for identity in missing_devices
             if identity.id in codes or not last_lists.keys().isdisjoint(identity.listed_by)
         ]
-        return include_unread(merged.devices, unlisted)
+        return include_unread(merged.devices, unlisted_devices)

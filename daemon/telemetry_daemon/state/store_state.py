@@ -47,8 +47,8 @@ class StoreState:
 
     def reset(self) -> StoreState:
         """Return an empty state with the same sources."""
-        kept = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
-        return StoreState(MergeState(), **{name: getattr(self, name) for name in kept})
+        kept_fields = ("sources", "awaited_until", "metrics", "needs_counters", "slept", "started_wall", "boot_time")
+        return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
     def stop_waiting(self, now: float) -> bool:
         """Return whether the wait for first inventories has just timed out."""
@@ -57,13 +57,13 @@ class StoreState:
         self.awaited.clear()
         return True
 
-    def apply_clock_step(self, boot_time: float, wall: float) -> None:
+    def apply_clock_step(self, boot_time: float, wall_time: float) -> None:
         """Shift the loss times of devices if the wall clock was set."""
         step = boot_time - self.boot_time
         if abs(step) < MIN_STEP_SECONDS:
             return
         self.boot_time = boot_time
-        since_start = (self.started_wall, wall - step)
+        since_start = (self.started_wall, wall_time - step)
         self.started_wall += step
         self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
 
@@ -83,15 +83,15 @@ class StoreState:
             for health in self.healths.values()
             if health.lists_devices and health.source in self.sources and health.state in _MAY_HAVE_DEVICES
         ]
-        ended = list_end_times(self.healths.values(), now)
-        listing_now = {
+        end_times = list_end_times(self.healths.values(), now)
+        working_sources = {
             health.source
             for health in list_healths
-            if is_up(health, now) and health.state != "released" and health.source not in ended
+            if is_up(health, now) and health.state != "released" and health.source not in end_times
         }
         times: dict[str, float | None] = {}
         for health in list_healths:
-            if health.source not in listing_now:
+            if health.source not in working_sources:
                 times[health.source] = max(health.last_success or 0.0, times.get(health.source) or 0.0) or None
         return times
 
@@ -115,7 +115,7 @@ class StoreState:
         """Yield the data for each source's status, sorted by source name."""
         for source in sorted({name for name, _ in self.healths}):
             facts = self.sources.get(source, SourceFacts(source, "", ()))
-            forgotten = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
+            forgotten_count = sum(count for (_, name), count in self.merge.forgotten.items() if name == source)
             yield StatusInput(
                 source,
                 facts.vendor,
@@ -127,7 +127,7 @@ class StoreState:
                 ],
                 merged.problems_of(source),
                 self.cpu_seconds.get(source, 0.0),
-                forgotten + sum(count for key, count in self.refused_counts.items() if key[0] == source),
+                forgotten_count + sum(count for key, count in self.refused_counts.items() if key[0] == source),
             )
 
 

@@ -60,23 +60,23 @@ class Timeline(Generic[_Holder]):
         for index in self._split_at(since):
             if self._begins[index] >= until:
                 break
-            others = {other: share for other, share in self._shares[index].items() if not may_displace(other)}
-            unused = max(0.0, 1.0 - sum(others.values()))
-            self._shares[index] = {**others, holder: unused} if unused > 0.0 else others
+            remaining_shares = {other: share for other, share in self._shares[index].items() if not may_displace(other)}
+            unused_share = max(0.0, 1.0 - sum(remaining_shares.values()))
+            self._shares[index] = {**remaining_shares, holder: unused_share} if unused_share > 0.0 else remaining_shares
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
         """Yield begin, end and shares of the spans in this period, clipped to the period."""
         index = max(0, bisect_right(self._begins, begin) - 1)
         while index < len(self._begins) and self._begins[index] < end:
-            until = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
-            yield max(begin, self._begins[index]), min(end, until), self._shares[index]
+            span_end = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
+            yield max(begin, self._begins[index]), min(end, span_end), self._shares[index]
             index += 1
 
     def span_at(self, time: float) -> tuple[float, float, Mapping[_Holder, float]]:
         """Return begin, end and shares of the span that contains this time."""
         index = max(0, bisect_right(self._begins, time) - 1)
-        until = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
-        return self._begins[index], until, self._shares[index]
+        span_end = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
+        return self._begins[index], span_end, self._shares[index]
 
     def forget_before(self, time: float) -> None:
         """Drop the spans that ended by this time."""
@@ -162,9 +162,9 @@ def add_seconds(
     tallies: Tallies[_Holder], timeline: Timeline[_Holder], unallocated: _Holder, begin: float, end: float
 ) -> None:
     """Add the seconds of this period to the tallies of the holders and of `unallocated`."""
-    for since, until, shares in timeline.spans(begin, end):
+    for span_begin, span_end, shares in timeline.spans(begin, end):
         for holder, share in _with_unallocated(shares, unallocated):
-            tally_of(tallies, holder).seconds += share * (until - since)
+            tally_of(tallies, holder).seconds += share * (span_end - span_begin)
 
 
 def add_segments(

@@ -131,7 +131,7 @@ class _LineHandler(logging.Handler):
         facts = _facts_of(record)
         if not self._is_journal:
             return self._render(facts)
-        if self._render is _as_text:
+        if self._render is _format_text:
             del facts["time"]  # journald adds a timestamp
         return f"<{_level_of(record.levelno)[1]}>{self._render(facts)}"
 
@@ -173,31 +173,31 @@ def _facts_of(record: logging.LogRecord) -> Facts:
     facts: Facts = {
         "time": _format_time(record.created),
         "level": _level_of(record.levelno)[0],
-        "msg": _shortened(record.getMessage()),
+        "msg": _shorten(record.getMessage()),
         "logger": record.name,
     }
     for key, value in vars(record).items():
         if key not in _STANDARD_ATTRIBUTES:
             facts[f"{key}_" if key in facts else key] = _to_scalar(value)
     if record.exc_info:
-        facts["traceback"] = _shortened(logging.Formatter().formatException(record.exc_info))
+        facts["traceback"] = _shorten(logging.Formatter().formatException(record.exc_info))
     return facts
 
 
-def _as_text(facts: Facts) -> str:
+def _format_text(facts: Facts) -> str:
     """Return `time level=… msg="…" key=value …`. Only JSON contains the name of the logger."""
-    message = f"level={facts['level']} msg={_quoted(str(facts['msg']))}"
+    message = f"level={facts['level']} msg={_quote(str(facts['msg']))}"
     pairs = [
-        f"{key}={_text_value(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")
+        f"{key}={_format_value(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")
     ]
     return " ".join([*([str(facts["time"])] if "time" in facts else []), message, *pairs])
 
 
-def _as_json(facts: Facts) -> str:
+def _format_json(facts: Facts) -> str:
     return _printable(json.dumps(facts, ensure_ascii=False))
 
 
-_RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _as_text, "json": _as_json}
+_RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _format_text, "json": _format_json}
 
 
 def _format_time(seconds: float) -> str:
@@ -212,32 +212,32 @@ def _level_of(number: int) -> tuple[str, int]:
 def _to_scalar(value: object) -> Scalar:
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return _shortened(str(value))
+    return _shorten(str(value))
 
 
-def _text_value(value: Scalar) -> str:
+def _format_value(value: Scalar) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
-    return value if _UNQUOTED.match(value) and value.isprintable() else _quoted(value)
+    return value if _UNQUOTED.match(value) and value.isprintable() else _quote(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return _printable(json.dumps(text, ensure_ascii=False))
 
 
 def _printable(quoted: str) -> str:
     """Escape the characters in a JSON text that break lines or control terminals."""
-    return _NOT_PRINTABLE_ASCII.sub(_escaped, quoted)
+    return _NOT_PRINTABLE_ASCII.sub(_escape, quoted)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     character = match[0]
     if character.isprintable():
         return character
     return f"\\u{ord(character):04x}" if ord(character) < 1 << 16 else json.dumps(character)[1:-1]
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= MAX_VALUE_LENGTH:
         return text
     half = MAX_VALUE_LENGTH // 2

@@ -26,10 +26,10 @@ def prepare_streams() -> None:
 
 
 def _open_null(descriptor: int, flags: int) -> None:
-    null = os.open(os.devnull, flags)
-    if null != descriptor:
-        os.dup2(null, descriptor)
-        os.close(null)
+    null_descriptor = os.open(os.devnull, flags)
+    if null_descriptor != descriptor:
+        os.dup2(null_descriptor, descriptor)
+        os.close(null_descriptor)
     os.set_inheritable(descriptor, True)  # noqa: FBT003  # the standard library's own signature
 
 
@@ -48,9 +48,9 @@ def say(text: str, program: str = "telemetry") -> None:
 
 def terminal_width() -> int:
     """Return the width from $COLUMNS or of the terminal, by default 80. Importing shutil for this would take 5 ms."""
-    variable = os.environ.get("COLUMNS", "")
-    if variable.isascii() and variable.isdecimal() and int(variable) > 0:
-        return int(variable)
+    columns_text = os.environ.get("COLUMNS", "")
+    if columns_text.isascii() and columns_text.isdecimal() and int(columns_text) > 0:
+        return int(columns_text)
     try:
         return os.get_terminal_size(1).columns or _USUAL_COLUMNS
     except OSError:  # there is no terminal, or it does not report its size
@@ -59,9 +59,9 @@ def terminal_width() -> int:
 
 def show_waiting(names: Sequence[str]) -> None:
     """Show the names of the sources that the command waits for. Without names, clear the line."""
-    listed = ", ".join(names)
-    shown = listed if len(listed) <= _MAX_NAMES_LENGTH else f"{listed[:_MAX_NAMES_LENGTH]}…"
-    show_progress(f"waiting for {shown}" if names else "")
+    names_text = ", ".join(names)
+    shown_text = names_text if len(names_text) <= _MAX_NAMES_LENGTH else f"{names_text[:_MAX_NAMES_LENGTH]}…"
+    show_progress(f"waiting for {shown_text}" if names else "")
 
 
 def show_progress(text: str) -> None:

@@ -18,7 +18,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
     ]
-    similar = sources or [normalized] * (normalized in valid) or _similar(name, valid, 2)
+    similar = sources or [normalized] * (normalized in valid) or _most_similar(name, valid, 2)
     names_with_prefix = [key for key in sorted(valid) if len(name) >= _MIN_PREFIX_LENGTH and key.startswith(name)]
     return similar or names_with_prefix[:2]
 
@@ -26,14 +26,14 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
     """Return the pattern `BEGINNING*` if the name is similar to the beginning of a word in these keys."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
-    return [f"'{beginning}*'" for beginning in _similar(name, beginnings, 1)]
+    return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 
 
-def _similar(name: str, names: Iterable[str], limit: int) -> list[str]:
+def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
     """Return the names with the same letters in another order. If there are none, return the most similar names."""
     ordered = sorted(names)
-    swapped = [other for other in ordered if sorted(other) == sorted(name)]
-    return swapped[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
+    rearranged = [other for other in ordered if sorted(other) == sorted(name)]
+    return rearranged[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
 
 
 def did_you_mean(names: Iterable[str]) -> str:

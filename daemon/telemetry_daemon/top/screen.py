@@ -183,8 +183,8 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
     except curses.error:
         can_show_frames = False
     if not can_show_frames:
-        name = environment.get("TERM") or "no name"
-        raise CommandError(f"the terminal type {name} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
+        terminal_type = environment.get("TERM") or "no name"
+        raise CommandError(f"the terminal type {terminal_type} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
     # Prevents curses from installing its own handler for ^Z, which ignores ^Z while a frame is written.
     previous_handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)

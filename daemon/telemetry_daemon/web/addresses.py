@@ -52,7 +52,7 @@ def parse_address(text: str) -> TcpAddress | UnixAddress:
     if text.startswith("vsock:"):
         raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):
-        return _unix_address(text)
+        return _parse_unix_address(text)
     match = _HOST_AND_PORT.fullmatch(text)
     if match is None:
         raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
@@ -63,7 +63,7 @@ def parse_address(text: str) -> TcpAddress | UnixAddress:
     return TcpAddress(match["bracketed"] or match["plain"] or "", int(match["port"]))
 
 
-def _unix_address(text: str) -> UnixAddress:
+def _parse_unix_address(text: str) -> UnixAddress:
     path = text.removeprefix(UNIX_PREFIX)
     if path.startswith("//"):
         path = path.removeprefix("//")

@@ -63,7 +63,7 @@ class Row:
 
     def time(self, role: str) -> int | None:
         """Return the nanoseconds in the cell with this role, or None if it does not contain a time."""
-        return _time_in(self.cells.get(role, ""), self.units.get(role, 0))
+        return _parse_time(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
         """Return the whole number in the cell with this role, or None if the cell contains something else."""
@@ -90,24 +90,24 @@ class Table:
 
     def headings(self) -> frozenset[str]:
         """Return the headings in lower case, without blanks and underscores."""
-        return frozenset(_normalized(column.heading) for column in self.columns)
+        return frozenset(_normalize_heading(column.heading) for column in self.columns)
 
 
-def _time_in(cell: str, unit: int) -> int | None:
+def _parse_time(cell: str, unit: int) -> int | None:
     """Return the nanoseconds in a cell, or None if it is not a time. A unit in the cell takes precedence over `unit`."""
     match = _TIME_IN_CELL.match(cell.strip())
     if match is None:
         return None
-    number = match["number"]
+    number_text = match["number"]
     if not match["unit"]:
-        return nanoseconds(number.replace(",", ""), unit) if unit else None
+        return nanoseconds(number_text.replace(",", ""), unit) if unit else None
     unit = UNITS.get(match["unit"].lower(), 0)
     # A single comma is a decimal comma, because tools that print units choose units for which numbers are below 1,000.
-    has_decimal_comma = number.count(",") == 1 and "." not in number
-    return nanoseconds(number.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
+    has_decimal_comma = number_text.count(",") == 1 and "." not in number_text
+    return nanoseconds(number_text.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
 
-def _column(heading: str) -> Column:
+def _parse_heading(heading: str) -> Column:
     name, unit = heading, ""
     if match := _HEADING_UNIT.match(heading):
         name, unit = match["words"], match["unit"]
@@ -115,10 +115,10 @@ def _column(heading: str) -> Column:
         name, unit = heading[:-2], "ns"
     if unit == "%":  # a percentage of another column
         return Column("", 0, heading)
-    return Column(_ROLES.get(_normalized(name), ""), UNITS.get(unit.lower(), 0), heading)
+    return Column(_ROLES.get(_normalize_heading(name), ""), UNITS.get(unit.lower(), 0), heading)
 
 
-def _normalized(heading: str) -> str:
+def _normalize_heading(heading: str) -> str:
     return re.sub(r"[\s_-]+", "", heading).lower()
 
 
@@ -134,7 +134,7 @@ def split_line(line: str) -> list[str]:
 
 def columns_of(line: str) -> tuple[Column, ...]:
     """Parse a line of headings into columns."""
-    return tuple(_column(cell.strip()) for cell in split_line(line))
+    return tuple(_parse_heading(cell.strip()) for cell in split_line(line))
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:

@@ -122,7 +122,7 @@ class Timeline:
         launch_number: int = -1,
     ) -> None:
         """Add work of a device. `launch_number` is -1 if unknown. Work with an invalid time is ignored and counted."""
-        span = self._span(begin_ns, length_ns)
+        span = self._checked_span(begin_ns, length_ns)
         if span is None:
             return
         device_work = self._work_by_key.get(key)
@@ -139,13 +139,13 @@ class Timeline:
 
     def add_step(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """Add a step that the program marked on the host."""
-        span = self._span(begin_ns, length_ns)
+        span = self._checked_span(begin_ns, length_ns)
         if span is not None and len(self._steps) < MAX_NAMES:
             self._steps.append(_HostStep(process, name[:MAX_NAME_CHARACTERS], *span))
 
     def add_data_wait(self, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> None:
         """Add a span in which the host waits for data."""
-        span = self._span(begin_ns, length_ns)
+        span = self._checked_span(begin_ns, length_ns)
         if span is not None:
             self._data_waits.setdefault(process, Executions()).add(*span)
 
@@ -197,8 +197,8 @@ class Timeline:
         self._launch_begins = array("q", sorted(self._launch_begins))
         self._graph_begins = array("q", sorted(self._graph_begins))
         all_work = self._work_by_key.values()
-        active_work = [work for work in all_work if any(kind.begins for kind in work.executions.values())]
-        devices = [self._device(work, is_only_device=len(active_work) == 1) for work in active_work]
+        active_work = [work for work in all_work if any(executions.begins for executions in work.executions.values())]
+        devices = [self._create_device(work, is_only_device=len(active_work) == 1) for work in active_work]
         return tuple(
             sorted(devices, key=lambda device: (device.rank or 0, device.card.index is None, device.card.index or 0))
         )
@@ -212,7 +212,7 @@ class Timeline:
         message = f"{self._invalid_count} ignored: impossible time or length"
         return (Problem("events", message),) if self._invalid_count else ()
 
-    def _span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
+    def _checked_span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
         """Return start and end. If they are impossible, count the event as ignored and return None."""
         if (
             begin_ns is None
@@ -223,7 +223,7 @@ class Timeline:
             return None
         return begin_ns, begin_ns + length_ns
 
-    def _device(self, device_work: _DeviceWork, *, is_only_device: bool) -> Device:
+    def _create_device(self, device_work: _DeviceWork, *, is_only_device: bool) -> Device:
         waits = [spans.union() for process, spans in self._data_waits.items() if _may_use(process, device_work)]
         splitter = Splitter(device_work.executions, waits[0].union_with(*waits[1:]) if waits else None)
         steps_of_device = [step for step in self._steps if _may_use(step.process, device_work)]
@@ -231,15 +231,15 @@ class Timeline:
         device_spans = self._launch_times.step_spans(device_work.executions, host_spans)
         steps = []
         for step, host_span, device_span in zip(steps_of_device, host_spans, device_spans or host_spans, strict=True):
-            parts = splitter.split(*device_span, host_span)
-            split = self._with_launches(parts, host_span, is_only_device=is_only_device)
+            split_of_work = splitter.split(*device_span, host_span)
+            split = self._with_launches(split_of_work, host_span, is_only_device=is_only_device)
             steps.append(Step(step.name, split, device_span[0], device_span[0] >= device_span[1]))
         begin, end = splitter.span()
-        whole = self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device)
+        whole_split = self._with_launches(splitter.split(begin, end), None, is_only_device=is_only_device)
         span_and_collective = first_collective_of(device_work.executions["communication"], splitter)
         gaps, without_gaps = gaps_of(splitter, span_and_collective and span_and_collective[0])
         return Device(
-            device_work.card, device_work.rank, begin, end, whole, tuple(steps), _kernels_of(device_work),
+            device_work.card, device_work.rank, begin, end, whole_split, tuple(steps), _kernels_of(device_work),
             first_collective=span_and_collective and span_and_collective[1],
             step_basis="launch" if device_spans else "host" if steps_of_device else "",
             gaps=gaps,

@@ -116,11 +116,11 @@ def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
     if not isinstance(shapes, list):
         return None
     texts = [str(text) for text in printed] if isinstance(printed, list) else []
-    flops = _FLOP_COUNTERS[name](_Inputs([_shape(shape) for shape in shapes], texts))
+    flops = _FLOP_COUNTERS[name](_Inputs([_parse_shape(shape) for shape in shapes], texts))
     return flops if flops is not None and 0 < flops < _MAX_FLOPS else None
 
 
-def _shape(printed: object) -> _Shape | None:
+def _parse_shape(printed: object) -> _Shape | None:
     if not isinstance(printed, list) or len(printed) > 8:
         return None
     sizes = tuple(size for size in printed if isinstance(size, int) and 0 <= size < 2**40)

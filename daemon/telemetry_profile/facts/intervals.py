@@ -51,10 +51,10 @@ class Intervals:
             else:
                 begins.append(begin)
                 ends.append(end)
-        before = array("q", [0])
+        covered_before = array("q", [0])
         for begin, end in zip(begins, ends, strict=True):
-            before.append(before[-1] + end - begin)
-        return Intervals(begins, ends, before)
+            covered_before.append(covered_before[-1] + end - begin)
+        return Intervals(begins, ends, covered_before)
 
     def coverage(self, begin: int, end: int) -> int:
         """Return how much of a span the intervals cover, in nanoseconds."""
@@ -62,13 +62,13 @@ class Intervals:
 
     def uncovered(self, begin: int, end: int) -> Iterator[Interval]:
         """Yield the parts of a span that are not covered, in ascending order."""
-        since = begin
+        uncovered_begin = begin
         for index in range(max(0, bisect_right(self.begins, begin) - 1), bisect_left(self.begins, end)):
-            if self.begins[index] > since:
-                yield since, self.begins[index]
-            since = max(since, self.ends[index])
-        if since < end:
-            yield since, end
+            if self.begins[index] > uncovered_begin:
+                yield uncovered_begin, self.begins[index]
+            uncovered_begin = max(uncovered_begin, self.ends[index])
+        if uncovered_begin < end:
+            yield uncovered_begin, end
 
     def _covered_before(self, time: int) -> int:
         index = bisect_right(self.begins, time)

@@ -96,11 +96,11 @@ def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
     """Cut the names to a width. Names with the same beginning are cut in the middle, so that they still differ."""
     shortened, head_length = [], width // 3
     for name in names:
-        short = cut(name, width)
-        similar_names = [other for other in names if other != name and cut(other, width) == short]
+        cut_name = cut(name, width)
+        similar_names = [other for other in names if other != name and cut(other, width) == cut_name]
         common = list(takewhile(lambda letters: len(set(letters)) == 1, zip(name, *similar_names, strict=False)))
         distinct = f"{name[:head_length]}…{name[max(head_length, len(common) - 4) :]}"
-        shortened.append(cut(distinct, width) if similar_names else short)
+        shortened.append(cut(distinct, width) if similar_names else cut_name)
     return shortened
 
 

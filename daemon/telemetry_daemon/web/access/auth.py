@@ -138,8 +138,8 @@ class BasicAuth:
         busiest = max(counts, key=lambda name: (counts[name], count_failures(name), name == client))
         if busiest == client:
             return False
-        newest = next(check for check in reversed(self._waiting_checks.values()) if check.client == busiest)
-        _notify_callers(self._waiting_checks.pop(newest.attempt.key), LoginResult.TOO_MANY)
+        newest_check = next(check for check in reversed(self._waiting_checks.values()) if check.client == busiest)
+        _notify_callers(self._waiting_checks.pop(newest_check.attempt.key), LoginResult.TOO_MANY)
         return True
 
     def _check_next(self) -> None:

@@ -51,15 +51,15 @@ def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject]
     """Return a function that checks a client's certificate after the handshake and returns an error, or "" if valid."""
     if not allowed_sans:
         return lambda _: ""
-    allowed = frozenset(map(canonical_san, allowed_sans))
+    allowed_names = frozenset(map(canonical_san, allowed_sans))
 
-    def check(tls: ssl.SSLObject) -> str:
+    def check_certificate(tls: ssl.SSLObject) -> str:
         names = subject_names(tls)
-        if allowed.intersection(map(canonical_san, names)):
+        if allowed_names.intersection(map(canonical_san, names)):
             return ""
         return f"the client's certificate is for {', '.join(map(repr, names)) or 'no name'}, not in client_allowed_sans"
 
-    return check
+    return check_certificate
 
 
 def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:

@@ -114,11 +114,11 @@ def load_web_config(file: str) -> WebConfig:
 
     table = read_table(file, read_small_file(file, "the web configuration file"))
     table.check_keys(_TOP_KEYS)
-    interval, burst = _rate_limit(table.table("rate_limit"))
+    interval, burst = _read_rate_limit(table.table("rate_limit"))
     return WebConfig(
-        tls=_tls(table.table("tls_server_config"), Path(file).absolute().parent),
-        headers=_headers(table.table("http_server_config")),
-        users=_users(table.table("basic_auth_users")),
+        tls=_read_tls(table.table("tls_server_config"), Path(file).absolute().parent),
+        headers=_read_headers(table.table("http_server_config")),
+        users=_read_users(table.table("basic_auth_users")),
         rate_interval_seconds=interval,
         rate_burst=burst,
     )
@@ -133,20 +133,20 @@ def read_small_file(file: str, description: str) -> bytes:
         raise WebConfigError(f"{file}: cannot read {description}: {reason}; check path and permissions") from error
 
 
-def _tls(table: Table, folder: Path) -> TlsConfig | None:
+def _read_tls(table: Table, folder: Path) -> TlsConfig | None:
     table.check_keys(_TLS_KEYS)
-    client_certificate = _client_certificate(table)
-    client_ca = _pem(table, "client_ca", folder)
+    client_certificate = _read_client_certificate(table)
+    client_ca = _read_pem(table, "client_ca", folder)
     if client_ca is not None and table.text("client_auth_type") in {"", "NoClientCert"}:
         raise table.error(client_ca.key, "needs a client_auth_type; set RequireAndVerifyClientCert")
-    ciphers, min_version, max_version = _ciphers_and_versions(table)
-    sans = _allowed_sans(table, client_certificate)
-    curve = _curve(table)
+    ciphers, min_version, max_version = _read_ciphers_and_versions(table)
+    sans = _read_allowed_sans(table, client_certificate)
+    curve = _read_curve(table)
     prefers_server_ciphers = table.flag("prefer_server_cipher_suites")
     # As in the exporter-toolkit, the other keys alone do not enable TLS.
     if not any(table.text(key) for key in _TLS_SWITCHES):
         return None
-    certificate, private_key = _certificate_and_key(table, folder)
+    certificate, private_key = _read_certificate_and_key(table, folder)
     return TlsConfig(
         certificate=certificate,
         private_key=private_key,
@@ -161,8 +161,8 @@ def _tls(table: Table, folder: Path) -> TlsConfig | None:
     )
 
 
-def _certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
-    certificate, private_key = _pem(table, "cert", folder), _pem(table, "key", folder)
+def _read_certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
+    certificate, private_key = _read_pem(table, "cert", folder), _read_pem(table, "key", folder)
     if certificate is None:
         raise table.error("cert_file", "is missing; set the server's certificate, or remove tls_server_config")
     if private_key is None:
@@ -170,7 +170,7 @@ def _certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
     return certificate, private_key
 
 
-def _pem(table: Table, name: str, folder: Path) -> Pem | None:
+def _read_pem(table: Table, name: str, folder: Path) -> Pem | None:
     file_key = f"{name}_file"
     file, text = table.text(file_key), table.text(name)
     if file and text:
@@ -180,7 +180,7 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
     return Pem(name, text=text) if text else None
 
 
-def _client_certificate(table: Table) -> ClientCertificate:
+def _read_client_certificate(table: Table) -> ClientCertificate:
     auth = table.text("client_auth_type")
     if auth in _UNSUPPORTED_CLIENT_AUTH_TYPES:
         reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
@@ -194,7 +194,7 @@ def _client_certificate(table: Table) -> ClientCertificate:
     }.get(auth, ClientCertificate.NOT_ASKED_FOR)
 
 
-def _allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[str, ...]:
+def _read_allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[str, ...]:
     sans = table.texts("client_allowed_sans")
     if not table.has("client_allowed_sans"):
         return ()
@@ -205,13 +205,13 @@ def _allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[
     return sans
 
 
-def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
+def _read_ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     suites = table.texts("cipher_suites")
     for suite in suites:
         if suite not in CIPHER_SUITES and suite not in TLS13_CIPHER_SUITES:
             names = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
             raise table.error("cipher_suites", f"{suite!r} is unknown; valid suites: {names}")
-    lowest, highest = _version(table, "min_version", "TLS12"), _version(table, "max_version", "TLS13")
+    lowest, highest = _read_version(table, "min_version", "TLS12"), _read_version(table, "max_version", "TLS13")
     ciphers = tuple(CIPHER_SUITES[suite] for suite in suites if suite in CIPHER_SUITES)
     if suites and not ciphers:
         lowest = "TLS13"
@@ -220,14 +220,14 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     return ciphers, lowest, highest
 
 
-def _version(table: Table, key: str, default: str) -> str:
+def _read_version(table: Table, key: str, default: str) -> str:
     version = table.text(key) or default
     if version not in _VERSIONS:
         raise table.error(key, f"must be one of {', '.join(_VERSIONS)}")
     return version
 
 
-def _curve(table: Table) -> str:
+def _read_curve(table: Table) -> str:
     names = table.texts("curve_preferences")
     for name in names:
         if name not in CURVES:
@@ -241,12 +241,12 @@ def _curve(table: Table) -> str:
     return ""
 
 
-def _headers(table: Table) -> tuple[tuple[str, str], ...]:
+def _read_headers(table: Table) -> tuple[tuple[str, str], ...]:
     table.check_keys(("http2", "headers"))
     table.flag("http2")  # accepted and ignored, because every client supports HTTP/1.1
     headers = table.table("headers")
     headers.check_keys(_HEADERS, "this header cannot be set; valid headers: ")
-    selected: list[tuple[str, str]] = []
+    header_pairs: list[tuple[str, str]] = []
     for name in headers.names:
         value = headers.text(name)
         if not value:
@@ -256,11 +256,11 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
             raise headers.error(name, f"must be {' or '.join(allowed)}")
         if not _HEADER_VALUE.fullmatch(value):
             raise headers.error(name, "must be one line of printable ASCII")
-        selected.append((name, value))
-    return tuple(selected)
+        header_pairs.append((name, value))
+    return tuple(header_pairs)
 
 
-def _users(table: Table) -> tuple[tuple[str, str], ...]:
+def _read_users(table: Table) -> tuple[tuple[str, str], ...]:
     for name in table.names:
         if ":" in name:
             raise table.error(name, "a user name cannot contain a colon in basic authentication; rename the user")
@@ -269,20 +269,20 @@ def _users(table: Table) -> tuple[tuple[str, str], ...]:
     return tuple((name, table.text(name)) for name in table.names)
 
 
-def _rate_limit(table: Table) -> tuple[float, int]:
+def _read_rate_limit(table: Table) -> tuple[float, int]:
     table.check_keys(("interval", "burst"))
     burst = table.whole_number("burst")
-    interval = _duration(table, "interval")
+    interval = _read_duration(table, "interval")
     if interval and not burst:
         raise table.error("burst", "must be at least 1 if an interval is set, otherwise every request is refused")
     return interval, burst
 
 
-def _duration(table: Table, key: str) -> float:
+def _read_duration(table: Table, key: str) -> float:
     text = table.text(key) or "0"
     if re.fullmatch(r"0+", text):
         return 0.0
     parts = _DURATION_PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    if not parts or "".join(amount + unit for amount, unit in parts) != text:
         raise table.error(key, "must be a duration with its unit, such as 1s or 500ms, or 0 for no limit")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)

@@ -71,7 +71,7 @@ class HttpConversation:
             head = h11.Response(
                 status_code=response.status,
                 reason=response.phrase.encode(),
-                headers=_headers(response, extra_headers, is_final=is_final),
+                headers=_response_headers(response, extra_headers, is_final=is_final),
             )
         except h11.LocalProtocolError as error:
             raise ValueError(str(error)) from error
@@ -152,10 +152,10 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
     return authority, unquote(path), query
 
 
-def _headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
+def _response_headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
     """Return all headers of a response. Headers in `extra_headers` replace headers of the same name."""
     replaced_names = {name.lower() for name, _ in extra_headers}
-    headers = [("Date", _date(int(time.time())))]
+    headers = [("Date", _format_date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:
         headers.append(("Content-Type", response.content_type))
         if response.pieces is None:
@@ -168,7 +168,7 @@ def _headers(response: Response, extra_headers: Headers, *, is_final: bool) -> l
 
 
 @functools.lru_cache(maxsize=1)
-def _date(second: int) -> str:
+def _format_date(second: int) -> str:
     """Format a Unix time as HTTP requires, in English for every locale."""
     time_tuple = time.gmtime(second)
     day, month = _DAYS[time_tuple.tm_wday], _MONTHS[time_tuple.tm_mon - 1]

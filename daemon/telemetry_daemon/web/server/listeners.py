@@ -74,21 +74,21 @@ def open_listener(text: str, old_listeners: Iterable[Listener] = ()) -> Listener
 
 def _describe_port_conflict(text: str, address: TcpAddress) -> str:
     port = address.port
-    local = _resolve(text, address)[1][:2] if address.host else ("::", port)
+    local_address = _resolve(text, address)[1][:2] if address.host else ("::", port)
     try:
         users_by_inode = {
-            inode: user
-            for listening_at, user, inode in sockets_on(port)
-            if _accepts(listening_at, local) or _accepts(local, listening_at)
+            inode: uid
+            for listening_at, uid, inode in sockets_on(port)
+            if _accepts(listening_at, local_address) or _accepts(local_address, listening_at)
         }
-        owner = _process_with_socket(set(users_by_inode))
+        process_text = _process_with_socket(set(users_by_inode))
     except (OSError, ValueError):  # /proc is missing or has another format
-        users_by_inode, owner = {}, None
-    if owner is not None:
-        return f"port {port} is already in use by {owner}; stop it or set another listen_address"
-    users = "".join(f", by a process of user ID {user}" for user in sorted(set(users_by_inode.values()))[:1])
+        users_by_inode, process_text = {}, None
+    if process_text is not None:
+        return f"port {port} is already in use by {process_text}; stop it or set another listen_address"
+    user_text = "".join(f", by a process of user ID {uid}" for uid in sorted(set(users_by_inode.values()))[:1])
     command = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
-    return f"port {port} is already in use{users}; {command}: stop it or set another listen_address"
+    return f"port {port} is already in use{user_text}; {command}: stop it or set another listen_address"
 
 
 def is_listening_at(listeners: Iterable[Listener], local_address: object) -> bool:
@@ -199,9 +199,9 @@ def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no tcp6 without IPv6
             for line in table:
-                _, local, _, state, _, _, _, user, _, inode, *_ = line.split()
-                if state == _LISTENING and local.endswith(f":{port:04X}"):
-                    yield (_decode_host(local.partition(":")[0]), port), int(user), int(inode)
+                _, local_address, _, state, _, _, _, uid, _, inode, *_ = line.split()
+                if state == _LISTENING and local_address.endswith(f":{port:04X}"):
+                    yield (_decode_host(local_address.partition(":")[0]), port), int(uid), int(inode)
 
 
 def _decode_host(digits: str) -> str:
@@ -213,12 +213,12 @@ def _decode_host(digits: str) -> str:
 
 
 def _process_with_socket(inodes: set[int]) -> str | None:
-    links = {f"socket:[{inode}]" for inode in inodes}
+    socket_links = {f"socket:[{inode}]" for inode in inodes}
     deadline = time.monotonic() + SEARCH_SECONDS
-    for process in PROC.iterdir() if links else ():
+    for process in PROC.iterdir() if socket_links else ():
         if time.monotonic() > deadline:
             return None
-        if process.name.isdigit() and not links.isdisjoint(_open_file_targets(process)):
+        if process.name.isdigit() and not socket_links.isdisjoint(_open_file_targets(process)):
             name = (process / "comm").read_text(errors="replace").strip()
             return f"{name if name.isprintable() else ascii(name)} (process {process.name})"
     return None

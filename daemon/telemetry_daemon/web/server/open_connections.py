@@ -125,10 +125,10 @@ class OpenConnections:
 
     def _connection_to_evict(self, phase: Phase) -> OpenConnection:
         connections, connection_counts = self._connections[phase], self._connection_counts[phase]
-        busiest = max(connection_counts, key=connection_counts.__getitem__)
-        if connection_counts[busiest] <= len(connections) * MAX_SHARE:
+        busiest_client = max(connection_counts, key=connection_counts.__getitem__)
+        if connection_counts[busiest_client] <= len(connections) * MAX_SHARE:
             return next(iter(connections))
-        return next(connection for connection in connections if connection.caller.client == busiest)
+        return next(connection for connection in connections if connection.caller.client == busiest_client)
 
     def _evict(self, connection: OpenConnection, phase: Phase) -> None:
         self._delete(connection, phase)

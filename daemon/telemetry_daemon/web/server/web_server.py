@@ -109,24 +109,24 @@ class WebServer:
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
         """Apply new settings. Addresses that remain are served without interruption. On WebError, nothing changes."""
-        texts = tuple(dict.fromkeys(listen))
-        loaded = load_config(config_file)
-        old_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text not in texts]
-        new_listeners = _open_all([text for text in texts if text not in self._acceptors], old_listeners)
-        kept_listeners = [acceptor.listener for text, acceptor in self._acceptors.items() if text in texts]
+        addresses = tuple(dict.fromkeys(listen))
+        loaded_config = load_config(config_file)
+        old_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address not in addresses]
+        new_listeners = _open_all([address for address in addresses if address not in self._acceptors], old_listeners)
+        kept_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address in addresses]
         served = [*kept_listeners, *new_listeners]
         # An old listener stays open if a new address includes it (127.0.0.1:9100 in :9100): closing it could lose a client.
-        closing_texts = [
+        closing_addresses = [
             listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
-        closing = [self._acceptors.pop(text) for text in closing_texts]
-        for acceptor in closing:
+        closing_acceptors = [self._acceptors.pop(address) for address in closing_addresses]
+        for acceptor in closing_acceptors:
             await acceptor.stop()
-        self._shared.access.replace_config(loaded)
-        self._listen = texts
+        self._shared.access.replace_config(loaded_config)
+        self._listen = addresses
         self._accept_on(new_listeners)
         self._allow_hosts(allowed_hosts)
-        for acceptor in closing:
+        for acceptor in closing_acceptors:
             await acceptor.empty_backlog(lambda client: is_listening_at(served, client.getsockname()))
             acceptor.listener.close()
         for connection in self._shared.open_connections.all():
@@ -274,11 +274,11 @@ class _Acceptor:
             return None
 
 
-def _open_all(texts: Sequence[str], old_listeners: Sequence[Listener] = ()) -> list[Listener]:
+def _open_all(addresses: Sequence[str], old_listeners: Sequence[Listener] = ()) -> list[Listener]:
     with contextlib.ExitStack() as stack:
         listeners: list[Listener] = []
-        for text in texts:
-            listeners.append(open_listener(text, old_listeners))
+        for address in addresses:
+            listeners.append(open_listener(address, old_listeners))
             stack.callback(listeners[-1].close)
         stack.pop_all()
         return listeners
