@@ -1,4 +1,4 @@
-"""Limits on the data of one source, so that a faulty source cannot exhaust the node's memory."""
+"""Limits on the data of one source, which protect the node's memory from a faulty source."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The peak rate of one data type without sparsity, per second (`flops`) and per clock cycle. None means unknown."""
+    """The peak rate of one data type without sparsity, per second and per clock cycle."""
 
     dtype: str
     flops: float | None
@@ -29,14 +29,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class PeakRates:
-    """The known peak rates of one device. Rates of integer types are included, although they are not FLOPs."""
+    """The known peak rates of one device."""
 
     rates: tuple[Rate, ...]
     memory_bytes_per_second: float | None
     origin: Origin
 
     def flops(self, dtype: str) -> float | None:
-        """Return the operations per second with this data type at the quoted clock, or None if unknown."""
+        """Return the operations per second with this data type, or None if unknown."""
         return next((rate.flops for rate in self.rates if rate.dtype == dtype), None)
 
     def flops_per_cycle(self, dtype: str) -> float | None:
@@ -51,14 +51,14 @@ class PeakRates:
 
 
 class QuotedRate(NamedTuple):
-    """The rate that a vendor's document states for a data type, and the clock at which a card reaches it."""
+    """A vendor's rate for a data type, and the clock at which a card reaches it."""
 
     teraflops: float
     megahertz: int
 
 
 class Model(NamedTuple):
-    """A row of the model table: the names that tools print for one card model, and its quoted rates."""
+    """A row of the model table: one card model's names and quoted rates."""
 
     names: tuple[str, ...]
     pci_ids: tuple[str, ...]  # `vendor:device`; an id that several models share identifies none of them
@@ -176,12 +176,12 @@ class CardPart(NamedTuple):
 
     @property
     def is_partial(self) -> bool:
-        """Return whether the device is less than a whole card, such as the first partition of a divided AMD card."""
+        """Return whether the device is less than a whole card."""
         return self.is_partition or self.compute_partition not in _UNDIVIDED
 
 
 def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
-    """Return the peak rates of a part of a card, or None if its size is unknown or exceeds the card."""
+    """Return the peak rates of a part of a card, or None if unknown."""
     if not part.is_partial:
         return peak if None in (part.units, part.model_units) or part.units == part.model_units else None
     if part.units is None or part.model_units is None or part.units > part.model_units:
@@ -193,7 +193,7 @@ def peak_of_part(peak: PeakRates, part: CardPart) -> PeakRates | None:
 
 
 def _memory_share(part: CardPart) -> float | None:
-    """Return a MIG instance's share of its card's memory, or None for AMD's partitions, which share all of it."""
+    """Return a MIG instance's share of its card's memory, or None."""
     match = _MIG_PROFILE.match(part.profile)
     if match is None or not part.card_memory_bytes:
         return None
@@ -206,13 +206,13 @@ def _scale(value: float | None, share: float | None) -> float | None:
 
 
 def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
-    """Return the peak rates of a whole card, or None if its model is unknown. A PCI id is like `1002:74a1`."""
+    """Return the peak rates of a whole card, or None if its model is unknown."""
     row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 
 
 def find_row(model: str, pci_id: str = "") -> Model | None:
-    """Return the row with this model name or, if the name is unknown, with this PCI id. None if the two contradict."""
+    """Return the row with this model name, else the row with this PCI id."""
     row = _by_name().get(model)
     if row is None:
         return _by_pci_id().get(pci_id)

@@ -1,4 +1,4 @@
-"""Combines several outputs of one tool into one report. Devices are matched by UUID, address or chip."""
+"""Combines several outputs of one tool into one report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Device, Event, Identity, Process, Re
 
 @dataclass(frozen=True, slots=True)
 class ChipPosition:
-    """Where a chip is: the id of its card, which is fixed to the slot, and the chip's number on the card if printed."""
+    """The id of a chip's card and, if printed, the chip's number on the card."""
 
     card: str
     chip: str | None = None
@@ -39,7 +39,7 @@ class ChipFinder:
         self._has_all = None not in chip_positions and len(chip_positions) > 0
 
     def find(self, device: Device, other: ChipFinder) -> int | None:
-        """Return the position of this device in the report, or None. A card's only chip matches even without a number."""
+        """Return the position of this device in the report, or None."""
         chip = chip_of(device)
         if chip is None:
             return None
@@ -51,7 +51,7 @@ class ChipFinder:
         return self._positions[own_chips[0]] if None in (chip.chip, own_chips[0].chip) else None
 
     def is_comparable_with(self, other: ChipFinder) -> bool:
-        """Return whether cards can be matched by id: all ids are known, and the other output has every card of this output."""
+        """Return whether cards can be matched by id."""
         return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
 
 
@@ -69,7 +69,7 @@ def canonical_uuid(text: str | None) -> str | None:
 
 
 def uuids_differ(first: str | None, second: str | None) -> bool:
-    """Return whether both UUIDs are known and they differ. A placeholder is an unknown UUID."""
+    """Return whether both UUIDs are known and they differ."""
     old, new = canonical_uuid(first), canonical_uuid(second)
     return old is not None and new is not None and old != new
 
@@ -104,12 +104,12 @@ def combine_devices(first: Device, second: Device) -> Device:
 
 
 def has_address_or_uuid(device: Device | Identity) -> bool:
-    """Return whether a device has an address or a UUID. Placeholders do not count as UUIDs."""
+    """Return whether a device has an address or a UUID."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the address. For a partition, the PCI function is removed, because only AMD's tools print it."""
+    """Return the address. For a partition, the PCI function is removed."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -119,7 +119,7 @@ def without_domain(slot: str) -> str:
 
 
 def is_same_slot(first: str, second: str) -> bool:
-    """Return whether two addresses can be equal. An address without a domain matches any domain."""
+    """Return whether two addresses can be equal."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
@@ -134,7 +134,7 @@ _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
 def combine_reports(reports: Sequence[Report]) -> Report:
-    """Return one report with the devices of all outputs. Each reading takes the first number that any output has."""
+    """Combine the reports on several outputs of one tool."""
     if len(reports) == 1:
         return reports[0]
     by_partition = any(has_repeated_index(report.devices) for report in reports)
@@ -190,7 +190,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Add devices to `devices`, or merge them into equal devices there. Return the position of each added device."""
+    """Add devices or merge them into equal devices. Return the position of each added device."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []

@@ -22,7 +22,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 
 def parse(capture: Capture) -> Report:
-    """Return the host's readings. Readings of failed or invalid calls are absent."""
+    """Return the host's readings."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -60,7 +60,7 @@ def _cpu_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[s
 
 
 def _memory_values(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Return used and total memory. As in Linux tools, used memory is total memory minus available memory."""
+    """Return used and total memory."""
     total = _read_number(data, "total_bytes", problems)
     available = _read_number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):

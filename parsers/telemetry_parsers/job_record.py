@@ -1,4 +1,4 @@
-"""Records of the use of a node's cards by one owner. docs/job.schema.json is generated from these classes."""
+"""Records of the cards that one owner used. docs/job.schema.json is generated from these classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of library readers, the part of a plugin that calls a vendor's library in a worker process."""
+"""The protocol of library readers, which call a vendor's library in a worker process."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _LARGEST = 2**64
 
 
 def error_in(answer: Plain) -> int | None:
-    """Return the error number in an answer, or None for an answer without an error. An invalid number becomes -1."""
+    """Return the error number in an answer, or None."""
     if not isinstance(answer, dict) or "error" not in answer:
         return None
     code = answer["error"]
@@ -25,7 +25,7 @@ def error_in(answer: Plain) -> int | None:
 
 
 def part_of(answer: Plain, key: str | int | None) -> Plain:
-    """Return the member or the list item `key` of an answer, or the answer itself if `key` is None."""
+    """Return the member or list item `key` of an answer, or the answer itself if `key` is None."""
     if key is None:
         return answer
     if isinstance(answer, dict) and isinstance(key, str):
@@ -36,7 +36,7 @@ def part_of(answer: Plain, key: str | int | None) -> Plain:
 
 
 def number(answer: Plain) -> Value:
-    """Return the number in an answer, or an `Absent` value for a boolean, a string or a sentinel."""
+    """Return the number in an answer, or an `Absent` value."""
     if answer is None:
         return Absent.NOT_REPORTED
     if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # true for NaN, too
@@ -50,7 +50,7 @@ def text(answer: Plain) -> str | None:
 
 
 def integer(answer: Plain, limit: int = 2**31) -> int | None:
-    """Return the answer if it is an integer from 0 to `limit` - 1 and not a sentinel, else None."""
+    """Return the answer if it is an integer from 0 to `limit` - 1, else None."""
     return answer if type(answer) is int and 0 <= answer < limit and answer not in ALL_BITS else None
 
 
@@ -92,7 +92,7 @@ def _problem_by_source(item: Reading, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The recorded answer to one poll. `data` is the whole answer, including `node` and `devices`."""
+    """The recorded answer to one poll."""
 
     node: dict[str, Plain]
     devices: list[Plain]
@@ -100,7 +100,7 @@ class Answer:
 
 
 def answer_in(output: Output, library: LibrarySpec) -> Answer | Report:
-    """Return the answer in an output, or a report on the failure if there is no answer."""
+    """Return the answer in an output, or a report on the failure."""
     where = output.name or "output"
     if output.status:
         return failed("not_understood", where, f"{library.name} error {output.status}: {quote(output.stderr)}")
@@ -126,7 +126,7 @@ _Facts = tuple[tuple[str, str], ...]
 
 
 def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
-    """Create a card from its recorded fields. A card that is marked as lost is not up."""
+    """Create a card from its recorded fields."""
     return Device(
         vendor=vendor,
         index=integer(recorded.get("index")),
@@ -141,7 +141,7 @@ def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Fa
 
 
 def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
-    """Create an instance of the card `parent` at `position` from its recorded fields, or return None if it has no index."""
+    """Create an instance of the card `parent`, or return None if it has no index."""
     index = integer(recorded.get("index"))
     if index is None:
         return None
@@ -165,7 +165,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where to read a number in an answer (`part`), its metric and label, and its factor `times / over`."""
+    """Where an answer has a number, and the number's metric, label and factor `times / over`."""
 
     metric: str
     label: str = ""
@@ -176,7 +176,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DeviceDraft:
-    """One device in the draft of a report. Its methods add readings from the library's return values."""
+    """One device in the draft of a report."""
 
     library: LibrarySpec
     draft: Draft
@@ -184,7 +184,7 @@ class DeviceDraft:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Add a reading. An implausible value is also reported as a problem, which names the value's source."""
+        """Add a reading, and report an implausible value as a problem."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.report_bad_value(item, source or metric, self.where)
@@ -199,7 +199,7 @@ class DeviceDraft:
         self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Add the maximum of the numbers in several answers, or an `Absent` value if one answer has no number."""
+        """Add the maximum of the numbers in several answers, or an `Absent` value."""
         values = [
             in_range(BY_KEY[row.metric], self._scaled_value(row, answer, name)) for name, answer in answers.items()
         ]
@@ -209,7 +209,7 @@ class DeviceDraft:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
-        """Return the absence for the error in an answer. An unknown error is also reported as a problem."""
+        """Return the absence for the error in an answer, and report an unknown error."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]

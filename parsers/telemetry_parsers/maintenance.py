@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """A maintenance window: the seconds until its end (negative after the end, None if not announced), and the reason."""
+    """The seconds until a maintenance window's end (negative after it), and the reason."""
 
     ends_in: float | None = None
     reason: str = ""
@@ -19,5 +19,5 @@ class Maintenance:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the seconds until the end of the maintenance window, or None if the node is not in maintenance."""
+        """Return the seconds until the end of the maintenance window, or None."""
         return self.ends_in if self.ends_in is not None and self.ends_in > 0 else None

@@ -316,7 +316,7 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
 class Limits(NamedTuple):
-    """The lowest and the highest valid number of a metric, and its sentinels, which stand for an unknown value."""
+    """The lowest and the highest valid number of a metric, and its sentinels."""
 
     low: float
     high: float
@@ -352,7 +352,7 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """Return a reading of a catalogue metric. A value outside the metric's range becomes `implausible`."""
+    """Return a reading of a catalogue metric, `implausible` if out of range."""
     return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
@@ -366,13 +366,13 @@ def within(metric_limits: Limits, value: Value) -> Value:
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
-    """Return a reading for each supported word (by default, each of the metric's words): 1 if it is active, else 0."""
+    """Return a reading for each supported word: 1 if it is active, else 0."""
     words = tuple(supported) or BY_KEY[key].words
     return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Return whether this is a main sensor. The temperature of the hottest main sensor is the device's temperature."""
+    """Return whether the sensor may be the one that gives the device's temperature."""
     return not sensor.startswith(OTHER_SENSORS)
 
 

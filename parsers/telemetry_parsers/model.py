@@ -31,7 +31,7 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
 class Absent(enum.Enum):
-    """The reason why a reading has no number. It is the reading's value, instead of 0, -1 or NaN."""
+    """The reason why a reading has no number."""
 
     NOT_SUPPORTED = "not_supported"
     NOT_PERMITTED = "not_permitted"
@@ -67,7 +67,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A request to run a tool. If the tool does not support a command line, the next one in `alternatives` is tried."""
+    """A request to run a tool with the first supported command line in `alternatives`."""
 
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
@@ -89,7 +89,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A request to make calls with a library reader, which may need the Python `module` from `package`."""
+    """A request to make calls with a library reader, which may need a Python `module`."""
 
     reader: str
     calls: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ Request = Command | Files | Library
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A periodic request to a source. Times are seconds. Polls that slow down jobs say how in `costs` and are off by default."""
+    """A periodic request to a source, with times in seconds."""
 
     name: str
     request: Request
@@ -137,7 +137,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The result of one poll, which can be recorded and replayed. In masked recordings, `hostname` is empty."""
+    """The result of one poll, which can be recorded and replayed."""
 
     source: str
     poll: str
@@ -171,7 +171,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of one metric. `device` is the device's position in the report, or None for the host."""
+    """One value of one metric, for the device at a position in the report or for the host (None)."""
 
     device: int | None
     metric: str
@@ -221,7 +221,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The health of one poll after its newest attempt. Times are Unix seconds unless a comment says otherwise."""
+    """The health of one poll after its newest attempt, with times in Unix seconds."""
 
     source: str
     poll: str
@@ -242,7 +242,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A report with the properties of its source and poll that the merge needs. Times are monotonic seconds."""
+    """A report with the source's properties for the merge. Times are monotonic seconds."""
 
     source: str
     poll: str
@@ -295,7 +295,7 @@ class MergedDevice:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """The state of a source over all its polls. `refused` is the number of devices beyond the limits."""
+    """The state of a source over all its polls."""
 
     source: str
     vendor: str
@@ -338,7 +338,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The id, label and other fields of a device that are remembered, even across restarts of the daemon."""
+    """The remembered id, label and other fields of a device."""
 
     id: str
     vendor: str

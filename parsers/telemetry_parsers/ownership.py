@@ -34,7 +34,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device name that a source reports, and the way in which it names the device, such as by UUID."""
+    """A device name that a source reports, and how it names the device."""
 
     text: str  # the name as the source prints it
     way: Way
@@ -45,7 +45,7 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source's report that an owner has a device, or that an owner without devices exists. Times are Unix seconds."""
+    """A source's report that an owner exists, usually with a device."""
 
     owner: Owner
     # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,
@@ -69,7 +69,7 @@ class ProcessUsage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A process as the kernel reports it, identified by `pid` and its start in clock `ticks`. `started` is Unix seconds."""
+    """A process as the kernel reports it, identified by `pid` and start in clock `ticks`."""
 
     pid: int
     ticks: int
@@ -85,7 +85,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that uses a device. The merge adds the fields after `utilization_ratio` from the kernel's tasks."""
+    """A process that uses a device."""
 
     device: int
     pid: int
@@ -103,7 +103,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The allocation of a device to an owner. The totals are the owner's share of the card's totals, None if unknown."""
+    """The allocation of a device to an owner."""
 
     owner: Owner
     share: float  # share of the whole card; the shares of a card add to at most 1
@@ -128,7 +128,7 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one rank has done since its start. Counts that the job does not report are None."""
+    """What one rank has done since its start."""
 
     file: str  # the path of the file with the counts
     user_id: int

@@ -1,4 +1,4 @@
-"""The last half hour of a node, which `top`, the live page and the history document show."""
+"""The last half hour of a node, for `top`, the live page and the history document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
-    """Return the reasons without the power limit, which is normal under load. Omit vague reasons if others remain."""
+    """Return the reasons without the power limit and, if others remain, without vague reasons."""
     abnormal = [reason for reason in reasons if not is_power_limit_reason(reason)]
     return [reason for reason in abnormal if not is_vague_reason(reason)] or abnormal
 
@@ -42,7 +42,7 @@ KEPT = tuple(_LABEL_SELECTORS)
 
 
 def kept_values(device: MergedDevice) -> list[Value | None]:
-    """Return the device's value of each kept metric, in the order of KEPT; None for a metric that is not reported."""
+    """Return the device's value of each metric in KEPT, or None if it is not reported."""
     readings = Readings.of(device.readings)
     values = readings.values
     return [
@@ -84,7 +84,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The history of one metric of one device: a value for each slot, oldest first; NaN for a slot without a number."""
+    """The history of one metric of one device, oldest first, with NaN for missing numbers."""
 
     last: array[float]
     highest: array[float]
@@ -103,7 +103,7 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The completed slots of all devices, by device id. `start` is the Unix time of the first slot."""
+    """The completed slots of all devices, by device id."""
 
     start: float
     slots: int

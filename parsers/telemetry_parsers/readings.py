@@ -1,4 +1,4 @@
-"""The readings of one device as two columns: names, which rarely change, and values, which change at every poll."""
+"""The readings of one device as two columns: names and values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_EXTENDED = 32
 
 
 class Origin(NamedTuple):
-    """The origin of a reading: the source, the time of the capture (monotonic seconds), and the poll's interval."""
+    """A reading's source, capture time (monotonic seconds) and poll interval."""
 
     source: str
     taken: float = 0.0
@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The metric and label of each reading, and the index of its origin in `Readings.origins`. Compared by identity."""
+    """The metric, label and origin index of each reading."""
 
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Shape:
         object.__setattr__(self, "indices", {key: position for position, key in enumerate(self.keys)})
 
     def with_keys(self, keys: tuple[ReadingKey, ...], origin_count: int) -> Shape:
-        """Return this shape with `keys` appended. Each key gets a new origin after the `origin_count` existing origins."""
+        """Return this shape with `keys` appended, each with a new origin."""
         shape = self._extended.get((keys, origin_count))
         if shape is None:
             if len(self._extended) >= _MAX_EXTENDED:
@@ -45,7 +45,7 @@ class Shape:
 
 
 class Readings(Sequence[MergedReading]):
-    """A sequence of `MergedReading` objects, which are created on access. It is equal to a tuple of the same readings."""
+    """A sequence of `MergedReading` objects, which are created on access."""
 
     __slots__ = ("origins", "shape", "values")
 
@@ -56,7 +56,7 @@ class Readings(Sequence[MergedReading]):
 
     @classmethod
     def of(cls, readings: Iterable[MergedReading]) -> Readings:
-        """Return the readings as a `Readings` object. If they are one already, return it unchanged."""
+        """Return the readings as a `Readings` object."""
         if isinstance(readings, cls):
             return readings
         items = tuple(readings)
@@ -84,7 +84,7 @@ class Readings(Sequence[MergedReading]):
         return None if position is None else self.values[position]
 
     def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
-        """Return the value and the origin of a reading, or None if there is no such reading."""
+        """Return the value and the origin of a reading, or None."""
         position = self.shape.indices.get((metric, label))
         return None if position is None else (self.values[position], self.origins[self.shape.origins[position]])
 

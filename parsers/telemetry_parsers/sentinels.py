@@ -1,4 +1,4 @@
-"""Sentinels: numbers that drivers and tools print instead of an unknown value, by unit, metric and vendor."""
+"""Sentinels: numbers that drivers and tools print instead of an unknown value."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OF_METRIC: Mapping[str, frozenset[float]] = {
 
 @dataclass(frozen=True, slots=True)
 class VendorLimits:
-    """The lowest plausible value of a vendor's metric, and its sentinels besides those in OF_UNIT and OF_METRIC."""
+    """The lowest plausible value of a vendor's metric, and its additional sentinels."""
 
     low: float
     sentinels: frozenset[float] = frozenset()

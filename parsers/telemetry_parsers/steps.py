@@ -1,4 +1,4 @@
-"""Parses the `telemetry.steps/1` files in which jobs report their steps. Users write them, so they are untrusted."""
+"""Parses the untrusted `telemetry.steps/1` files in which jobs report their steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _BadStepsError(ValueError):
 
 
 def parse(capture: Capture) -> Report:
-    """Return the counts of each file. A malformed file is reported as a problem."""
+    """Return the counts of each file."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -47,7 +47,7 @@ def parse(capture: Capture) -> Report:
 
 
 def parse_file(file: Plain) -> StepCounts:
-    """Return the counts in one file. Raise _BadStepsError for a malformed file."""
+    """Return the counts in one file."""
     if not isinstance(file, dict) or "problem" in file:
         raise _BadStepsError(
             (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"
@@ -97,7 +97,7 @@ def _read_label(data: Mapping[str, Plain], key: str) -> str:
 
 
 def _card_name(data: Plain) -> DeviceName:
-    """Return the card's name. An `index` is a position in `visible` if that is given, else the index on the node."""
+    """Return the card's name. An `index` counts within `visible` if that is given."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -132,7 +132,7 @@ def _normalized_bus_id(printed: str) -> str:
 
 
 def _select_files(counts: Sequence[StepCounts]) -> tuple[list[StepCounts], list[Problem]]:
-    """Return one file per rank, up to the limits, and a problem for each ignored file. Active files have priority."""
+    """Return one file per rank, and a problem for each ignored file."""
     first_users: dict[str, int] = {}
     for item in counts:
         first_users.setdefault(item.job_id, item.user_id)

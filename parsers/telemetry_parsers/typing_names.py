@@ -1,4 +1,4 @@
-"""Names of `typing` for annotations in modules that workers import, because `typing` would use 0.5 MiB in each worker."""
+"""Names of `typing` for annotations, because `typing` needs 0.5 MiB in each worker."""
 
 TYPE_CHECKING = False
 

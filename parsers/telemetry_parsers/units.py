@@ -1,4 +1,4 @@
-"""Parses printed values, such as "57.0 W", "16384MiB" or "98%", into numbers in base units. Units are never guessed."""
+"""Parses printed values, such as "57.0 W" or "98%", into numbers in base units."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _MAX_PLACEHOLDER_LENGTH = 64
 
 
 def placeholder(text: str) -> Absent | None:
-    """Return the absence for a placeholder such as `N/A` or `[Not Supported]`, or None for any other text."""
+    """Return the absence for a placeholder such as `N/A`, or None for any other text."""
     text = text.strip()
     if len(text) > _MAX_PLACEHOLDER_LENGTH:
         return None
@@ -83,7 +83,7 @@ def text_or_none(text: str | None) -> str | None:
 
 
 def number(text: str) -> Value:
-    """Parse a decimal number. Placeholders, sentinels, exponents, hexadecimal digits and separators give `Absent`."""
+    """Parse a decimal number, or return an `Absent` value for other texts and sentinels."""
     text = text.strip()
     match = _NUMBER.match(text)
     if match is None:
@@ -94,7 +94,7 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """Parse a number with one of these units into base units, or return `Absent`. A bare number has the unit `unit`."""
+    """Parse a number into base units. A bare number has the unit `unit`."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
@@ -116,24 +116,24 @@ def spelled(unit: str, units: Units) -> str | None:
 
 
 def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
-    """Return the absence for a placeholder with a unit, such as `N/A mV` or `None%`, or None for any other text."""
+    """Return the absence for a placeholder with a unit, such as `N/A mV`, or None."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
     # A unit alone or after a dash is a damaged value, not a placeholder.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
 def pcie_generation(speed: str) -> Value:
-    """Return the generation of a PCIe link from its speed in GT/s, such as 4 for `16.0`, or an `Absent` value."""
+    """Return the PCIe generation of a speed in GT/s, such as 4 for `16.0`."""
     speed = speed.strip()
     return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 
 
 def whole(text: str) -> int | None:
-    """Parse a non-negative integer, such as an index or a PID. Return None for any other text."""
+    """Parse a non-negative integer, such as an index or a PID."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def zero_is_none(value: Value) -> Value:
-    """Return the value, or `not_supported` for 0, which a tool prints if there is no such limit or counter."""
+    """Return the value, or `not_supported` for 0."""
     return Absent.NOT_SUPPORTED if value == 0.0 else value

@@ -90,7 +90,7 @@ class PciFunctions:
 
 @dataclass(frozen=True, slots=True)
 class DeviceNodes:
-    """The device nodes that the tools open: patterns of their paths, and names of their drivers in /proc/devices."""
+    """The device nodes that the tools open, as paths and as drivers in /proc/devices."""
 
     paths: tuple[str, ...]
     drivers: tuple[str, ...]  # names for the systemd unit's allow-list, or a fixed major number such as "226"
@@ -125,7 +125,7 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A vendor with its PCI functions, device nodes, node pool in the Helm chart and simulated cards."""
+    """A vendor with its PCI functions, device nodes, node pool and simulated cards."""
 
     word: str  # the value of the label `vendor` in metrics
     name: str

@@ -1,4 +1,4 @@
-"""Checks a parser's declaration: protocol, names, metrics and polls. Each violation is a string."""
+"""Checks a parser's declaration: protocol, names, metrics and polls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Return a violation for each attribute of the Parser protocol that is missing or has the wrong type."""
+    """Return a violation for each missing or mistyped attribute of the Parser protocol."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} is not a Parser; missing attributes: {' '.join(missing)}"]
@@ -75,7 +75,7 @@ def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
 
 
 def metrics_by_key(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
-    """Map the keys in `gives` to their metrics, which are from the catalogue or declared by the parser itself."""
+    """Map the keys in `gives` to their metrics."""
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return {key: metrics[key] for key in parser.gives if key in metrics}
 
@@ -90,7 +90,7 @@ def is_label(text: str) -> bool:
 
 
 def is_valid_label_for(metric: Metric, label: str) -> bool:
-    """Return whether a reading of the metric may have this label value. It must be empty if the metric has no label."""
+    """Return whether a reading of the metric may have this label value."""
     if not metric.label:
         return label == ""
     if metric.label in _CLOSED_LABELS and metric.words:

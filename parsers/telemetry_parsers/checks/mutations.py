@@ -126,7 +126,7 @@ def _nasty(text: str, random: _Random) -> str:
 
 
 def _stretch(text: str, random: _Random) -> str:
-    """Return the text with many blanks before a random word. In half of the cases, drop the words after it."""
+    """Return the text with many blanks before a random word."""
     words = text.split(" ")
     position = random.integer(len(words))
     shifted = [*words[:position], " " * (60 << random.integer(9)) + words[position]]

@@ -1,4 +1,4 @@
-"""Checks a parser's report: its types, labels and ranges, and that its numbers come from the input."""
+"""Checks a parser's report: its types, labels, ranges and the origin of its numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SUMS_OF_PROCESSES = frozenset({"memory_processes_bytes"})
 
 
 def _comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
-    """Return whether a number is in the input, or can be derived from the input in a way that its metric allows."""
+    """Return whether a number is in the input, or can be derived from it."""
     if metric in _COUNTED | _DIFFERENCES:
         return True
     if metric in _GENERATIONS and any(_canonical_number(speed) in tokens for speed in _speeds_of(value)):
@@ -116,7 +116,7 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_in_base64(text: str) -> Iterator[float]:
-    """Yield the little-endian numbers at all offsets in base64 data. Yield nothing for other strings."""
+    """Yield the little-endian numbers at all offsets in base64 data."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64
@@ -151,7 +151,7 @@ def report_violations(parser: Parser, capture: Capture, report: object) -> list[
 
 
 def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
-    """Return the numbers in a report as (device index, metric, label, value). Absences are omitted."""
+    """Return the numbers in a report as (device index, metric, label, value)."""
     return {
         (None if item.device is None else report.devices[item.device].index, item.metric, item.label, item.value)
         for item in report.readings
@@ -266,7 +266,7 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield a violation unless the number is a state, a sum over processes, or comes from the input."""
+    """Yield a violation if the number does not come from the input."""
     if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):

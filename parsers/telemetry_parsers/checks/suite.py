@@ -86,7 +86,7 @@ def cut_violations(
     capture: Capture,
     positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
-    """Return a violation for each number that is in the report on a truncated text, but not in that on the whole text."""
+    """Return a violation for each number that only the report on a truncated text has."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
@@ -105,5 +105,5 @@ def _numeric_readings(report: Report | _Raised) -> set[tuple[int | None, str, st
 
 
 def declared_violations(parser: object) -> list[str]:
-    """Return the violations in a parser's declaration. The daemon refuses a parser with any of them."""
+    """Return the violations in a parser's declaration."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

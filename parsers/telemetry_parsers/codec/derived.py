@@ -1,8 +1,4 @@
-"""Converts frozen dataclasses to and from plain JSON data. An object has a key for each field.
-
-This is fast enough: a report of 7,680 readings takes 10 ms to read, no longer than with hand-written code, and 3 ms to
-write instead of 1.5 ms. JSON encoding and decoding take another 8 ms.
-"""
+"""Converts frozen dataclasses to and from plain JSON data."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Codec:
-    """Reads and writes the values of one type. `write` is None if the values are already plain."""
+    """Reads and writes the values of one type."""
 
     read: Callable[[Plain], Any]
     write: Callable[[Any], Plain] | None = None
@@ -220,7 +216,7 @@ def _write_value(value: Value) -> Plain:
 
 
 def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
-    """Return the codec of a union of dataclasses. The key `kind` names the type, such as `command` for Command."""
+    """Return the codec of a union of dataclasses, whose key `kind` names the type."""
     *names, last = (type_.__name__ for type_ in types.values())
 
     def read(plain: Plain) -> Any:

@@ -1,4 +1,4 @@
-"""Encodes and decodes lines of JSON, and checks simple values. Errors contain the path of the invalid value."""
+"""Encodes and decodes lines of JSON, and checks simple values."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CodecError(ValueError):
         self.text = text
 
     def inside(self, step: str) -> CodecError:
-        """Return the error with `step`, a key or an index such as `[2]`, in front of its path."""
+        """Return the error with `step`, such as `[2]`, in front of its path."""
         return CodecError(_join_path(step, self.path), self.text)
 
 
 def unexpected(expected: str, value: Plain) -> CodecError:
-    """Return a CodecError for a value of the wrong type. Its text quotes simple values and names the type of others."""
+    """Return a CodecError for a value of the wrong type."""
     is_simple = isinstance(value, str | float | None) or (isinstance(value, int) and value.bit_length() <= 64)
     quoted = repr(value) if is_simple else type(value).__name__
     if len(quoted) > _MAX_QUOTE_LENGTH:
@@ -39,7 +39,7 @@ def unexpected(expected: str, value: Plain) -> CodecError:
 
 
 def encode_line(plain: Plain) -> str:
-    """Return compact ASCII JSON on one line. Raise CodecError for NaN, infinity and other data that JSON cannot represent."""
+    """Return compact ASCII JSON on one line. Raise CodecError for NaN and infinity."""
     try:
         return json.dumps(plain, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
@@ -47,7 +47,7 @@ def encode_line(plain: Plain) -> str:
 
 
 def decode_line(line: str | bytes) -> Plain:
-    """Return the plain data in a line of JSON. Raise CodecError for invalid JSON, NaN and infinity."""
+    """Return the plain data in a line of JSON. Raise CodecError for invalid JSON."""
     try:
         return json.loads(line, parse_constant=_raise_for_constant)
     except RecursionError:
@@ -57,7 +57,7 @@ def decode_line(line: str | bytes) -> Plain:
 
 
 def decode_untrusted(line: bytes, max_values: int = 1_000_000) -> Plain:
-    """Return the plain data in untrusted JSON. Raise CodecError if it is invalid or needs too much memory."""
+    """Return the plain data in untrusted JSON. Raise CodecError for too many values."""
     if line.count(b",") + line.count(b"[") + line.count(b"{") > max_values:
         raise CodecError("", f"more than {max_values:,} values")
     return decode_line(line)

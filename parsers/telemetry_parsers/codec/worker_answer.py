@@ -38,7 +38,7 @@ def fault(reason: str, text: str) -> Plain:
 
 
 def answer_line(question_id: int, cpu_seconds: float, error: Plain, result: Plain) -> bytes:
-    """Encode an `Answer` as a line of at most LIMIT_BYTES. Raise CodecError for data that JSON cannot represent."""
+    """Encode an `Answer` as a line of at most LIMIT_BYTES."""
     line = _encode_answer(question_id, cpu_seconds, error, result)
     if len(line) <= LIMIT_BYTES:
         return line

@@ -1,7 +1,4 @@
-"""The messages between the daemon and a worker. Each question and each answer is a line of JSON.
-
-Examples are in docs/architecture.md, "What the daemon and its workers exchange". `worker_answer.py` writes the answers.
-"""
+"""The messages between the daemon and a worker, each a line of JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Req
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """A request to describe a parser, named `module:attribute` or `/file.py:attribute`. The result is a DescribedParser."""
+    """A request to describe a parser, named `module:attribute` or `/file.py:attribute`."""
 
     parser: str
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A request to parse a capture with a parser, named as in `Describe`. The result is a Report."""
+    """A request to parse a capture with a parser, named as in `Describe`."""
 
     parser: str
     capture: Capture
@@ -28,7 +25,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A request to call a library reader, named like a parser, or to read files below `root`. The result is a ReadResult."""
+    """A request to call a library reader, or to read files below `root`."""
 
     request: Request
     reader: str
@@ -65,7 +62,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to the question with this id: a result in plain form, or a fault, and the worker's total CPU time."""
+    """The answer to a question: a result or a fault, and the worker's total CPU time."""
 
     id: int
     cpu_seconds: float
@@ -74,7 +71,7 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """Encode the question as a line of JSON. Raise CodecError for data that JSON cannot represent."""
+    """Encode the question as a line of JSON."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
@@ -84,7 +81,7 @@ def checked_result(result: Plain) -> ReadResult:
 
 
 def builtin_result(result: Plain) -> ReadResult:
-    """Create a ReadResult from the answer of a built-in reader. Check its keys, but not its values, which are trusted."""
+    """Create a ReadResult from a built-in reader's answer, whose values are trusted."""
     try:
         failure = result["failure"]
         outputs = tuple(Output(**output) for output in result["outputs"])
@@ -94,5 +91,5 @@ def builtin_result(result: Plain) -> ReadResult:
 
 
 def answer_in(line: bytes) -> Answer:
-    """Decode a worker's line of JSON. Raise CodecError for an invalid answer."""
+    """Decode a worker's line of JSON."""
     return from_plain(Answer, decode_line(line))

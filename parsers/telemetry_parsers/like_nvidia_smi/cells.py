@@ -1,4 +1,4 @@
-"""Columns of a framed table. Each column has a pattern for its values, and the metrics that are read from them."""
+"""Columns of a framed table, with their value patterns and metrics."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The pattern of a column's values and, for each group of the pattern, the metrics or facts read from it."""
+    """The pattern of a column's values, and the targets of each group."""
 
     pattern: str
     targets: tuple[tuple[Target, ...], ...] = ()
 
 
 def column(pattern: str, *targets: Target | tuple[Target, ...]) -> Column:
-    """Return a column. Each group of the pattern has an item in `targets`: a target, a tuple of targets, or `()`."""
+    """Return a column with a target, a tuple of targets or `()` for each group of the pattern."""
     return Column(pattern, tuple(item if isinstance(item, tuple) else (item,) for item in targets))
 
 
@@ -105,7 +105,7 @@ class CellReader:
     group_counts: tuple[int, ...]
 
     def read(self, text: str) -> TargetTexts | None:
-        """Return the cell's texts, each with its targets, or None if the cell does not match the pattern."""
+        """Return the cell's texts with their targets, or None if the pattern does not match."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -119,7 +119,7 @@ class CellReader:
         return pairs
 
     def read_start(self, text: str) -> TargetTexts:
-        """Return the texts at the start of a truncated cell. The last word may be a fragment and is ignored."""
+        """Return the texts at the start of a truncated cell, without the last word."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _create_reader(self.columns[:count]).read(complete_text)
@@ -141,7 +141,7 @@ def _create_reader(columns: tuple[Column, ...]) -> CellReader:
 
 
 def _with_units(texts: list[str]) -> list[str]:
-    """If two strings are a pair such as `858` and `65536 MiB`, append the unit of the second to the first."""
+    """Append the second value's unit to the first, for a pair such as `858` and `65536 MiB`."""
     if len(texts) == 2 and units.whole(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]

@@ -1,4 +1,4 @@
-"""Lists of `key : value` below a heading for each card, and XML with the same content. Indentation is ignored."""
+"""Lists of `key : value` below a heading for each card, and XML with the same content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_card_heading(line: Line, shape: CardListShape) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None:
-    """Add the cards to the draft. If the last card lacks the section with which all others end, report a truncated list."""
+    """Add the cards to the draft, and report a truncated list."""
     *earlier_cards, last_card = _read_cards(lines, shape, draft) or [()]
     last_sections = {sections[-1] for sections in earlier_cards if sections}
     if earlier_cards and len(last_sections) == 1 and not last_sections & {*last_card}:
@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
-    """Add the cards to the draft. Return the names of each card's sections, and of its keys outside of sections."""
+    """Add the cards to the draft. Return the section names of each card."""
     state = _ScanState(draft, shape)
     for line in lines:
         _read_line(state, line)
@@ -111,7 +111,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
 
 
 def _belongs_to_next_card(state: _ScanState, key: Key, line: Line) -> bool:
-    """Return whether a repeated identity key shows that this line belongs to the next card, whose heading is missing."""
+    """Return whether a repeated identity key shows that the next card's heading is missing."""
     targets = state.shape.keys.get(key, ())
     is_identity = key in state.shape.address_keys or any(target.kind == "identity" for target in targets)
     if is_identity and key in state.card_keys and not state.is_mixed:
@@ -128,7 +128,7 @@ def _end_card(state: _ScanState) -> None:
 
 
 def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
-    """Add the card in a heading to the draft, and return its position. Report a card that is listed twice."""
+    """Add the card in a heading to the draft, and return its position."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
@@ -141,7 +141,7 @@ def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Lin
 
 
 def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str]) -> int | None:
-    """Read a line above the cards. Return the number of cards if the line contains it, else None."""
+    """Read a line above the cards. Return the card count if the line contains it."""
     if len(key_and_value) == 1:
         return None
     name, text = _normalized_key(key_and_value[0], shape), key_and_value[1].strip()
@@ -159,7 +159,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
 
 
 def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
-    """Return the section that a line without a value begins or, in an ignored section, continues. Report unknown headings."""
+    """Return the section that a line without a value begins or continues."""
     section = _normalized_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:
@@ -196,7 +196,7 @@ _MAX_TAGS = 2 * MAX_LINES
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text after it. If it is a card's tag, `address` is the bus address in the tag."""
+    """A tag and the text after it."""
 
     is_closing: bool
     name: str
@@ -206,7 +206,7 @@ class _Tag:
 
 
 def xml_log(shape: CardListShape) -> Shape:
-    """Return the shape of an XML log whose elements are the cards, sections and keys of `shape`."""
+    """Return the shape of an XML log with the cards, sections and keys of `shape`."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)
@@ -223,7 +223,7 @@ def xml_log(shape: CardListShape) -> Shape:
 
 
 def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
-    """Convert XML to headings and lines `key : value`. Also return the names of the elements that are not closed."""
+    """Convert XML to headings and `key : value` lines. Also return the unclosed elements."""
     tags = list(islice((tag for line in lines for tag in _tags_in(line)), _MAX_TAGS + 1))
     if len(tags) > _MAX_TAGS:
         return [], []
@@ -247,7 +247,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
 
 
 def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return a heading of the enclosing section, because its keys may follow."""
+    """Close an element. Return a heading of the enclosing section."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()

@@ -1,4 +1,4 @@
-"""Tables with a row per card: the monitor, whose second heading line has the units, and the CSV of `--query-gpu=…`."""
+"""Tables with a row per card: the monitor, and the CSV of `--query-gpu=…`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class MonitorShape:
-    """The format of one tool's monitor. `columns` maps (name, unit), in lower case, to targets."""
+    """The format of one tool's monitor."""
 
     heading_starts: tuple[str, ...]  # the beginnings of heading lines
     index_column: str
@@ -28,7 +28,7 @@ class MonitorShape:
 
 
 def is_monitor(line: Line, shape: MonitorShape) -> bool:
-    """Return whether a line is the monitor's first heading line, which has the names of the columns."""
+    """Return whether a line is the monitor's first heading line."""
     return _heading_words(line, shape)[:1] == [shape.index_column]
 
 
@@ -46,7 +46,7 @@ def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> No
 
 
 def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
-    """Return the heading lines and then the newest row of each card, in the order in which the cards first appear."""
+    """Return the heading lines and then the newest row of each card."""
     headings = [line for line in lines if _heading_words(line, shape)]
     start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
@@ -117,14 +117,14 @@ NVIDIA_SMI_FIELDS: Mapping[str, Target] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """The fields of one tool's `--query-gpu`, by name in lower case. Fields in `ignored` are known but have no metric."""
+    """The fields of one tool's `--query-gpu`, by name in lower case."""
 
     fields: Mapping[str, Target]
     ignored: frozenset[str]
 
 
 def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
-    """Add the newest row of each card to the draft, in the order in which the cards first appear."""
+    """Add the newest row of each card to the draft."""
     headings: _Headings = ()
     newest_rows: _NewestRows = {}
     for line in lines:
@@ -145,7 +145,7 @@ def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
 
 
 def query_headings(line: Line, query: QueryShape) -> _Headings:
-    """Return the fields and units in a heading line that has a field to identify the card, or () for any other line."""
+    """Return the fields and units in a heading line, or () for any other line."""
     if not line.ended or len(line.text) > _MAX_ROW_LENGTH:
         return ()
     cells = csv_cells(line.text) if "," in line.text else _ALIGNED_HEADING.findall(line.text)
@@ -160,7 +160,7 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
 
 
 def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows: _NewestRows) -> None:
-    """Store a row as the newest of its card. A truncated row is stored only if the card has no other row."""
+    """Store a row as the newest of its card."""
     text = line.text[: _MAX_ROW_LENGTH + 1]
     cells = csv_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":
@@ -177,7 +177,7 @@ def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows
 
 
 def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _MAX_CELLS) -> list[str]:
-    """Return the cells of a CSV row, or [] if the line is too long or not valid CSV."""
+    """Return the cells of a CSV row, or [] if it is too long or invalid."""
     if len(text) > max_length or text.count(",") > max_commas:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The process table below the cards. Processes are counted only if the table is complete and every row is parsed."""
+"""The process table below the cards."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> None:
-    """Report an empty table and store no counts. A tool without permission to see processes prints an empty table, too."""
+    """Report an empty process table, and store no counts."""
     if not counts.has_body and counts.absence is None:
         counts.absence = Absent.NOT_REPORTED
         draft.add_problem(line.where, "the process table has neither a row nor the message that there are no processes")

@@ -1,4 +1,4 @@
-"""The framed table of cards in the style of nvidia-smi. Each card has as many lines as the heading."""
+"""The framed table of cards in the style of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 @dataclass(frozen=True, slots=True)
 class CardTableShape:
-    """The format of one tool's table. `columns` maps headings, in lower case with single blanks, to columns."""
+    """The format of one tool's table."""
 
     columns: Mapping[str, Column]
     opening: frozenset[str]  # headings of the first heading line
@@ -67,7 +67,7 @@ def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> No
 
 
 def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
-    """Add the cards of the last run in the text to the draft. Return the lines of its process table."""
+    """Add the cards of the last run to the draft. Return the lines of its process table."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.add_problem("text", several_runs(len(starts)))
@@ -93,14 +93,14 @@ def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Se
 
 
 def is_cut_in_rule(lines: Sequence[Line]) -> bool:
-    """Return whether the text ends inside a rule, because the last rule is shorter than the others."""
+    """Return whether the text ends inside a rule."""
     rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
     last_line = lines[-1]
     return not last_line.ended and is_rule(last_line.text) and len(last_line.text.strip()) < max(rules)
 
 
 def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
-    """Read the versions above the table. A version at the very end of the text may be a fragment and is ignored."""
+    """Read the versions above the table."""
     for line in lines:
         text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
@@ -181,7 +181,7 @@ def _add_headings(state: _ScanState, line: Line) -> None:
 
 
 def _starts_record(state: _ScanState, line: Line) -> bool:
-    """Return whether this line is a card's first line, even without a rule between the headings and the line."""
+    """Return whether this line is a card's first line."""
     cells = [texts for _, texts in _read_row(state, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index_in(cells) is not None or _has_address(cells))
 
@@ -197,7 +197,7 @@ def _add_row(state: _ScanState, line: Line) -> None:
 
 
 def _wrapped_model(state: _ScanState, line: Line) -> str:
-    """Return the text of a line that only continues a long model name, or an empty string for any other line."""
+    """Return the continuation of a long model name, or an empty string for any other line."""
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     filled_positions = [position for position, cell in enumerate(cells) if cell.strip()]
     first_heading_readers = state.headings[0]
@@ -218,7 +218,7 @@ def _fits_headings(state: _ScanState, line: Line, heading_index: int) -> bool:
 
 
 def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
-    """Return the reader and the values of each cell. The values are None if the cell does not match its headings."""
+    """Return each cell's reader and values. The values are None for a wrong cell."""
     readers = state.headings[heading_index]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
@@ -237,7 +237,7 @@ def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
 
 
 def _end_record(state: _ScanState) -> None:
-    """Read the lines of a card. If a line is missing, read only the first."""
+    """Read the lines of a card."""
     absence = Absent.NOT_REPORTED
     if state.rows and len(state.rows) < len(state.headings):
         text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"
@@ -247,7 +247,7 @@ def _end_record(state: _ScanState) -> None:
 
 
 def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> None:
-    """Add a card to the draft. Store `absence` for each metric of the table that is missing from the card's lines."""
+    """Add a card to the draft, with `absence` for each missing metric."""
     rows, state.rows = state.rows, []
     model_rest, state.model_rest = state.model_rest, []
     if not rows:
@@ -304,7 +304,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
 
 
 def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets of the metrics that always get a reading from these cells, even if it is an `Absent` value."""
+    """Return the targets of the metrics that always get a reading from these cells."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
     return [target for target in targets if target.is_always_read] + states

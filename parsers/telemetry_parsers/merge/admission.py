@@ -1,4 +1,4 @@
-"""Limits the size of reports before the merge. Whatever exceeds a limit is dropped, and reported as a problem."""
+"""Limits the size of reports before the merge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AdmittedReport:
 
 
 def admit(report: Report, identities: Iterable[Identity]) -> AdmittedReport:
-    """Return the report within the size limits. If it has too many devices, those seen in the most polls are kept."""
+    """Return the report within the size limits."""
     if _is_within_limits(report):
         return AdmittedReport(report)
     problems: list[str] = []
@@ -65,13 +65,13 @@ def _is_within_limits(report: Report) -> bool:
 
 
 def _has_short_owner_names(item: Claim | Task) -> bool:
-    """Return whether an owner's names are short enough. They are never cut, because a cut name may name another owner."""
+    """Return whether an owner's names are short enough."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
 
 def _has_short_texts(device: Device) -> bool:
-    """Return whether all texts of a device are short enough. The total length is checked first, which is faster."""
+    """Return whether all texts of a device are short enough."""
     texts = (*_printed_names(device), *(text for pair in device.facts for text in pair))
     return len(device.facts) <= bounds.MAX_FACTS and (
         len("".join(texts)) <= bounds.MAX_NAME_LENGTH or max(map(len, texts)) <= bounds.MAX_NAME_LENGTH
@@ -84,7 +84,7 @@ def _printed_names(device: Device) -> tuple[str, ...]:
 
 
 def _limit_devices(report: Report, identities: Iterable[Identity], problems: list[str]) -> Report:
-    """Drop devices beyond the limit. Cards have priority over partitions, and devices seen in more polls over others."""
+    """Drop devices beyond the limit, first partitions and devices seen in few polls."""
     devices = report.devices
     if len(devices) <= bounds.MAX_DEVICES:
         return report
@@ -100,14 +100,14 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
 
 
 def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str]]:
-    """Return keys that identify a device: its UUID and its address or, if both are unknown, its index."""
+    """Return a device's UUID and address as keys or, if both are unknown, its index."""
     names = [canonical_uuid(device.uuid), device.bus_id]
     names = [name for name in names if name] or [f"#{device.index}"]
     return [(device.vendor, device.partition, name) for name in names if name]
 
 
 def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Report:
-    """Return the report with only the devices in `new_positions`, which maps their old positions to the new ones."""
+    """Return the report with only the devices in `new_positions`, a map from old positions."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in new_positions

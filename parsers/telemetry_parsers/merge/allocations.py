@@ -27,7 +27,7 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class DeviceOwners:
-    """A device's allocations, processes and ranks. `non_owner_bytes` is None if the device is not allocated."""
+    """A device's allocations, processes and ranks."""
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
@@ -80,7 +80,7 @@ def find_owners(
 
 
 def billed_allocations(devices: Sequence[MergedDevice]) -> Iterator[tuple[MergedDevice, Allocation]]:
-    """Yield each allocation with its card. A card's allocations include those of its partitions."""
+    """Yield each card's allocations, including those of its partitions."""
     ids = {device.id for device in devices}
     for device in devices:
         if device.parent not in ids:
@@ -94,7 +94,7 @@ def lists_processes(device: MergedDevice) -> bool:
 
 
 def _processes_by_device(devices: Sequence[MergedDevice]) -> Mapping[str, tuple[Process, ...]]:
-    """Return each device's processes. A process listed for both a card and its instance belongs to the instance."""
+    """Return each device's processes. A process of an instance is not listed for its card."""
     partitions_by_card: dict[str, list[MergedDevice]] = {}
     for device in devices:
         if device.parent:
@@ -135,7 +135,7 @@ class _Assignment:
                 self._owners.setdefault(device_id, {})[id(entry)] = entry
 
     def owners(self, device_id: str) -> list[OwnerEntry]:
-        """Return the owners that claim this device. Unless the device is shared, prefer running owners."""
+        """Return the owners that claim this device."""
         claimants = list(self._owners.get(device_id, {}).values())
         living = [entry for entry in claimants if entry.is_running]
         shared = any(source_claim.claim.replica for entry in claimants for source_claim in entry.claims)
@@ -155,7 +155,7 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Replace claimed devices with those that a pod really uses. Plugins may swap ids after the kubelet recorded them."""
+        """Replace claimed devices with those that a pod really uses."""
         used_devices = self._used.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:
@@ -177,7 +177,7 @@ class _Assignment:
 
 
 def _devices_of(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
-    """Return the devices on which each owner has processes. The keys are the `id()` of the owners' entries."""
+    """Map the `id()` of each owner's entry to the devices of its processes."""
     used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
@@ -208,7 +208,7 @@ class _DeviceUse:
     def from_processes(
         cls, device: MergedDevice, claimants: Sequence[OwnerEntry], running: Sequence[Process], registry: OwnerRegistry
     ) -> _DeviceUse:
-        """Create the use of a device from its processes. If no owner claims it, the processes' owners are its owners."""
+        """Create the use of a device from its processes."""
         processes_by_entry: dict[int, list[Process]] = {}
         entries_by_id: dict[int, OwnerEntry] = {}
         for process in running:
@@ -245,7 +245,7 @@ class _DeviceUse:
 
 
 def _ids_of_other_users(others: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
-    """Return the ids of entries that cannot belong to a claimant: they are other jobs, or run as another user."""
+    """Return the ids of entries that cannot belong to a claimant."""
     users = {entry.owner.user for entry in claimants} - {""}
     return [key for key, entry in others.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 
@@ -258,7 +258,7 @@ _DeviceUses = Mapping[str, _DeviceUse]
 
 
 def _card_allocations(card: MergedDevice, devices: Sequence[MergedDevice], uses: _DeviceUses) -> tuple[Allocation, ...]:
-    """Return a card's allocations, which include those of its partitions. Each owner has one allocation."""
+    """Return a card's allocations, including those of its partitions."""
     partitions = [device for device in devices if device.parent == card.id]
     allocations = [item for part in partitions for item in _partition_allocations(part, card, devices, uses)]
     free_share = max(0.0, 1.0 - sum(fraction_of(part, card, _partition_count(card, partitions)) for part in partitions))
@@ -283,7 +283,7 @@ def _partition_count(card: MergedDevice, partitions: Sequence[MergedDevice]) -> 
 
 
 def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
-    """Return the allocations of a device. The share that other users' processes use remains unallocated."""
+    """Return the allocations of a device."""
     uses = [GroupUsage.from_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()

@@ -1,4 +1,4 @@
-"""The arrangement of a merge: the devices of the node, and the source of each of their readings."""
+"""The arrangement of a merge: the node's devices, and the source of each reading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """Where a device's readings are. `values(row)` picks their values from `row`, the values of all reports."""
+    """The positions of a device's readings. `values(row)` picks their values."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -34,7 +34,7 @@ class ReadingPositions:
 
 @dataclass(frozen=True, slots=True)
 class ArrangedDevice:
-    """A listed device, its (report index, position in the report) pairs, and the indices of the newest lists that contain it."""
+    """A listed device, its positions in reports, and the newest lists that contain it."""
 
     device: MergedDevice
     readings: ReadingPositions
@@ -45,7 +45,7 @@ class ArrangedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The devices in order. It is valid until a lost device must be forgotten, or a report's shape or the state changes."""
+    """The devices in order, with the position of each reading."""
 
     shape: object
     pending: frozenset[str]
@@ -59,7 +59,7 @@ class Arrangement:
     device_ids: Mapping[tuple[str, str], tuple[str | None, ...]]
 
     def is_valid_for(self, fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str]) -> bool:
-        """Return whether the arrangement can be reused: the state is the same, and the reports differ only in their values."""
+        """Return whether the arrangement can be reused for these reports."""
         return (
             state.is_same_as(self.state_before)
             and self.state_after.is_same_as(self.state_before)
@@ -72,7 +72,7 @@ class Arrangement:
 def arrange(
     fresh: FreshReports, state: MergeState, wall_time: float, pending: frozenset[str], reusable: Iterable[Shape] = ()
 ) -> Arrangement:
-    """Return the node's devices with a reading chosen for each metric. Shapes in `reusable` are reused."""
+    """Return the node's devices with a reading chosen for each metric."""
     numbered = numbering.with_addresses(sightings(fresh.source_reports), fresh.source_reports, state.learnt)
     joined = joining.join(numbered.sightings)
     naming = identity.name_groups(joined.groups, state, pending)
@@ -121,7 +121,7 @@ def arrange(
 
 
 class _ShapeCache:
-    """Shares one shape among devices that have the same readings, as most devices of a node do."""
+    """Shares one shape among devices that have the same readings."""
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         self._shapes = {(shape.keys, shape.origins): shape for shape in shapes}
@@ -129,7 +129,7 @@ class _ShapeCache:
     def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
-        """Return the positions of the chosen readings, with a shape that devices with the same readings share."""
+        """Return the positions of the chosen readings. Equal shapes are shared."""
         keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         positions = [
@@ -159,7 +159,7 @@ def _choose_readings(
 
 
 def _drop_card_metrics(choices: dict[ReadingKey, Choice], card_choices: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's readings of card-level metrics, such as power, if the card itself has numbers for them."""
+    """Drop a partition's readings of metrics, such as power, that its card has."""
     if card_choices is None:
         return
     metrics = {metric for (metric, _), choice in card_choices.items() if precedence.is_number(choice)}
@@ -210,7 +210,7 @@ def _is_complete_list(report: SourceReport) -> bool:
 
 
 def absent_device(identity: Identity) -> MergedDevice:
-    """Return a device that no source lists now, with only the remembered fields of its identity. It is not up."""
+    """Return a device that no source lists now, from its remembered identity."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

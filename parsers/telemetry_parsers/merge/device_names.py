@@ -26,7 +26,7 @@ class DeviceNames:
         self._positions = _positions_in_vendor(device for device in devices if device.parent is None)
 
     def find(self, claim: Claim) -> MergedDevice | None:
-        """Try the claim's names in order. Return the device of the first name that matches exactly one device, or None."""
+        """Return the device of the claim's first unambiguous name, or None."""
         for name in claim.names:
             devices = self._matching_devices(name)
             if len(devices) == 1:
@@ -46,7 +46,7 @@ class DeviceNames:
         return cards if not name.instance else self._instances_of(cards, name.instance)
 
     def _device_number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the number by which this way names the device. If the minor number is unknown, return the position."""
+        """Return the number by which this way names the device."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
@@ -79,7 +79,7 @@ def _trailing_number(text: str) -> str:
 
 
 def _positions_in_vendor(devices: Iterable[MergedDevice]) -> Mapping[str, str]:
-    """Map each device without a minor number to its position within its vendor, unless the order is ambiguous."""
+    """Map each device without a minor number to its position within its vendor."""
     order_keys: dict[str, list[tuple[bool, int, str]]] = {}
     for device in devices:
         facts = dict(device.facts)

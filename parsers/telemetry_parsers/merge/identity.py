@@ -1,4 +1,4 @@
-"""Chooses the id and label of each device when it is first published. They do not change while it is remembered."""
+"""Chooses each device's id and label, which do not change while it is remembered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NamedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NamingResult:
-    """The groups that got an identity, those that did not, and the check of the new devices."""
+    """The groups with and without an identity, and the check of the new devices."""
 
     devices: tuple[NamedDevice, ...]
     unnamed: tuple[SightingGroup, ...]
@@ -32,7 +32,7 @@ class NamingResult:
 
 
 class _RememberedIdentities:
-    """The remembered identities. Each of them can be assigned to only one group."""
+    """The remembered identities, each for only one group."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[SightingGroup]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -66,7 +66,7 @@ class _RememberedIdentities:
         return chip is not None and chip.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
     def claim(self, group: SightingGroup) -> Identity | None:
-        """Return the device's identity from earlier merges, and mark it as claimed. Return None for a new device."""
+        """Claim the device's identity from earlier merges. Return None for a new device."""
         for identity in self._candidates(group):
             if identity.id not in self.claimed and not uuids_differ(identity.uuid, self.unique_uuid(group)):
                 self.claimed.add(identity.id)
@@ -94,7 +94,7 @@ class _RememberedIdentities:
         return candidates
 
     def _identities_at_address(self, group: SightingGroup) -> list[Identity]:
-        """Return the identities at the group's address. An address without a domain must match exactly one of them."""
+        """Return the identities at the group's address."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []
@@ -112,7 +112,7 @@ def _likelihood_key(device: Device, identity: Identity) -> tuple[bool, bool, int
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Return whether the identity belongs to another chip on the same card. Chips of a card may share an address."""
+    """Return whether the identity belongs to another chip on the same card."""
     if identity.uuid is not None:
         return False
     chip, chip_number = chip_of(device), identity.device.partition(":")[2]
@@ -126,7 +126,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities) -> str | None:
-    """Return an unused id: the unique UUID, then `parent/partition` for a partition, or the address or vendor:index."""
+    """Return an unused id: the UUID, `parent/partition`, the address or `vendor:index`."""
     device = group.device
     candidates = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -142,19 +142,19 @@ def _new_id(group: SightingGroup, parent: Identity | None, remembered: _Remember
 
 
 def _index_id(group: SightingGroup) -> str:
-    """Return the id of a device that has only an index, such as `amd:0`; `amd:unnumbered` without an index."""
+    """Return the id of a device that has only an index, such as `amd:0`."""
     index = group.device.index
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
 def _chip_id(group: SightingGroup) -> str:
-    """Return the id of a chip that has only the index of its card and a chip number, such as `ascend:3/1`."""
+    """Return the id of a chip without an address or UUID, such as `ascend:3/1`."""
     chip = chip_of(group.device)
     return _index_id(group) + (f"/{chip.chip}" if chip is not None and chip.chip is not None else "")
 
 
 def _device_label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
-    """Return the `device` label: the tool's index, else the rank by bus address. A partition's label is like `0:1`."""
+    """Return the `device` label: the tool's index, or the rank by bus address."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
@@ -166,7 +166,7 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
 
 
 def _updated_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
-    """Return the identity with newly known or changed fields. The id, label and model do not change."""
+    """Return the identity with newly known or changed fields."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -180,7 +180,7 @@ def _updated_identity(identity: Identity, device: Device, uuid: str | None, pare
 
 
 def _preferred_address(printed: str | None, remembered: str | None) -> str | None:
-    """Return the printed address, or the remembered address if only the domain is missing from the printed address."""
+    """Return the printed address, or the remembered one if only its domain is missing."""
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
@@ -194,7 +194,7 @@ def _parent_group(group: SightingGroup, groups: Mapping[tuple[str, str, int], Si
 
 
 def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
-    """Return each partition's parent group. The keys are the `id()` of the partitions' groups."""
+    """Map the `id()` of each partition's group to its parent's group."""
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
@@ -215,7 +215,7 @@ def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
-    """Give each group its identity. Omit new devices of `pending_vendors`, whose sources were not all polled yet."""
+    """Give each group its identity. New devices of `pending_vendors` get none."""
     remembered = _RememberedIdentities(state.identities, groups)
     parents, ranks = _parent_groups(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}
@@ -251,7 +251,7 @@ def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vend
 def _check_new_devices(
     new_groups: Sequence[SightingGroup], remembered: _RememberedIdentities, state: MergeState
 ) -> NewDevices:
-    """Compare new devices with those that just disappeared. Mark the identities of replaced devices as claimed."""
+    """Compare new devices with those that just disappeared."""
     missing = [
         identity
         for identity in remembered.identities.values()

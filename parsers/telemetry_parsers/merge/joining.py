@@ -1,4 +1,4 @@
-"""Joins sightings of the same device by different sources. A sighting is a device in the reports of one source."""
+"""Joins sightings of the same device by different sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device in the reports of one source. `is_attached` means that the source, such as hccn-tool, never lists devices."""
+    """A device in the reports of one source."""
 
     source: str
     rank: tuple[int, str]
@@ -41,7 +41,7 @@ class Sighting:
 
 
 class _DeviceFinder:
-    """Finds a device in one report by address or index. If several devices match, the first is returned."""
+    """Finds a device in one report by address or index."""
 
     def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
         self._by_partition = by_partition
@@ -54,14 +54,14 @@ class _DeviceFinder:
             self._by_index_key.setdefault((device.vendor, *self.index_key(device)), []).append(position)
 
     def index_key(self, device: Device) -> tuple[int | None, str | None]:
-        """Return the index and the partition. The partition is None unless several devices of the source share an index."""
+        """Return the index and, if several devices share an index, the partition."""
         return device.index, device.partition if self._by_partition else None
 
     def index_keys(self) -> set[tuple[int | None, str | None]]:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Find a device from another report of the same source. Return its position in this report, or None."""
+        """Return the position of another report's device in this report, or None."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
@@ -85,7 +85,7 @@ class _NewestList:
 
 
 class _OtherReport:
-    """Another report of the same source. Its devices are matched with those of the source's newest list."""
+    """Another report of the same source as the newest list."""
 
     def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
         self.report = report
@@ -98,13 +98,13 @@ class _OtherReport:
         self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
     def find(self, listed: Device, combined: Device) -> int | None:
-        """Return the listed device's position in this report, or None. `combined` also has other reports' fields."""
+        """Return the listed device's position in this report, or None."""
         if self._by_chip:
             return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
-        """For the device at `position` in this report, return its parent's position in the newest list, or None."""
+        """Return the position of the device's parent in the newest list, or None."""
         parent = self.report.report.devices[position].parent
         if parent is None:
             return None
@@ -146,7 +146,7 @@ def _create_sighting(newest_list: _NewestList, position: int, others: Sequence[_
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that lists no devices: one per device index in each index space."""
+    """Return the sightings of a source that lists no devices."""
     positions_by_index: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
@@ -166,7 +166,7 @@ def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
-    """Return the devices that each source reported. Preferred sources are first; sources without a device list are last."""
+    """Return the devices that each source reported, preferred sources first."""
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
@@ -198,7 +198,7 @@ class SightingGroup:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSightings:
-    """All devices of the node, and a problem for each sighting that could belong to more than one device."""
+    """All devices of the node, and a problem for each ambiguous sighting."""
 
     groups: tuple[SightingGroup, ...]
     problems: tuple[tuple[str, Problem], ...]
@@ -232,7 +232,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[SightingGroup]:
-        """Return the groups that the sighting may belong to: those at its address or, if none, those with its UUID."""
+        """Return the groups at the sighting's address or, if none, those with its UUID."""
         device = sighting.device
         if device.bus_id:
             by_bus = [
@@ -265,7 +265,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key from vendor, UUID and partition, or None if the source reports the UUID for more than one device."""
+        """Return a key with vendor, UUID and partition, or None if the UUID is not unique."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
@@ -280,7 +280,7 @@ def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
 
 
 def join(sightings: Sequence[Sighting]) -> JoinedSightings:
-    """Group the sightings by device: by bus address, else by unique UUID. Serial numbers are not used."""
+    """Group the sightings by device: by bus address, else by unique UUID."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)

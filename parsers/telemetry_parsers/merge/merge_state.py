@@ -23,7 +23,7 @@ class MergeState:
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # maps (id, metric, label) to the source
 
     def is_same_as(self, other: MergeState) -> bool:
-        """Return whether the states are the same, apart from `seen`. Return False while a device is unconfirmed."""
+        """Return whether the states are the same, apart from `seen`."""
         return (
             not self.witnesses
             and not other.witnesses

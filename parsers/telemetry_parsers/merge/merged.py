@@ -1,4 +1,4 @@
-"""Merges the reports of all sources into one view of the node. The state is passed in and returned."""
+"""Merges the reports of all sources into one view of the node."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def with_readings(device: MergedDevice, facts: tuple[tuple[str, str], ...], read
 
 @dataclass(frozen=True, slots=True)
 class MergedNode:
-    """The devices and readings of the node, and the arrangement and reports from which they were merged."""
+    """The node's devices and readings, and the reports from which they were merged."""
 
     devices: tuple[MergedDevice, ...]
     host: Readings
@@ -49,7 +49,7 @@ class MergedNode:
 
     @property
     def device_ids(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
-        """Map each (source, poll) to the ids of its devices, in the report's order. The id of an unpublished device is None."""
+        """Map each (source, poll) to its device ids, which are None for unpublished devices."""
         return self.arrangement.device_ids
 
     def problems_of(self, source: str) -> tuple[Problem, ...]:
@@ -57,7 +57,7 @@ class MergedNode:
         return tuple(problem for name, problem in self.problems if name == source)
 
     def shapes(self) -> Iterable[Shape]:
-        """Return the shapes of all readings. The next merge reuses them."""
+        """Return the shapes of all readings."""
         return (
             self.host.shape,
             *(arranged.readings.shape for arranged in self.arrangement.devices if isinstance(arranged, ArrangedDevice)),
@@ -73,7 +73,7 @@ def merge(
     pending_vendors: Collection[str] = (),
     before: MergedNode | None = None,
 ) -> MergedNode:
-    """Merge all reports that have not expired at the monotonic time `now` into one view of the node."""
+    """Merge all reports that have not expired at the monotonic time `now`."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
     if before is None or not before.arrangement.is_valid_for(fresh, state, wall_time, pending):
         new = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
@@ -86,7 +86,7 @@ def merge(
 def _with_values(
     arrangement: Arrangement, fresh: FreshReports, state: MergeState, before: MergedNode | None = None
 ) -> MergedNode:
-    """Return the arranged devices with the values of these reports. Devices without new values are reused from `before`."""
+    """Return the arranged devices with the values of these reports."""
     row, origins = fresh.row(), fresh.origins()
     previous_devices: Sequence[MergedDevice | None] = before.devices if before else (None,) * len(arrangement.devices)
     new_reports = _new_reports(fresh, before)
@@ -149,7 +149,7 @@ def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshR
 
 
 def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Problem]]:
-    """Yield a problem for each device whose used memory is greater than its total memory in one capture."""
+    """Yield a problem for each device that uses more memory than it has."""
     for device in devices:
         readings = device.readings
         if not isinstance(readings, Readings) or readings.value(*RATIO) is not Absent.IMPLAUSIBLE:
@@ -168,6 +168,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Add the `unread` devices, whose sources fail, with the times of their last lists. Return all devices in order."""
+    """Add the `unread` devices, with the times of their last lists."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

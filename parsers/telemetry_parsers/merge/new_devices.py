@@ -1,4 +1,4 @@
-"""Accepts a new device in a known device's slot only if it is reported twice, since a line may be garbled."""
+"""Accepts a new device in a known device's slot only if it is reported twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDevice:
-    """An unconfirmed device in the slot of a known device, the `occupant`. `group` has the reports about the occupant."""
+    """An unconfirmed device in the slot of a known device, the `occupant`."""
 
     group: SightingGroup
     occupant: Identity
@@ -28,7 +28,7 @@ class UnconfirmedDevice:
 
 @dataclass(slots=True)
 class NewDevices:
-    """The unconfirmed devices by the `id()` of their groups, and the reports that list new devices (`witnesses`)."""
+    """The unconfirmed devices, and the reports that list new devices (`witnesses`)."""
 
     unconfirmed: dict[int, UnconfirmedDevice] = field(default_factory=dict)
     witnesses: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class NewDevices:
 def check_new_devices(
     new_groups: Sequence[SightingGroup], missing: Iterable[Identity], previous: Witnesses
 ) -> NewDevices:
-    """Find the new devices that are not confirmed yet. `missing` are the known devices that no report lists any more."""
+    """Find the new devices in known devices' slots that are not confirmed yet."""
     new_devices, known_devices = NewDevices(), _KnownDevices(missing)
     for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id
@@ -70,7 +70,7 @@ class _KnownDevices:
                 self._by_key.setdefault(key, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
-        """Return the only known device with the same address or, if none has it, with the same index; else None."""
+        """Return the only known device at the same address or with the same index, or None."""
         for key in self._slot_keys(device):
             identities = self._by_key.get(key)
             if identities:
@@ -104,7 +104,7 @@ def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGrou
 
 
 def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
-    """Turn a sighting of a new device into a sighting of the occupant. Reports that identify another device are removed."""
+    """Turn a sighting of a new device into a sighting of the occupant."""
     parts = tuple(
         (report, position)
         for report, position in sighting.parts

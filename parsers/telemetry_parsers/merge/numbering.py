@@ -1,4 +1,4 @@
-"""Identifies devices in lists that have only indices. Each index's address is learnt from the tool's other output."""
+"""Identifies devices in lists that have only indices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, the sources whose listed indices changed, and the addresses that stay learnt."""
+    """The sightings with learnt addresses, and the sources whose listed indices changed."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -67,7 +67,7 @@ def sources_without_addresses(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[int, Device]]:
-    """Map each index to its address and UUID, for lists in which every device has an address or a UUID."""
+    """Map each index to its address and UUID, for fully identified lists."""
     learnt: dict[_IndexSpace, dict[int, Device]] = {}
     incomplete: set[_IndexSpace] = set()
     for group in groups:
@@ -85,7 +85,7 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
 
 
 def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
-    """Add the newly learnt devices. If a vendor has too many index spaces, keep only its newly learnt ones."""
+    """Add the newly learnt devices, within the limit on index spaces."""
     combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined

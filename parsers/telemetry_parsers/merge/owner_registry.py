@@ -24,7 +24,7 @@ def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tu
 
 
 def rank_readings(processes: Sequence[Process], tasks: Mapping[int, Task]) -> tuple[MergedReading, ...]:
-    """Return one reading for each distinct rank of these processes. Child processes inherit their parent's rank."""
+    """Return one reading for each distinct rank of these processes."""
     ranks = {tasks[process.pid].rank for process in processes if process.pid in tasks}
     known_ranks = sorted(rank for rank in ranks if rank is not None)
     return tuple(MergedReading(RANK_METRIC, str(rank), 1.0, SOURCE) for rank in known_ranks[:_MAX_RANKS])
@@ -83,7 +83,7 @@ class OwnerEntry:
 
 
 class OwnerRegistry:
-    """All owners on the node, with one entry for each. A process belongs to at most one owner."""
+    """All owners on the node, with one entry for each."""
 
     def __init__(self, claims: Iterable[SourceClaim], tasks: Mapping[int, Task]) -> None:
         ordered = sorted(claims, key=_sort_key)
@@ -173,7 +173,7 @@ def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
 
 
 def _joined_owner(owners: Sequence[Owner]) -> Owner:
-    """Merge the owner that several sources report. Each field has the first known value."""
+    """Merge the owner that several sources report."""
     primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
     ordered = (primary, *(owner for owner in owners if owner is not primary))
     texts: dict[str, str] = {

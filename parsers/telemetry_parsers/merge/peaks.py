@@ -24,7 +24,7 @@ _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
 class PeakFinder:
-    """Finds peak rates in the configuration or the model table. `dtypes` are shown besides the main data type."""
+    """Finds peak rates in the configuration or the model table."""
 
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
@@ -59,7 +59,7 @@ class PeakFinder:
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _find_peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
-        """Return the peak rates configured for an instance's model, or else the device's share of its card's peak rates."""
+        """Return the peak rates of an instance or, as a share of its card's, of a device."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
@@ -71,7 +71,7 @@ class PeakFinder:
 
 
 def _model(device: MergedDevice) -> str:
-    """Return the currently reported model. `device.model`, which is a label, keeps the model that was reported first."""
+    """Return the currently reported model. `device.model` keeps the first one."""
     return device.current_model or device.model
 
 

@@ -1,4 +1,4 @@
-"""Chooses among the readings of several sources. Numbers win over absences, libraries and files over tools."""
+"""Chooses among the readings of several sources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _is_other_power_kind(report: SourceReport, position: int, device: NamedDevic
 def choose_readings(
     device: NamedDevice, fresh: FreshReports, counters: Pins, pending_vendors: Collection[str]
 ) -> dict[ReadingKey, Choice]:
-    """Return the best reading for each metric and label. A counter keeps its source once all sources were polled."""
+    """Return the best reading for each metric and label."""
     may_pin = device.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Choice] = {}
     for report, device_position in device.group.parts:
@@ -63,14 +63,14 @@ def is_number(choice: Choice) -> bool:
 
 
 def _drop_totals(choices: dict[ReadingKey, Choice]) -> None:
-    """Drop a metric's total (label `all`) if its parts are reported, since a sum over labels would count them twice."""
+    """Drop a metric's total (label `all`) if its parts are reported."""
     for metric in [metric for metric, label in choices if label == _TOTAL_LABEL]:
         if any(is_number(choice) for key, choice in choices.items() if key[0] == metric and key[1] != _TOTAL_LABEL):
             del choices[(metric, _TOTAL_LABEL)]
 
 
 def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports) -> None:
-    """If used and total memory are from the same capture, choose the memory ratio that is derived from them."""
+    """Prefer the memory ratio that is derived from used and total memory in one capture."""
     used, total = (choices.get(key) for key in RATIO_OF)
     if used is None or total is None or used[REPORT] != total[REPORT]:
         return
@@ -81,14 +81,14 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. If `may_pin`, pin a counter that has no source yet."""
+    """Return whether the counter is pinned to this source. `may_pin` allows pinning it now."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
 
 
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the pins of these devices' counters. If there are too many, keep only those with `current` readings."""
+    """Return the pins of these devices' counters."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept
@@ -97,14 +97,14 @@ def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[
 
 
 class MissingMetrics:
-    """Finds the metrics that a device's sources can report, but did not report. Results are cached."""
+    """Finds the metrics that a device's sources can report, but did not report."""
 
     def __init__(self, fresh: FreshReports) -> None:
         self._fresh = fresh
         self._cached: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
     def find_absences(self, device: NamedDevice, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
-        """Return `Absent` for each metric that no source reported, although a source of the device can report it."""
+        """Return `Absent` for each metric that the device's sources can report, but did not."""
         listings = tuple(
             self._fresh.index_of[sighting.listing.source, sighting.listing.poll] for sighting in device.group.sightings
         )

@@ -43,7 +43,7 @@ class Presence:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """Return a problem for each source whose lost devices were partly forgotten, because there were too many."""
+        """Return a problem for each source with too many lost devices."""
         text = (
             f"{{count}} lost {{vendor}} devices were forgotten, because at most {bounds.MAX_LOST} are remembered. "
             "To forget all lost devices, run `telemetry forget --all-lost --vendor {vendor}`."
@@ -56,7 +56,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceLists:
-    """The current device lists, and the ids of the listed devices (`seen`). `numbering_sources` list only indices."""
+    """The current device lists, and the ids of the listed devices (`seen`)."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -71,7 +71,7 @@ class _DeviceLists:
 
 
 class _ReturnedDevices:
-    """Lost devices that returned. A device that was reported in their slot in the meantime never existed."""
+    """Lost devices that returned."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._partitions: set[tuple[str, str | None]] = set()
@@ -86,7 +86,7 @@ class _ReturnedDevices:
                 )
 
     def were_reported_as(self, identity: Identity) -> bool:
-        """Return whether the missing device was probably a returned device that was reported with a garbled line."""
+        """Return whether the device was probably a returned device in a garbled line."""
         if not self._partitions:
             return False
         if identity.polls < ENOUGH_WITNESSES:
@@ -199,7 +199,7 @@ def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
 
 
 def shift_losses(identities: Iterable[Identity], period: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Return the identities after a clock change: `seconds` are added to each time of loss within `period`."""
+    """Add `seconds` to each time of loss within `period`, after a clock change."""
     start, end = period
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)

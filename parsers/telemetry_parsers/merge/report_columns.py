@@ -1,4 +1,4 @@
-"""Reports stored as columns. The names of the readings rarely change, so they are separate from the values."""
+"""Reports stored as columns: the names of the readings apart from the values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReportColumns:
     ratios: Mapping[tuple[int, int], int]  # maps positions of (used memory, total memory) to that of the ratio
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
-        """Return the values of these readings and the memory ratios. Values outside their range become absences."""
+        """Return the checked values of these readings, and the memory ratios."""
         values = list(map(_VALUE_OF, readings))
         if len(self.positions) < len(values):
             values = [values[position] for position in self.positions]
@@ -62,7 +62,7 @@ class ReportColumns:
 
 
 def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> ReportColumns:
-    """Return the columns of a report whose readings have these names. Plugins declare `plugin_metrics`."""
+    """Return the columns of a report whose readings have these names."""
     metrics = {key: BY_KEY.get(key) or plugin_metrics.get(key) for key in names[1] if key not in MERGE_METRICS}
     limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
     counter_keys = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
@@ -95,7 +95,7 @@ def _memory_ratio(used: Value | None, total: Value | None) -> Value | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportShape:
-    """The content of a report without its values and times. Reports with the same content share one shape."""
+    """The content of a report without its values and times."""
 
     columns: ReportColumns
     absences: Mapping[int, Absent | None]
@@ -112,7 +112,7 @@ class ReportShape:
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Create the shape. Compute the positions of each device's readings, and the rank of each value."""
+        """Create the shape."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
@@ -125,7 +125,7 @@ class ReportShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedReport:
-    """A report with checked readings. It is created once and used in many merges."""
+    """A report with checked readings."""
 
     report: SourceReport
     shape: ReportShape
@@ -140,7 +140,7 @@ class CheckedReport:
 def check_report(
     report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
 ) -> CheckedReport:
-    """Return the checked report. An equal shape in `before` is reused. Plugins declare `plugin_metrics`."""
+    """Return the checked report, with the shape of `before` if it is equal."""
     shape = before.shape if before is not None else None
     readings = report.report.readings
     names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
@@ -167,7 +167,7 @@ NodeShape = tuple[
 
 
 def preference_key(report: SourceReport) -> tuple[float, float]:
-    """Return the sort key of a report within its source: the shortest interval first, then the newest."""
+    """Return the report's sort key within its source: shortest interval, then newest."""
     return report.interval, -report.taken
 
 
@@ -179,7 +179,7 @@ def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
 
 @dataclass(frozen=True, slots=True)
 class FreshReports:
-    """All reports that have not expired, with their ranks (`preferences`) and the offsets of their values in `row`."""
+    """All reports that have not expired, with their ranks and the offsets of their values."""
 
     reports: tuple[CheckedReport, ...]
     index_of: Mapping[tuple[str, str], int]  # maps (source, poll) to the report's index
@@ -208,7 +208,7 @@ class FreshReports:
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return everything that determines the arrangement: all except the values and the exact times of the reports."""
+        """Return all that determines the arrangement, which excludes values and exact times."""
         lists = tuple(
             self.index_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
@@ -221,7 +221,7 @@ class FreshReports:
         )
 
     def row(self) -> list[Value | None]:
-        """Return the values of all reports in one list. The last item stands for metrics that no report contains."""
+        """Return the values of all reports, and `NOT_REPORTED` as the last item."""
         row: list[Value | None] = []
         for checked in self.reports:
             row += checked.values
@@ -236,7 +236,7 @@ class FreshReports:
 
 
 def _by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
-    """Yield the indices of the reports by source and interval. Among reports that share metrics, the newest is first."""
+    """Yield the indices of the reports by source and interval."""
 
     def source_and_interval(index: int) -> tuple[str, float]:
         return reports[index].report.source, reports[index].report.interval

@@ -25,7 +25,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class GroupUsage:
-    """The memory and utilization of a group of processes on a device. None if the value of any process is unknown."""
+    """The memory and utilization of a group of processes on a device."""
 
     memory_bytes: float | None
     utilization_ratio: float | None
@@ -39,7 +39,7 @@ class GroupUsage:
 
 
 def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
-    """Divide a card by utilization or, if that is unknown for an owner, by memory. If both are unknown, divide it equally."""
+    """Divide a card by utilization, else by memory, else equally."""
     if len(uses) == 1:
         return (Share(1.0, "whole"),)
     busy = _fractions_if_known([use.utilization_ratio for use in uses])
@@ -52,7 +52,7 @@ def split_card(uses: Sequence[GroupUsage]) -> tuple[Share, ...]:
 
 
 def fraction_of(instance: MergedDevice, card: MergedDevice, partition_count: int) -> float:
-    """Return the fraction of the card that an instance has, from its profile. Without a profile, the parts are equal."""
+    """Return the fraction of the card that an instance has."""
     profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
     if profile is None:
         return 1.0 / partition_count

@@ -1,4 +1,4 @@
-"""Finds a process's owner in its cgroup path: the innermost job or container, else the pod, else the unit or user."""
+"""Finds a process's owner in its cgroup path: job or container, pod, unit or user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _MatchedPart:
 
 @dataclass(frozen=True, slots=True)
 class _PartPattern:
-    """A pattern for one part of a path. Its first group is an id or name. `above` must match the path above the part."""
+    """A pattern for one part of a path. `above` must match the path above the part."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -84,7 +84,7 @@ _UNIT_KINDS = frozenset({"user", "service"})
 
 
 def owner_in_cgroup(text: str) -> CgroupOwner:
-    """Find the owner in the text of /proc/PID/cgroup (version 1, 2 or both). The result is empty if there is none."""
+    """Find the owner in the text of /proc/PID/cgroup."""
     paths = dict(_hierarchy_paths(text))
     fallback: list[_MatchedPart] = []
     for hierarchy in (*_HIERARCHIES, *(name for name in paths if name not in _HIERARCHIES)):
@@ -122,7 +122,7 @@ def _unescape(name: str) -> str:
 
 
 def _choose_owner(matches: list[_MatchedPart]) -> CgroupOwner:
-    """Return the innermost container or job. Without these, return the pod or else the unit."""
+    """Return the innermost container or job, else the pod, else the unit."""
     if any(part.kind == "monitor" for part in matches):
         return CgroupOwner()
     owner_positions = [position for position, part in enumerate(matches) if part.kind in _INNERMOST_KINDS]

@@ -1,4 +1,4 @@
-"""Parses the kubelet's device ids into names of cards. Each id belongs to a resource or to a DRA driver."""
+"""Parses the kubelet's device ids into names of cards."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
-    """The possible names of an allocated device. `replica` names the allocated part of a shared device."""
+    """The possible names of an allocated device."""
 
     names: tuple[DeviceName, ...]
     replica: str = ""
@@ -112,14 +112,14 @@ _UNKNOWN_VENDOR = _Family(
 
 
 def is_wanted(resource: str, configured: Collection[str]) -> bool:
-    """Return whether devices of this resource or DRA driver can be cards. `configured` are additional resource names."""
+    """Return whether devices of this resource or DRA driver can be cards."""
     return _family_of(resource, configured) is not None
 
 
 def parse_device_id(
     resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Parse a device id. Return None for an unknown form. `render_nodes` maps device names and bus ids to render nodes."""
+    """Parse a device id. Return None for an unknown form."""
     family = _family_of(resource, configured)
     for pattern, way in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
@@ -129,7 +129,7 @@ def parse_device_id(
 
 
 def may_be_card(resource: str, device: str, configured: Collection[str]) -> bool:
-    """Return whether the device can be a card. The resources of network devices may have the same domain."""
+    """Return whether the device can be a card."""
     family = _family_of(resource, configured)
     if family is None:
         return False

@@ -1,7 +1,4 @@
-"""Parses jobs and their devices, from `telemetry job` and from Slurm's device lists for cgroup v1.
-
-Slurm and PBS report the minor number of the device file. Flux reports the index of the card, ordered by PCI address.
-"""
+"""Parses jobs and their devices, from `telemetry job` and from Slurm's device lists."""
 
 from __future__ import annotations
 
@@ -48,28 +45,28 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
 
 
 def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
-    """Return the keys by which other sources name a job. Flux writes the first letter of a job id in two ways."""
+    """Return the keys by which other sources name a job."""
     if scheduler == "flux" and job_id[:1] in _FLUX_PREFIXES:
         return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_PREFIXES)
     return (f"{scheduler}:{job_id}",)
 
 
 def scheduler_of(job_id: str) -> str:
-    """Guess the scheduler from a job id: a number is from Slurm, an id with a server name from PBS, any other from Flux."""
+    """Guess the scheduler from the form of a job id."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
 def device_name(text: str, number_way: Way) -> DeviceName:
-    """Create a device name from a number or UUID. `number_way` is the way in which a number names devices, such as `index`."""
+    """Create a device name from a UUID, or from a number of the kind `number_way`."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
         return DeviceName(text, number_way, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
 def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
-    """Yield a claim for each device of the job, or one claim without a device. A job without an id has no claims."""
+    """Yield a claim for each device of the job, or one claim without a device."""
     job_id = _text_at(job, "id")
     if not job_id:
         return

@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods or, for the call `allocatable`, only the problems with device ids."""
+    """Return the claims of all pods or, for `allocatable`, only the problems."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -69,7 +69,7 @@ _PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _report_on_pods, "
 
 @dataclass(frozen=True, slots=True)
 class _NodeData:
-    """What the reader adds to the kubelet's answer. `uids` and `containers` map names of pods and containers to ids."""
+    """What the reader adds to the kubelet's answer."""
 
     configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _NodeData:
 
     @classmethod
     def from_data(cls, data: dict[str, Plain]) -> _NodeData:
-        """Create an instance from the reader's output. Invalid entries are ignored."""
+        """Create an instance from the reader's output."""
         configured = frozenset(entry for entry in items(data.get("resources")) if isinstance(entry, str))
         render_nodes = {str(entry.get("at")): str(entry.get("render")) for entry in objects(data.get("render_nodes"))}
         uids = _by_path(data.get("folders"), ("namespace", "pod_name"), "pod_uid", _UID)
@@ -103,13 +103,13 @@ def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pat
 
 
 def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
-    """Return the UIDs of pods that have a cgroup. Return None if no pod of this kubelet has one."""
+    """Return the UIDs of pods that have a cgroup, or None if no known pod has one."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
     return living if any(uid in living for pod_uids in uids.values() for uid in pod_uids) else None
 
 
 def _is_living(uids: list[str], node: _NodeData) -> bool | None:
-    """Return whether a pod with these UIDs is running, or None if unknown: a running pod may have no log folder."""
+    """Return whether a pod with these UIDs is running, or None if unknown."""
     if node.living is None or not uids:
         return None
     return True if node.living.intersection(uids) else False if node.has_all_uids else None
@@ -164,7 +164,7 @@ def _allocated_devices(
 def _parse_allocated_device(
     device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
 ) -> device_ids.AllocatedDevice | None:
-    """Return the names of a device, or None if it is not a card. An id in an unknown form is reported as a problem."""
+    """Return the names of a device, or None if it is not a card."""
     resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
         problems.append(Problem("devices", "a device without a resource name or an id"))

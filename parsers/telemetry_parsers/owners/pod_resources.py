@@ -37,7 +37,7 @@ def pods_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
 
 
 def allocatable_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
-    """Return the wanted devices of a GetAllocatableResources answer. Raise DecodeError for a malformed answer."""
+    """Return the wanted devices of a GetAllocatableResources answer."""
     return _Answer(_check_size(answer), is_wanted).allocatable()
 
 
@@ -99,7 +99,7 @@ class _Answer:
         return (value for number, value in _length_delimited_fields(self.data, span) if number == field_number)
 
     def _texts(self, span: _Span, field_numbers: tuple[int, ...]) -> dict[int, str]:
-        """Map each field number to the field's text, or to "" if it is missing. The last text of a repeated field counts."""
+        """Map each field number to its last text, or to "" if it is missing."""
         texts = dict.fromkeys(field_numbers, "")
         for number, value in _length_delimited_fields(self.data, span):
             if number in texts:
@@ -114,7 +114,7 @@ class _Answer:
 
 
 def _length_delimited_fields(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
-    """Yield the number and the span of each length-delimited field of a message. Other fields are skipped."""
+    """Yield the number and the span of each length-delimited field of a message."""
     offset, end = span
     while offset < end:
         key, offset = _decode_varint(data, offset, end)

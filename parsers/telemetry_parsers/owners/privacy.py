@@ -34,7 +34,7 @@ _FIELD_CATEGORIES: Mapping[str, _Category] = {
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """How the names of users, pods and jobs are exposed. Hidden owners are numbered to keep them apart."""
+    """How the names of users, pods and jobs are exposed."""
 
     users: Exposure
     pods: Exposure
@@ -56,7 +56,7 @@ class Privacy:
         return replace(owner, name=name, **texts)
 
     def hide_claim(self, claim: Claim) -> Claim:
-        """Return the claim with hashed or hidden names. Its keys are not changed, because they are never exposed."""
+        """Return the claim with hashed or hidden names."""
         return replace(claim, owner=self.hide_owner(claim.owner)) if self.needs_key else claim
 
     def hide_task(self, task: Task) -> Task:
@@ -96,7 +96,7 @@ def _without_folder(process: Process) -> Process:
 
 
 def _hash_text(key: bytes, category: str, text: str) -> str:
-    """Return a string's hash. It depends on the category: a user and a pod of the same name get different hashes."""
+    """Return a string's hash, which depends on the category."""
     from hmac import digest  # imported here, because it is not needed if all names are exposed
 
     return digest(key, f"{category}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

@@ -1,4 +1,4 @@
-"""Parses processes on cards as the kernel reports them: user, start time, owner, and memory on each card."""
+"""Parses processes on cards as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUANTITY = re.compile(r"(\d{1,20})(?: ([KMG]iB|B))?")
 
 
 class DriverClient(NamedTuple):
-    """A client of a card's driver. Several open files, even those of forked processes, may belong to the same client."""
+    """A client of a card's driver, with one or several open files."""
 
     bus_id: str
     client_id: str
@@ -32,7 +32,7 @@ class DriverClient(NamedTuple):
 
 
 def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
-    """Yield the client in the fdinfo text of each open file. The same client may be yielded several times."""
+    """Yield the client in the fdinfo text of each open file."""
     for text in texts:
         fields = dict(_parse_fields(text))
         bus_id, client_id = fields.get("drm-pdev", "").lower(), fields.get("drm-client-id", "")
@@ -41,7 +41,7 @@ def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
 
 
 def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
-    """Return the memory that the clients use on each card. Cards whose driver does not report memory are omitted."""
+    """Return the memory that the clients use on each card, where known."""
     size_by_card: dict[str, int] = {}
     for client in clients:
         if client.memory_bytes is not None:
@@ -83,7 +83,7 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 
 
 def parse(capture: Capture) -> Report:
-    """Return a task for each process. A malformed process is reported as a problem."""
+    """Return a task for each process."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -120,7 +120,7 @@ def _parse_task(data: Plain) -> Task | None:
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
-    """Add the job and the rank from environment variables to a task. An owner from the cgroup takes precedence."""
+    """Add the job and the rank from environment variables to a task."""
     if not isinstance(environment, dict):
         return task
     values = {name: value for name in environment if (value := _text(environment, name))}

@@ -1,4 +1,4 @@
-"""A report under construction. Devices are in the order in which they are first mentioned."""
+"""A report under construction."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def problem_by_metric(item: Reading, text: str) -> str:
 
 
 def problem_by_text(item: Reading, text: str) -> str:
-    """Return a problem text such as `"57" is implausible`, for tools whose problems name the key in `where`."""
+    """Return a problem text such as `"57" is implausible`."""
     return f'"{quote(text)}" is {absence_reason(item)}'
 
 
 def absence_reason(item: Reading) -> str:
-    """Return the reason for an `Absent` value, such as `implausible`, or an empty string for a number."""
+    """Return the reason, such as `implausible`, or an empty string for a number."""
     return item.value.value if isinstance(item.value, Absent) else ""
 
 
 @dataclass(slots=True)
 class Draft:
-    """A report under construction on one text of a tool. All devices belong to one vendor."""
+    """A report under construction on one text of a tool."""
 
     vendor: str
     wording: Wording = problem_by_metric
@@ -66,7 +66,7 @@ class Draft:
         return key in self._positions
 
     def device(self, key: Hashable, template: Device | None = None) -> int:
-        """Return the position of the device with this key. If there is none, create it from `template` or with the key as index."""
+        """Return the position of the device with this key, which is created if necessary."""
         position = self._positions.get(key)
         if position is None:
             position = self._positions[key] = len(self._devices)
@@ -96,7 +96,7 @@ class Draft:
         return list(self._positions)
 
     def positions(self) -> dict[int, int]:
-        """Map the index of each device to its position. Devices without an index are omitted."""
+        """Map the index of each device to its position."""
         return {device.index: position for position, device in enumerate(self._devices) if device.index is not None}
 
     def device_count(self) -> int:
@@ -104,7 +104,7 @@ class Draft:
         return len(self._devices)
 
     def set_index(self, position: int, index: int | None) -> None:
-        """Give the device its printed index instead of the index from its key, unless `index` is None."""
+        """Replace the device's index, unless `index` is None."""
         if index is not None:
             self._devices[position] = replace(self._devices[position], index=index)
 
@@ -118,14 +118,14 @@ class Draft:
             collection.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
-        """Fill in unknown fields of the device at `position`, except its index, and add facts that it does not have."""
+        """Fill in unknown fields of the device except its index, and add new facts."""
         previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
         device = combine_devices(previous, replace(device, index=None, facts=()))
         self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     def store(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
-        """Parse a printed text and store its value in each target. `unit` is the unit in the text's key or heading."""
+        """Parse a text for each target. `unit` is the unit in the text's key or heading."""
         for target in targets:
             if target.kind == "metric":
                 value = self.value_in(target, text, unit)
@@ -139,12 +139,12 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Parse a printed text for a metric target. Return None if the text gives no reading."""
+        """Parse a printed text for a metric target."""
         value = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if value is None else value
 
     def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Add a reading of the target's metric. If `where` is not empty, report a bad value as a problem."""
+        """Add a reading of the target's metric. `where` enables problems for bad values."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
             self.report_bad_value(item, text, where)
@@ -156,7 +156,7 @@ class Draft:
             self.add_problem(where, self.wording(item, text))
 
     def add_reading(self, item: Reading) -> None:
-        """Add a reading. For each metric and label, the first number is kept; `Absent` is kept until a number follows."""
+        """Add a reading, unless the draft has a number for its metric and label."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         previous = readings.get(key)

@@ -1,4 +1,4 @@
-"""Parses the output of every tool: finds the shape of each output, parses it, and reports errors and unknown text."""
+"""Parses the output of every tool with the first shape that fits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture. Shell prompts and notes of ssh or kubectl are removed first."""
+    """Return one report on all outputs of a capture, without shell prompts and notes."""
     commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, no_output, quiet_statuses)
@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture. The command lines in the texts are kept for the parser."""
+    """Return one report on all outputs of a capture, with the command lines in the texts."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
@@ -79,7 +79,7 @@ def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """Return a report on a printed error or on output of another tool, or None if there is neither."""
+    """Return a report on a printed error or on another tool's output, or None."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
@@ -87,7 +87,7 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the problem of a known error in these lines, or () if there is none. An unsupported feature is not an error."""
+    """Return the problem of a known error in these lines, or ()."""
     report = error_report(printed, None, errors)
     # Unknown errors do not count, because some keys begin like an error: `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
@@ -102,14 +102,14 @@ def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Re
 
 @dataclass(frozen=True, slots=True)
 class _AnswerReport:
-    """The report on one answer. `is_open` means that its list has no end mark."""
+    """The report on one answer."""
 
     report: Report
     is_open: bool = False
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
-    """Return the report on a tool's outputs: devices and readings, or the reason why there are none."""
+    """Return the report on a tool's outputs."""
     report = report_on if tool.per_device is None else _report_on_runs
     return report(
         capture, lambda output: tool.finish(_parse_output(output, tool), output), tool.no_output, tool.quiet_statuses
@@ -135,7 +135,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Parse the lines in each possible way. Return the first answers that list a device or, if none do, the first answers."""
+    """Return the first answers that list a device, or else the first answers."""
     fallback: list[_AnswerReport] = []
     for printed in _candidate_texts(stdout, tool):
         answers = _parse_lines(printed, output, tool)
@@ -168,7 +168,7 @@ def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers to one command. An answer without a device index becomes the problem `ambiguity`, if that is given."""
+    """Yield the answers to one command. An answer without index becomes the problem `ambiguity`."""
     for part in parts:
         answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):
@@ -219,7 +219,7 @@ def parser_of(
     more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a row count
     is_kept: Callable[[str, Reading], bool] | None = None,  # takes (poll name, reading); False drops the reading
 ) -> SourceParser:
-    """Return the parser of a tool. The source has the name of the tool, such as `hccn-tool` for hccn_tool."""
+    """Return the parser of a tool."""
     gives = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))
     read = partial(parse, tool=tool) if is_kept is None else partial(_parse_and_filter, tool=tool, is_kept=is_kept)
     return SourceParser(tool.name.replace("_", "-"), tool.vendor, tuple(gives), polls, read)

@@ -59,7 +59,7 @@ OtherWords = Literal["number", "not understood", "ignored"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The destination of a printed text and how the text is parsed. Targets are created by the functions below."""
+    """The destination of a printed text and how the text is parsed."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str
@@ -90,7 +90,7 @@ def only(key: str, label: str = "") -> tuple[Target]:
 
 
 def switch(key: str, words: Mapping[str, Value], label: str = "") -> Target:
-    """Return a target for a metric whose text is one of these words. Other texts are not understood."""
+    """Return a target for a metric whose text is one of these words."""
     return Target("metric", key, label, words=MappingProxyType(dict(words)), other_words="not understood")
 
 
@@ -110,7 +110,7 @@ def identity(key: str) -> Target:
 
 
 def health(words: Mapping[str, str]) -> Target:
-    """Return a target for the state of health. `words` maps the tool's words in lower case to the catalogue's words."""
+    """Return a target for health. `words` maps the tool's words to the catalogue's."""
     return Target("health", "health", states=MappingProxyType(dict(words)))
 
 
@@ -120,7 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of the text, or None if it gives no reading. `unit` is from the key or heading; letter case is ignored."""
+    """Return the value of the text, or None if it gives no reading."""
     clean_text = " ".join(text.split())
     word_value = target.words.get(clean_text.lower())
     if word_value is not None:
@@ -132,7 +132,7 @@ def value_of(target: Target, text: str, unit: str = "") -> Value | None:
 
 
 def with_domain(address: str) -> str:
-    """Return a bus address with a domain of two digits, `00:2d:00.0`, with four digits. Return any other text unchanged."""
+    """Return a bus address such as `00:2d:00.0` with a domain of four digits."""
     match = _SHORT_BUS.match(address.strip())
     return f"00{match[1]}:{match[2]}" if match else address
 

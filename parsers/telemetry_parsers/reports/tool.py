@@ -1,4 +1,4 @@
-"""The declaration of a tool: its vendor, the shapes of its output, and its errors. frame.py uses it to parse output."""
+"""The declaration of a tool: its vendor, output shapes and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Words = TypeVar("_Words")
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """The text that a tool printed for one command. If the output contains the command line, `arguments` are its arguments."""
+    """The text that a tool printed for one command, and the command's arguments if known."""
 
     lines: Sequence[Line]
     arguments: tuple[str, ...] = ()
@@ -26,11 +26,11 @@ class ToolText:
 
     @property
     def joined(self) -> str:
-        """Return the lines as one text, for shapes that are not parsed by line, such as JSON."""
+        """Return the lines as one text, for shapes such as JSON."""
         return "".join(line.text + "\n" * line.ended for line in self.lines)
 
     def command_of(self, tool: str) -> Run:
-        """Return the command that printed this text, from the text itself or else from the output's name."""
+        """Return the command that printed this text."""
         return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
@@ -48,7 +48,7 @@ Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a report on an empty list: a printed error, output that was not understood, or `no_devices`."""
+    """Return a report on an empty list, which counts as an error or `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -59,14 +59,14 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return the report on a list without devices: `no_devices` if the list is complete, a failure if it is truncated."""
+    """Return `no_devices` for a complete list without devices, a failure for a truncated list."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
 
 
 def accept_no_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Accept an empty list, such as a list of processes: return a successful report, unless an error was printed."""
+    """Accept an empty list, such as a list of processes, unless an error was printed."""
     checked_report = _must_list_devices(report, text, tool)
     return Report(facts=report.facts) if checked_report.outcome == "no_devices" else checked_report
 
@@ -78,7 +78,7 @@ def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One form of a tool's output. `empty` returns the report if no device is listed. `tables` map keys to targets."""
+    """One form of a tool's output. `empty` returns the report if no device is listed."""
 
     read: Reader
     form: Form = "text"
@@ -92,7 +92,7 @@ def of_lines(
     empty: Empty = _must_list_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
-    """Return a shape for texts that have a line for which `is_mark` is true. `read` parses all lines of such a text."""
+    """Return a shape for texts with a line for which `is_mark` is true."""
 
     def read_if_matching(text: ToolText, draft: Draft) -> bool:
         has_shape = any(map(is_mark, text.lines))
@@ -106,13 +106,13 @@ def of_lines(
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape that tools of several vendors share. `words` has the keys, headings and targets of one tool."""
+    """Return a shape that several tools share, for the `words` of one tool."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTool:
-    """A tool that reports one device per call. Saved output may contain several calls, each after its command line."""
+    """A tool that reports one device per call."""
 
     command: str
     unclear_problem: str  # the problem if one of several answers does not name its device
@@ -130,7 +130,7 @@ def _accept_any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool. The shapes of its output are tried in order. `no_output` is reported if it prints nothing."""
+    """A vendor's tool, with the shapes of its output in the order of trial."""
 
     name: str
     vendor: str

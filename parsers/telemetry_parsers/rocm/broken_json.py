@@ -1,4 +1,4 @@
-"""Reads the invalid JSON of rocm-smi and hy-smi as a listing, even if other text surrounds it."""
+"""Reads the invalid JSON of rocm-smi and hy-smi as a listing."""
 
 # The json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
 # If several keys are empty (DTK 24.04), it keeps only the last.
@@ -25,7 +25,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDocuments:
-    """The merged documents in a string, the text around them, and the offset at which the last document ends."""
+    """The merged documents in a string, the surrounding text, and the last end offset."""
 
     listing: Listing
     surrounding_text: str
@@ -43,7 +43,7 @@ class _BrokenJsonError(Exception):
 
 @dataclass(slots=True)
 class _Scanner:
-    """Reads the tokens of a string. `members` has the members of the document that were read so far."""
+    """Reads the tokens of a string, and collects the members of the document."""
 
     text: str
     offset: int
@@ -63,12 +63,12 @@ class _Scanner:
         return match[1] or match[2] or match[3]
 
     def expect(self, punctuation: str) -> None:
-        """Read this punctuation mark. Raise `_BrokenJsonError` if the next token differs."""
+        """Read this punctuation mark, or raise `_BrokenJsonError`."""
         if self.next_token() != punctuation:
             raise _BrokenJsonError
 
     def skip_object_end(self) -> bool:
-        """Skip commas, which some drivers do not print, and the closing brace. Return whether there was a brace."""
+        """Skip commas and a closing brace. Return whether there was a brace."""
         while self.peek() == ",":
             self.next_token()
         if self.peek() == "}":
@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_broken_json(text: str) -> Listing | None:
-    """Read all documents in a string into a listing, or return None without a document. Report the text around them."""
+    """Read all documents in a string into a listing, or return None without a document."""
     documents, foreign_lines = ignore_foreign_lines(
         text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -91,7 +91,7 @@ def read_broken_json(text: str) -> Listing | None:
 
 
 def _read_documents(text: str) -> _ParsedDocuments | None:
-    """Merge all documents in a string. If documents have different values for a key, use the first and report it."""
+    """Merge all documents in a string, and report contradictions."""
     listing = Listing()
     surrounding_texts: list[str] = []
     offset = 0
@@ -134,7 +134,7 @@ def _read_members(scanner: _Scanner) -> None:
 
 
 def _read_value(scanner: _Scanner, depth: int) -> str:
-    """Return a string, number or bare word as text. Skip objects and lists, which no version prints here."""
+    """Return a string, number or bare word as text, or skip an object or list."""
     token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):
@@ -166,7 +166,7 @@ def _unquote(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield each card for which an earlier document has a different value."""
+    """Add a document to the listing. Yield each card that earlier documents contradict."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)

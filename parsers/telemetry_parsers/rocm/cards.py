@@ -60,7 +60,7 @@ class _Card:
 
 
 def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
-    """Return a device for each card. A card without a vendor gets the default vendor."""
+    """Return a device for each card."""
     cards = [
         _Card(index, texts_of(entries), any(_SECOND_DIE_NOTE in entry.text.lower() for entry in entries))
         for index, entries in entries_by_card.items()
@@ -78,7 +78,7 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
 
 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the first text of each key, by normalized key. Placeholders such as `N/A` are left out."""
+    """Return the first text of each normalized key, without placeholders."""
     texts: dict[str, str] = {}
     for entry in entries[: keys.MAX_KEYS]:
         if units.placeholder(entry.text) is None:
@@ -87,7 +87,7 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _identity_text(texts: Mapping[str, str], field_name: str) -> str | None:
-    """Return an identity field, such as `driver`, from the first of its keys that is printed, or None."""
+    """Return an identity field, such as `driver`, or None."""
     return next((texts[name] for name in keys.IDENTITY[field_name] if name in texts), None)
 
 
@@ -126,7 +126,7 @@ def _create_device(
 
 
 def _model_name(card: _Card) -> str | None:
-    """Return the card's name. Some versions print a hexadecimal number instead, which is ignored."""
+    """Return the card's name, ignoring hexadecimal numbers."""
     names = (card.texts.get(key) for key in (*keys.IDENTITY["series"], *keys.IDENTITY["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
@@ -143,7 +143,7 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to its package's first die, which prints the power of both. The two share a unique id."""
+    """Map each second die to its package's first die, which prints the power of both."""
     # The first die is not the parent of the second die: both are separate devices on the PCI bus and for programs.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
@@ -155,7 +155,7 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Find partitions by their printed number. The parent is the preceding partition 0 of the same chip type."""
+    """Find partitions by their printed number."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
@@ -169,7 +169,7 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Find partitions by PCI function. The parent has function 0, and the same PCI slot and unique id."""
+    """Find partitions by their PCI function."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}
@@ -191,7 +191,7 @@ _ZEROED_METRICS = frozenset(
 
 
 def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> None:
-    """Add the cards to the draft. Keys whose metric is not in `metric_keys` are reported as unknown fields."""
+    """Add the cards to the draft."""
     draft.problems.extend(listing.problems)
     draft.add_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
@@ -204,7 +204,7 @@ def read_cards(listing: Listing, metric_keys: Collection[str], draft: Draft) -> 
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], metric_keys: Collection[str], draft: Draft) -> None:
-    """Add a card's readings to the draft. Set the device's `up` (whether the card answers) and its power kind."""
+    """Add a card's readings to the draft, and describe the card."""
     for entry in entries[:MAX_KEYS]:
         for key, text in key_text_pairs(entry.key, entry.text):
             _read_entry(Entry(key, text, entry.where), device, metric_keys, draft)
@@ -246,7 +246,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the instantaneous power, or else the average power, as the card's main power. Return which kind it is."""
+    """Store the card's main power. Return which kind it is."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
@@ -264,7 +264,7 @@ def _discard_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_be_up(readings: Iterable[Reading], metrics: Collection[str]) -> bool:
-    """Return False if at least two of these metrics were printed, but none of them could be read."""
+    """Return False if at least two of these metrics were printed, but none is readable."""
     basic_readings = [item for item in readings if item.metric in metrics]
     printed = {item.metric for item in basic_readings}
     return len(printed) < _MIN_BASIC_METRICS or any(item.value is not Absent.NOT_REPORTED for item in basic_readings)

@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with the pattern of its cells. `key` is the cells' key in the listing; empty if they are not read."""
+    """A column with the pattern of its cells. `key` is empty if they are not read."""
 
     key: str
     cell_pattern: re.Pattern[str]
@@ -47,7 +47,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """A printed heading with its column. `start` and `end` are its offsets in the line."""
+    """A printed heading with its column."""
 
     column: _Column
     text: str
@@ -132,7 +132,7 @@ def _heading_at(line: str, start: int) -> _Heading:
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row into cells by pattern, else by offset, else by blanks. Return None if all three fail."""
+    """Split a row into cells by pattern, by offset or by blanks, or return None."""
     if len(line) > _MAX_LINE_LENGTH:
         return None
     return _cells_by_pattern(line, headings) or _cells_by_offset(line, headings) or _cells_by_blanks(line, headings)
@@ -163,7 +163,7 @@ def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | Non
 
 
 def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
-    """Split a row whose blanks were collapsed. Return None if a cell is missing."""
+    """Split a row whose blanks were collapsed."""
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
@@ -171,7 +171,7 @@ def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | Non
 
 
 def _checked_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells if the first is an index and most others match their columns, else None."""
+    """Return the cells if the first is an index and most others match, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
     matches = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
@@ -211,7 +211,7 @@ _USE_KEYS = ("gpu use", "vram")
 
 @dataclass(slots=True)
 class _Table:
-    """A table that is being read. A second heading line may name the temperature sensor and the kind of power."""
+    """A table that is being read."""
 
     headings: tuple[_Heading, ...]
     sensor: str = ""
@@ -224,7 +224,7 @@ class _Table:
 
 
 def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Read all concise tables into a listing, or return None. `default_sensor` labels temperatures without a sensor."""
+    """Read all concise tables into a listing, or return None."""
     table: _Table | None = None
     listing = Listing()
     has_table = False
@@ -244,13 +244,13 @@ def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing |
 
 
 def _report_if_error(line: Line, listing: Listing) -> None:
-    """Report a line outside the tables if it is an error, such as `Open mkfd failed` or a traceback."""
+    """Report a line outside the tables if it is an error."""
     if messages.is_error(line):
         listing.add_problem(line.where, quote(line.text))
 
 
 def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read a line below a heading. Return the table, or None if the line ends it."""
+    """Read a line below a heading."""
     rule = _RULE.match(line.text)
     if rule is not None:
         # A rule with a title ends the table. Rules without a title may also surround a message between rows.
@@ -273,7 +273,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _read_second_heading(table: _Table, text: str) -> None:
-    """Read the second heading line: the sensor, the kind of power, and whether the card's name follows each row."""
+    """Read the second heading line, such as the sensor and the kind of power."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER_KEYS:
             table.power_key = _POWER_KEYS[word]
@@ -283,7 +283,7 @@ def _read_second_heading(table: _Table, text: str) -> None:
 
 
 def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
-    """Store this line as the name of the card in the row above. Return False if it cannot be a name."""
+    """Store this line as the card's name. Return False if it cannot be a name."""
     text = line.text.strip()
     is_message = messages.is_notice(text) or messages.key_and_placeholder(text) is not None or messages.is_error(line)
     if table.unnamed_card is None or not table.has_name_rows or is_message:
@@ -294,7 +294,7 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is neither a row nor a name. Return the table, or None if the line ends it."""
+    """Report a line that is no row and no name. Return the table, or None after its end."""
     if table.is_closed:
         _report_if_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None
@@ -309,12 +309,12 @@ def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | 
 
 
 def _resembles_row(line: Line, table: _Table) -> bool:
-    """Return whether a line resembles a row: at least four cells, and at most two fewer than the headings."""
+    """Return whether a line has nearly as many cells as the headings."""
     return len(_GAP.split(line.text.strip())) > max(3, len(table.headings) - 3)
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a row. Return False if the line is not a row or its cells cannot be separated."""
+    """Read a row. Return False if the line is not one."""
     cells = _split_row(line.text, table.headings)
     if not cells or "" in cells:
         return False
@@ -371,7 +371,7 @@ def _split_cell(key: str, text: str) -> list[tuple[str, str]]:
 
 
 def _discard_memory_share(entries: list[Entry], table: _Table) -> None:
-    """Mark a memory share of 0 % as absent if hy-smi could not read the card's utilization."""
+    """Mark a memory share of 0 % as absent if the utilization is unknown."""
     texts = {entry.key: entry.text for entry in entries}
     is_hy_smi = table.headings[0].text.lower() in ("dcu", "hcu")
     has_utilization = any(heading.column.key == _USE_KEYS[0] for heading in table.headings)

@@ -1,4 +1,4 @@
-"""Maps the keys that rocm-smi and hy-smi print to metrics and facts, in every spelling since ROCm 3."""
+"""Maps the keys that rocm-smi and hy-smi print to metrics and facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_KEYS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A printed key in lower case with single spaces, without unit or final colon. `dcu` and `hcu` become `gpu`."""
+    """A printed key in lower case with single spaces, without unit or final colon."""
 
     name: str
     unit: str
@@ -146,7 +146,7 @@ _IGNORED_KEY = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the targets in which the text of a key is stored, or () if the key is unknown or has no metric."""
+    """Return the targets in which the text of a key is stored."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)
@@ -163,21 +163,21 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
-    """Return the metric for a RAS block's error count or, if `error_kind` is None, for its state. It may have no metric."""
+    """Return the metric for a RAS block's error count or, without `error_kind`, state."""
     if error_kind is not None:
         return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
 def is_ignored(key: Key, text: str) -> bool:
-    """Return whether a key is known to have no metric, or both key and text are blank."""
+    """Return whether a key is known to have no metric."""
     if not key.name:
         return not text.strip()
     return key.name in _IDENTITY_NAMES or _IGNORED_KEY.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:
-    """Return whether the text of a clock or fan is just a level number, as in `sclk clock level: 8`."""
+    """Return whether the text of a clock or fan is just a level number."""
     if key.name == "fan level":
         return units.whole(text) is not None
     return key.name.endswith("clock level") and (units.whole(text) is not None or text.strip() == "S")

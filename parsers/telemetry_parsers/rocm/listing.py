@@ -10,7 +10,7 @@ from telemetry_parsers.model import Problem
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key and its text as printed. `where` locates them in the output, such as `line 3`."""
+    """A key and its text as printed."""
 
     key: str
     text: str
@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """The entries of each card, by card index, and of the node (`system`). `unknown` has the unrecognised headings."""
+    """The entries of each card, by card index, and of the node (`system`)."""
 
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     system: list[Entry] = field(default_factory=list)
@@ -28,11 +28,11 @@ class Listing:
     is_cut: bool = False  # the text is truncated, so cards may be missing
 
     def ensure_card(self, index: int) -> list[Entry]:
-        """Return the entries of a card, to which the caller may append. Add the card if it is missing."""
+        """Return the entries of a card, which is added if it is missing."""
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:
-        """Add a problem. `where` locates its cause, such as `line 3`."""
+        """Add a problem."""
         self.problems.append(Problem(where, text))
 
 

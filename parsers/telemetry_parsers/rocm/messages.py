@@ -1,4 +1,4 @@
-"""Messages that rocm-smi and hy-smi print besides data: notices, errors, and the lines that frame the output."""
+"""Messages that rocm-smi and hy-smi print besides data."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def is_notice(text: str) -> bool:
 
 
 def is_unsupported(text: str) -> bool:
-    """Return whether a message reports a feature that the card does not support. This is not a problem."""
+    """Return whether a message reports a feature that the card does not support."""
     return _contains_any(text, _UNSUPPORTED)
 
 
@@ -136,7 +136,7 @@ def is_harmless(text: str) -> bool:
 
 
 def is_error(line: Line) -> bool:
-    """Return whether a line is an error that concerns all cards, such as `Open mkfd failed` or a traceback."""
+    """Return whether a line is an error that concerns all cards."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
     return _contains_any(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
@@ -170,7 +170,7 @@ def is_frame(text: str) -> bool:
 
 
 def key_and_placeholder(message: str) -> tuple[str, str] | None:
-    """If the message is printed instead of a value, return the value's key and a placeholder, else None."""
+    """Return a value's key and a placeholder if the message replaces the value, else None."""
     lower = message.lower()
     key = next((key for phrase, key in _KEYS_BY_MESSAGE if phrase in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")

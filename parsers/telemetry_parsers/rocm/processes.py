@@ -1,4 +1,4 @@
-"""Reads the processes on each card from Hygon's list or AMD's `--showpidgpus`. AMD's `--showpids` has the names."""
+"""Reads the processes on each card from AMD's or Hygon's list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_PROCESSES = "No KFD PIDs currently running"
 
 @dataclass(slots=True)
 class _ProcessCards:
-    """A process on one or more cards. `card_count` is printed, `cards` are the cards that were read so far."""
+    """A process on one or more cards. `card_count` is printed."""
 
     pid: int
     card_count: int
@@ -37,7 +37,7 @@ class _ProcessCards:
 
 @dataclass(slots=True)
 class AmdProcessList:
-    """AMD's processes. `stray_line` lists cards without a process. `open_title` is a title whose list is missing."""
+    """AMD's processes, and the lines that show missing lists."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class AmdProcessList:
 
 
 def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
-    """Return AMD's list of the processes and their cards, or None if the text has no such list."""
+    """Return AMD's list of processes and cards, or None if the text has none."""
     amd_list = AmdProcessList()
     process: _ProcessCards | None = None
     for line in lines:
@@ -78,7 +78,7 @@ def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
 
 
 def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
-    """Read a line with more cards of a process. Return the process, or None if the line ends its cards."""
+    """Read a line with more cards of a process."""
     if not line.ended:
         return None
     if _CARD_NUMBERS.match(line.text):
@@ -98,7 +98,7 @@ def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
 
 
 def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
-    """Add AMD's processes to the draft. Return False if the text has no list of the processes and their cards."""
+    """Add AMD's processes to the draft. Return False if the text has no list."""
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
@@ -135,7 +135,7 @@ _NAME_KEYS = ("process name", "name")
 
 @dataclass(slots=True)
 class _HygonProcess:
-    """One process of Hygon's list. The keys of `values` are in lower case."""
+    """One process of Hygon's list."""
 
     pid: int
     values: dict[str, str] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class _HygonProcess:
 
 @dataclass(slots=True)
 class _HygonProcessList:
-    """Hygon's processes. `stray_line` is a line that belongs to no process."""
+    """Hygon's processes."""
 
     entries: list[_HygonProcess] = field(default_factory=list)
     is_complete: bool = False
@@ -168,7 +168,7 @@ def is_hygon_list(lines: Sequence[Line]) -> bool:
 
 
 def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add Hygon's processes to the draft. Report the processes whose cards are not printed."""
+    """Add Hygon's processes to the draft."""
     hygon_list = _hygon_list_in(lines)
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
@@ -188,7 +188,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
-    """Add a process to the draft for each of its cards. Return False if it is listed twice for a card."""
+    """Add a process to the draft for each of its cards."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # For a process on several cards, the printed memory is the sum over the cards. It is not stored.
@@ -208,7 +208,7 @@ def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft
 
 
 def _count_processes(draft: Draft) -> None:
-    """Set the process count of each device. The list must be complete."""
+    """Set the process count of each device."""
     counts = Counter(process.device for process in draft.processes)
     for device in range(draft.device_count()):
         draft.set_value(device, metric("processes"), float(counts[device]))
@@ -238,7 +238,7 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:
-    """Return the memory of a process in bytes, or None. The unit is in the key: `VRAM USED (MiB)`."""
+    """Return the memory of a process in bytes, or None."""
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:

@@ -1,4 +1,4 @@
-"""Reads output that no poll requests but `telemetry parse` may get: CSV, `--showmetrics`, and keys of ROCm 1 and 2."""
+"""Reads output that no poll requests but `telemetry parse` may get."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """Return a key and its text as a pair. A text that lists error counts or memory stacks gives a pair per item."""
+    """Return a key and its text as a pair, or a pair for each item of a list."""
     match = _BLOCK_COUNTS.match(f"{key}: {text}")
     if match is not None:
         name = f"{match[1]} RAS"
@@ -100,7 +100,7 @@ _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
-    """Read CSV output into a listing. Return None if there is no heading line."""
+    """Read CSV output into a listing."""
     headings: list[str] = []
     listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
@@ -120,7 +120,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 
 def _node_entries(lines: Sequence[Line]) -> list[Entry]:
-    """Return the node's entries from a `name, value` table, or [] if there is no such table."""
+    """Return the node's entries from a `name, value` table, or []."""
     if not any(_NAME_VALUE_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _NAME_VALUE_ROW.match(line.text)) for line in lines if line.ended)
@@ -128,7 +128,7 @@ def _node_entries(lines: Sequence[Line]) -> list[Entry]:
 
 
 def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[Entry]:
-    """Return the entries of a row. The last cell of a truncated row is ignored."""
+    """Return the entries of a row."""
     # After an unclosed quote, part of the cell is missing.
     cells = _rejoin_cells(_csv_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(headings))
     if not line.ended:
@@ -141,7 +141,7 @@ def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[
 
 
 def _rejoin_cells(cells: list[str], count: int) -> list[str]:
-    """Join cells that were split at an unquoted comma, as in `Co., Ltd.`, if the row then has `count` cells."""
+    """Join cells that were split at an unquoted comma, as in `Co., Ltd.`."""
     if len(cells) <= count:
         return cells
     joined_cells: list[str] = []
@@ -154,7 +154,7 @@ def _rejoin_cells(cells: list[str], count: int) -> list[str]:
 
 
 def _csv_cells(text: str) -> list[str]:
-    """Return the cells of a line, or [] if the csv module rejects the line, for example because of a NUL."""
+    """Return the cells of a line, or [] if the csv module rejects the line."""
     try:
         return next(csv.reader([text]), [])
     except csv.Error:  # not valid CSV; the caller reports the line

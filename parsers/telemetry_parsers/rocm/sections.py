@@ -1,4 +1,4 @@
-"""Reads the text output of `-a` and `--show…`: lines such as `GPU[0] : key: value`, and RAS and page tables."""
+"""Reads the text output of `-a` and `--show…`, and RAS and page tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
-    """Read lines such as `GPU[0] : key: value` into a listing. Return None if no line names a card or the driver."""
+    """Read lines such as `GPU[0] : key: value` into a listing, or return None."""
     listing = Listing()
     has_card = False
     for line in lines:
@@ -59,12 +59,12 @@ def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
 
 
 def is_card_line(line: Line) -> bool:
-    """Return whether a line is about a card or the driver, such as `GPU[0] : …` or `Driver version : …`."""
+    """Return whether a line is about a card or the driver."""
     return _CARD_LINE.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
 def _read_value(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Store a card's value, or a placeholder if the tool printed a message instead of the value."""
+    """Store a card's value, or a placeholder for a message instead of the value."""
     entries = listing.ensure_card(index)
     new_entries = () if severity else _entries_in(text, line)
     if new_entries:
@@ -78,7 +78,7 @@ def _read_value(line: Line, severity: str, index: int, text: str, listing: Listi
 
 
 def _entries_in(text: str, line: Line) -> tuple[Entry, ...]:
-    """Return the entries in a line, or () if the line is a message about the card."""
+    """Return the entries in a line, or () for a message about the card."""
     if _MESSAGE.match(text):
         return ()
     pool = _POOL.match(text)
@@ -104,7 +104,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """A card's RAS or page table. `pages` is the kind of the listed pages, such as `RESERVED`; empty for RAS tables."""
+    """A card's RAS or page table. `pages` is empty for RAS tables."""
 
     card: int
     pages: str
@@ -113,7 +113,7 @@ class _Table:
 
 
 def read_tables(lines: Sequence[Line]) -> Listing | None:
-    """Read the tables of RAS blocks and of memory pages into a listing. Return None if there is no table."""
+    """Read the tables of RAS blocks and memory pages into a listing, or return None."""
     listing = Listing()
     table: _Table | None = None
     has_table = False
@@ -141,7 +141,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a line of the table. Return False if the line does not belong to it."""
+    """Read a line of the table."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])
@@ -170,7 +170,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
 
 
 def _finish_table(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Store the counts of retired and pending pages in a finished table. An empty table has no counts."""
+    """Store the counts of retired and pending pages in a finished table."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):

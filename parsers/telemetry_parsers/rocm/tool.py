@@ -33,7 +33,7 @@ def _listing_in(text: ToolText) -> Listing | None:
 
 
 def _read_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Return one listing of all concise tables, sections and RAS tables in the output, or None if there are none."""
+    """Return one listing of all tables and sections in the output, or None."""
     concise_listing = read_concise_tables(lines, default_sensor)
     results = (concise_listing, read_sections(lines), read_tables(lines))
     listings = [listing for listing in results if listing is not None]
@@ -98,7 +98,7 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ToolVariant:
-    """The properties in which rocm-smi and hy-smi differ. `default_sensor` labels temperatures without a sensor."""
+    """The properties in which rocm-smi and hy-smi differ."""
 
     name: str
     vendor: str
@@ -137,7 +137,7 @@ def tool_of(variant: ToolVariant) -> Tool:
 
 
 def _listing_shape(variant: ToolVariant, parse_listing: Callable[[ToolText], Listing | None], form: Form) -> Shape:
-    """Return a shape that reads cards, node facts and processes. `parse_listing` converts the output to a listing."""
+    """Return a shape that reads cards, node facts and processes."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         listing = parse_listing(text)
@@ -175,7 +175,7 @@ def _shape_of_other_tool(variant: ToolVariant) -> Shape:
 
 
 def _read_processes(text: ToolText, draft: Draft) -> bool:
-    """Read AMD's or Hygon's list of processes by card. Return False if the output has no such list."""
+    """Read AMD's or Hygon's list of processes. Return False if the output has none."""
     lines = text.lines
     if not processes.read_amd_list(lines, draft):
         if not is_hygon_list(lines):
@@ -200,7 +200,7 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _make_other_tool_refuser(variant: ToolVariant) -> Refusal:
-    """Return a function that rejects messages of the other tool in the output or the error stream."""
+    """Return a function that rejects messages of the other tool."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
@@ -217,7 +217,7 @@ def _report_on_error(output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
-    """Report output that has only notices, a banner, or table rows without headings. Return None for other output."""
+    """Report output that has only notices, a banner, or table rows without headings."""
     printed_lines = [line for line in lines if line.text.strip()]
     first_line = printed_lines[0]
     if all(messages.is_notice(line.text) for line in printed_lines):
@@ -232,7 +232,7 @@ def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Repo
 
 
 def _add_sleep_messages(report: Report, output: Output) -> Report:
-    """If a card does not answer, add the tool's messages about sleeping cards to the report's problems."""
+    """Add the tool's messages about sleeping cards if a card does not answer."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
     sleep_lines = [line for line in ToolText((), output=output).all_lines if messages.is_sleep_message(line.text)]

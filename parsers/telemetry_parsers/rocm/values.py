@@ -1,4 +1,4 @@
-"""Parses values that are not plain numbers: clocks, links, fans, lists, levels. `unit` is the printed key's unit."""
+"""Parses values that are not plain numbers, such as clocks, links and lists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fan_ratio(text: str, unit: str) -> Value:
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the clock in `(1725Mhz)`, `8 (1725Mhz)` or `1350Mhz`, or in a bare number whose key has the unit."""
+    """Return the clock in `8 (1725Mhz)` or `1350Mhz`, or in a number whose key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -49,7 +49,7 @@ def hertz(text: str, unit: str) -> Value:
 
 
 def joules(text: str, unit: str) -> Value:
-    """Return the energy. A 0 is `Absent`: cards without a counter, such as the second die of a package, print it."""
+    """Return the energy, or an `Absent` value for 0, which cards without a counter print."""
     if not unit.startswith("15.259uJ"):
         return units.zero_is_none(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
@@ -93,7 +93,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return a target that parses list items as `target` does, and takes the highest: 133 for `[132, 133, N/A]`."""
+    """Return a target that takes the highest item of a list: 133 for `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]

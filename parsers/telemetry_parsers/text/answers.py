@@ -60,7 +60,7 @@ MAX_PROBLEMS = 12
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """Words in lower case that a tool prints if it fails, the reason for the failure, and a remedy."""
+    """Words in lower case that a tool prints if it fails, with the reason and a remedy."""
 
     words: str
     outcome: Outcome
@@ -97,7 +97,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 
 
 def failed_midway(report: Report, status: int) -> Report:
-    """Return a failed report for a tool that exited with an error before the end of its device list."""
+    """Return a failed report for a tool that exited inside its device list."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     problem = Problem("exit status", f"exit status {status} inside the list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
@@ -111,7 +111,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report that quotes the first known error in these lines, or else the first unknown error. None without errors."""
+    """Return a report on the first known error in these lines, or else the first unknown one."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()
@@ -128,7 +128,7 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return all problems or, if there are more than 12, the first 11 and a last one: `and 31 more problems`."""
+    """Return all problems, or the first 11 and one such as `and 31 more problems`."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     omitted_count = len(problems) - MAX_PROBLEMS + 1

@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON document and its offsets. If it is truncated or invalid, `fault` says why, and `value` has the items before it."""
+    """A JSON document and its offsets. `fault` says why it is truncated or invalid."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The JSON documents in a tool's output, and the lines inside them that are not JSON (`foreign`)."""
+    """The JSON documents in a tool's output, and the ignored lines between (`foreign`)."""
 
     text: str
     documents: tuple[Document, ...]
@@ -78,7 +78,7 @@ class Documents:
 
 
 def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documents:
-    """Return the JSON documents in a tool's output. Lines inside them that are not JSON are ignored."""
+    """Return the JSON documents in a tool's output, without foreign lines inside them."""
     documents, foreign = ignore_foreign_lines(
         text,
         lambda part: _scan_documents(part, starts),
@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read output with and without the lines that are not JSON. Return the result with more progress, and the ignored lines."""
+    """Read output without foreign lines if that gives more. Also return the ignored lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged
@@ -122,7 +122,7 @@ def _scan_documents(text: str, starts: re.Pattern[str]) -> Documents:
 
 
 def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
-    """Return the complete items of a truncated list (or of an object's first list), and the offset of their end."""
+    """Return the complete items of a truncated list, and the offset of their end."""
     items: list[Plain] = []
     end = start
     position = _first_item_offset(text, start)
@@ -139,7 +139,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
 
 
 def _first_item_offset(text: str, position: int) -> int | None:
-    """Return the offset of the first item of a list, or of an object's first list, or None if there is no list."""
+    """Return the offset of the first item of the first list, or None if there is no list."""
     while (match := _LIST_START.match(text, position)) is None:
         member = _MEMBER.match(text, position)
         if member is None:

@@ -1,4 +1,4 @@
-"""Removes echoes from an output: prompts, commands, notes of ssh, kubectl and sudo, and line prefixes of launchers."""
+"""Removes echoes, such as prompts, commands and line prefixes, from an output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_LAUNCHER_LINES = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without their common prefix. A launcher's first lines may have no prefix."""
+    """Return the lines without their common prefix."""
     texts = [line.text for line in lines if line.text.strip()]
     starts = range(min(_MAX_LAUNCHER_LINES, len(texts) - _MIN_LINES) + 1)
     for pattern, start in product((_PREFIX, _LOG_PREFIX), starts):
@@ -37,7 +37,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether `bare`, the lines without their prefix, certainly begin a document, so that the prefix is not a key."""
+    """Return whether `bare`, the lines without their prefix, certainly begin a document."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -75,7 +75,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One output of a tool, with the arguments of its command line if the text contains it."""
+    """One output of a tool, with its command line's arguments if printed."""
 
     arguments: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -89,7 +89,7 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """Return the text without notes of ssh, kubectl and sudo, and without a prompt at the end."""
+    """Return the text without notes of ssh, kubectl and sudo."""
     return _remove_echoes(text, _is_note, ())
 
 
@@ -102,7 +102,7 @@ def without_echoes(text: str, commands: Collection[str]) -> str:
 
 
 def _remove_echoes(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
-    """Return the text with blank lines instead of echoes, which keeps line numbers. Echoes at the end are removed."""
+    """Return the text with blank lines instead of echoes, which keeps line numbers."""
     plain_text = plain(text)
     last_line = plain_text.rstrip().rpartition("\n")[2]
     ends_in_echo = (
@@ -120,7 +120,7 @@ def _is_note(text: str) -> bool:
 
 
 def _echoed_command(text: str, commands: Collection[str]) -> str | None:
-    """Return the typed command in a line. Return "" for a prompt without a command, and None for output."""
+    """Return the typed command in a line, "" for a bare prompt, or None for output."""
     prompt = _PROMPT.match(text)
     if prompt is not None:
         return text[prompt.end() :].strip()
@@ -140,14 +140,14 @@ def _echoed_command(text: str, commands: Collection[str]) -> str | None:
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
-    """Return whether these words can be arguments: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
+    """Return whether these words can be arguments: `metric -g 0`, but not `went away`."""
     words = words[: next((position for position, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
     flag_index = next((position for position, word in enumerate(words) if word.startswith("-")), len(words))
     return all(word.isalpha() for word in words[:flag_index]) and (flag_index <= 1 or flag_index < len(words))
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """Split saved output into the runs of one tool. Output of other commands is omitted."""
+    """Return the runs of one tool in saved output."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
@@ -170,7 +170,7 @@ def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
 
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
-    """Return the arguments of a command line of this tool, with or without a prompt, or None for any other text."""
+    """Return the arguments of a command line of this tool, or None for any other text."""
     words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MAX_WORDS)
     start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
     return None if start is None else tuple(words[start + 1 :])
@@ -182,6 +182,6 @@ def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Seq
 
 
 def _is_other_command(text: str) -> bool:
-    """Return whether a line is a command of another tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
+    """Return whether a line is a command of another tool, such as `# lspci`."""
     words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
     return len(words) > 1 and (words[0] == "cat" or words[0] in _PROMPT_SIGNS)

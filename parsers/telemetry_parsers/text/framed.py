@@ -18,7 +18,7 @@ _MAX_CELLS = 64  # a line with more cells is not a row
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """The known headings and value patterns of one tool's table. Rules separate its records."""
+    """The known headings and value patterns of one tool's table."""
 
     headings: frozenset[str]  # in lower case with single blanks
     words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values; other values are free text
@@ -27,7 +27,7 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The text between two separators. `whole` is False if the text is truncated inside the cell."""
+    """The text between two separators."""
 
     text: str
     whole: bool = True
@@ -50,7 +50,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The values of one device by heading, and the lines whose cells do not match the headings."""
+    """The values of one device by heading, and the lines that do not match the headings."""
 
     line: Line
     values: Mapping[str, Value]
@@ -59,7 +59,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The content of a framed table. `closed` means that it is complete. `unread` are lines outside of records."""
+    """The content of a framed table. `closed` means that it is complete."""
 
     headed: bool
     closed: bool
@@ -74,7 +74,7 @@ def is_rule(text: str) -> bool:
 
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
-    """Return the headings in a cell. They are separated by several blanks, or by one if blanks were collapsed."""
+    """Return the headings in a cell."""
     headings: list[str] = []
     for piece in _split_at_gaps(text[:_MAX_CELL_LENGTH]):
         words = piece.lower().split()
@@ -84,7 +84,7 @@ def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
 
 
 def read_table(lines: Sequence[Line], shape: TableShape) -> Table:
-    """Return the table in these lines. New heading lines, which some versions print per device, replace the old ones."""
+    """Return the table in these lines."""
     reader = _TableReader(shape)
     for line in lines:
         reader.read_line(line)
@@ -197,7 +197,7 @@ def _split_at_gaps(text: str) -> list[str]:
 
 
 def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
-    """Split these words into known headings, preferring long ones. The result is empty if a word belongs to no heading."""
+    """Split these words into known headings, or return [] if a word belongs to none."""
     headings: list[str] = []
     start = 0
     while start < len(words):
@@ -249,14 +249,14 @@ def _split_cell(cell: Cell, headings: Sequence[str], shape: TableShape) -> dict[
 
 
 def _is_complete(texts: Mapping[str, str], headings: Sequence[str], shape: TableShape) -> bool:
-    """Return whether each heading has a value, which must match the heading's pattern if there is one."""
+    """Return whether each heading has a value that matches its pattern."""
     return len(texts) == len(headings) and all(
         heading not in shape.words or shape.words[heading].match(text) for heading, text in texts.items()
     )
 
 
 def _assign_words(words: Sequence[str], headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Map each heading to its words. One heading may have free text, which takes all words that remain."""
+    """Map each heading to its words, or return None if they do not fit."""
     free_positions = [position for position, name in enumerate(headings) if name not in shape.words]
     has_enough_words = len(words) >= len(headings) if free_positions else len(words) == len(headings)
     if len(free_positions) > 1 or not has_enough_words or not shape.headings.issuperset(headings):

@@ -18,7 +18,7 @@ MAX_LINES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without line end or colours. `ended` is False if the text is truncated inside the line."""
+    """A line without line end or colours."""
 
     number: int
     text: str
@@ -32,13 +32,13 @@ class Line:
 
 
 def plain(text: str) -> str:
-    """Return the text without colours, a byte order mark or sudo's prompt. Non-breaking spaces become ordinary spaces."""
+    """Return the text without colours, a byte order mark or sudo's prompt."""
     text = _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
     return _PROMPT.sub("", text) if "[sudo]" in text else text
 
 
 def lines(text: str, stream: str = "") -> list[Line]:
-    """Return the lines of a string, numbered from 1. `stream` is the stream's name, empty for standard output."""
+    """Return the lines of a string, numbered from 1. `stream` is empty for standard output."""
     rows = plain(text).split("\n")
     last = rows.pop()
     result = [Line(number, row.rstrip("\r"), stream=stream) for number, row in enumerate(rows, 1)]
@@ -55,7 +55,7 @@ def quote(text: str) -> str:
 
 
 def bus_address(text: str) -> str | None:
-    """Return a PCI address as `dddd:bb:dd.f` in lower case, or None. The domain may have four to eight digits."""
+    """Return a PCI address as `dddd:bb:dd.f` in lower case, or None."""
     match = _BUS.match(text.strip())
     if match is None:
         return None

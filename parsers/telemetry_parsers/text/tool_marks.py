@@ -36,5 +36,5 @@ def identify_tool(text: str) -> str | None:
 
 
 def foreign_tool(text: str, expected_tool: str) -> str | None:
-    """Return another tool whose identifying words the text contains, or None if it contains words of the expected tool."""
+    """Return the other tool that the text's words identify, or None for the expected tool."""
     return None if any(mark in text for mark in TOOL_MARKS.get(expected_tool, ())) else identify_tool(text)

@@ -1,4 +1,4 @@
-"""Parses Cambricon's cnmon: the table of cards, which has several heading lines, and the list of `cnmon info`."""
+"""Parses Cambricon's cnmon: the table of cards, and the list of `cnmon info`."""
 
 from __future__ import annotations
 

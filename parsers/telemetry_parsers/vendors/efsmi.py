@@ -1,4 +1,4 @@
-"""Parses Enflame's efsmi: the table of cards, the columns of its monitor, and the list of `-q`."""
+"""Parses Enflame's efsmi: the table of cards, the monitor, and the list of `-q`."""
 
 from __future__ import annotations
 

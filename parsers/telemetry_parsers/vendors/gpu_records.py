@@ -1,4 +1,4 @@
-"""The records of GPU vendors. The parsers of a vendor's tools are in the vendor's folder."""
+"""The records of GPU vendors."""
 
 from __future__ import annotations
 

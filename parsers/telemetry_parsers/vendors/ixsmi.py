@@ -1,4 +1,4 @@
-"""Parses Iluvatar's ixsmi: the table of dies, the rows of `--query-gpu`, and the XML of `-q -x`."""
+"""Parses Iluvatar's ixsmi: the table of dies, `--query-gpu`, and the XML of `-q -x`."""
 
 from __future__ import annotations
 

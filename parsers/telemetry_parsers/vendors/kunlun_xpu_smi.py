@@ -1,4 +1,4 @@
-"""Parses Kunlunxin's xpu-smi, which is not Intel's: its table, the list of `-q`, and the fields of `-m`."""
+"""Parses Kunlunxin's xpu-smi: its table, the list of `-q`, and the fields of `-m`."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _MAX_LINE_LENGTH = 1000
 
 
 def _is_field_row(line: Line) -> bool:
-    """Return whether a line begins with a bus address and two numbers, and has a quoted model."""
+    """Return whether a line has a bus address, two numbers and a quoted model."""
     return _ROW_START.match(line.text.strip()) is not None and '"' in line.text
 
 

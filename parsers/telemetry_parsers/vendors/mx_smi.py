@@ -1,4 +1,4 @@
-"""Parses MetaX's mx-smi, also called ht-smi: the table of GPUs and slices, the lists, the JSON and the monitor."""
+"""Parses MetaX's mx-smi, also called ht-smi: its tables, lists, JSON and monitor."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ _NAME_ROW = re.compile(
 
 
 def _read_document(text: ToolText, draft: Draft) -> bool:
-    """Read all JSON documents into the draft. Return False if the text contains no document of this tool."""
+    """Read all JSON documents into the draft. Return False if there are none."""
     json_text = _VERSION_LINE.sub("", text.joined)
     if '"attached_gpus"' not in json_text:
         return False
@@ -279,7 +279,7 @@ def _text_at(card: dict[str, Any], path: Sequence[str]) -> str | None:
 
 
 def _read_names(answer: ToolText, draft: Draft) -> bool:
-    """Read the GPUs listed by `-L`. Report each GPU that is not available."""
+    """Read the GPUs listed by `-L`, and report unavailable GPUs."""
     for line in answer.lines:
         match = _NAME_ROW.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:

@@ -1,4 +1,4 @@
-"""The records of vendors of other accelerators. The parsers of a vendor's tools are in the vendor's folder."""
+"""The records of the vendors of NPUs and other accelerators."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdrive
 
 
 def _command(*flag_alternatives: str) -> Command:
-    """Return a command that tries these strings of flags in order until the installed version supports one."""
+    """Return a command that tries these strings of flags in order."""
     lines = tuple((TOOL, *flags.split()) for flags in flag_alternatives)
     return Command(lines, env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 

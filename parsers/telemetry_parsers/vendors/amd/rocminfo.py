@@ -1,4 +1,4 @@
-"""Parses rocminfo of ROCm and DTK: the accelerators of the HSA runtime with their memory and compute units."""
+"""Parses rocminfo of ROCm and DTK: the accelerators of the HSA runtime."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class PrintedValue:
 
 @dataclass(slots=True)
 class Agent:
-    """An agent (CPU, GPU or other processor) with its own values and its memory pools; `line` has its heading."""
+    """An agent, such as a CPU or GPU, with its own values and its memory pools."""
 
     line: Line
     values: dict[str, PrintedValue] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class _Listing:
 
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
-    """Return the listing in these lines. A truncated last line is not read."""
+    """Return the listing in these lines."""
     parser = _ListingParser()
     for line in lines:
         parser.read_line(line)
@@ -132,7 +132,7 @@ def _read_listing(lines: Sequence[Line]) -> _Listing:
 
 
 class _ListingParser:
-    """Parses the output line by line. `_block` is `system`, `pool`, `isa`, or empty for the agent's own keys."""
+    """Parses the output line by line."""
 
     def __init__(self) -> None:
         self.listing = _Listing()
@@ -202,7 +202,7 @@ class _ListingParser:
             destination.setdefault(key, value)
 
     def _current_values(self) -> dict[str, PrintedValue] | None:
-        """Return the dictionary of the current block's values, or None for an ISA block, which is not read."""
+        """Return the current block's values, or None if the block is not read."""
         agents = self.listing.agents
         if self._block == "system":
             return self.listing.system
@@ -212,12 +212,12 @@ class _ListingParser:
 
 
 def _starts_error_message(key: str) -> bool:
-    """Return whether a key is the start of an error message, such as `Error: …` or `hsa api call failure at: …`."""
+    """Return whether a key is the start of an error message, such as `Error: …`."""
     return key.startswith(("error", "warning", "failed", "hsa api", "call returned", "libkmod", "unable", "traceback"))
 
 
 def pool_flags(pool: Mapping[str, PrintedValue]) -> frozenset[str]:
-    """Return the flags of a global memory pool, such as `KERNARG` and `FINE GRAINED`; empty for other pools."""
+    """Return the flags of a global memory pool, such as `KERNARG`."""
     segment, _, flags_text = pool["segment"].text.partition(";") if "segment" in pool else ("", "", "")
     if segment.strip().upper() != "GLOBAL":
         return frozenset()
@@ -256,7 +256,7 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
 def _read_agents(text: ToolText, draft: Draft) -> bool:
-    """Add the accelerators among the agents to the draft. Return False if there is no agent."""
+    """Add the accelerators among the agents to the draft."""
     listing = _read_listing(text.lines)
     if not listing.agents:
         return False
@@ -277,7 +277,7 @@ def _read_agents(text: ToolText, draft: Draft) -> bool:
 
 
 def _add_agent(agent: Agent, index: int, listing: _Listing, draft: Draft) -> int:
-    """Add the agent to the draft if it is an accelerator. Return 1 if it takes up an accelerator index, else 0."""
+    """Add the agent if it is an accelerator. Return 1 if it takes up an accelerator index, else 0."""
     device_type = agent.text("device type").upper()
     if device_type in _OTHER_TYPES:
         return 0
@@ -307,7 +307,7 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
 
 
 def _parse_size(text: str, _unit: str) -> Value:
-    """Return a size such as `16760832(0xffc000) KB` in bytes, or an `Absent` value if its two numbers differ."""
+    """Return a size such as `16760832(0xffc000) KB` in bytes, or an `Absent` value."""
     match = _BYTES.match(text)
     if match is None or (match[2] is not None and int(match[1]) != int(match[2], 16)):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
@@ -315,7 +315,7 @@ def _parse_size(text: str, _unit: str) -> Value:
 
 
 def _bus_id(text: str) -> str | None:
-    """Return bus, device and function of a BDFID, or None if it is 0 (an integrated device) or invalid."""
+    """Return bus, device and function of a BDFID, or None if it is 0 or invalid."""
     location = units.whole(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None
@@ -352,7 +352,7 @@ def _find_vendor(agent: Agent, listing: _Listing) -> str:
 
 
 def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a failed report if the output ends before its first agent, or None for output of other tools."""
+    """Return a failed report if the output ends before its first agent, or None."""
     listings = [_read_listing(variant) for variant in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None
@@ -360,7 +360,7 @@ def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | N
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a report if the text is only an extract of the output, for example the result of grep."""
+    """Return a report on an extract of the output, for example the result of grep."""
     extract_line = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract_line is None:
         return None

@@ -78,7 +78,7 @@ ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port, identified by its die and its number. Either is empty if unknown."""
+    """A port, identified by its die and its number, each empty if unknown."""
 
     die: str = ""
     number: str = ""
@@ -107,7 +107,7 @@ _DEVICE_KEY = "device"
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split the output of a run by device. A new answer begins at a line that names another device: `[devid 1]`."""
+    """Split the output of a run by device."""
     answers: list[list[Line]] = [[]]
     device = units.whole(run.value_of("-i"))
     for line in run.lines:
@@ -120,7 +120,7 @@ def answers_in(run: Run) -> list[Run]:
 
 
 def _read_answer(text: ToolText, draft: Draft) -> bool:
-    """Add the readings of one device to the draft. Return False if no line is from this tool."""
+    """Add the readings of one device to the draft."""
     command = text.command_of(TOOL)
     port = Port(_text_if_number(command.value_of("-u")), _text_if_number(command.value_of("-p")))
     answer = _AnswerReader(draft, units.whole(command.value_of("-i") or text.output.target), port)
@@ -138,7 +138,7 @@ def _text_if_number(text: str) -> str:
 
 @dataclass(slots=True)
 class _AnswerReader:
-    """Reads one answer line by line. `is_listing` is true in a list, where unknown lines are allowed."""
+    """Reads one answer line by line."""
 
     draft: Draft
     device: int | None
@@ -211,7 +211,7 @@ class _AnswerReader:
         self.draft.store(device, (fact(name),), value, where)
 
     def store_reading(self, target: Target, value: str, where: str) -> None:
-        """Store a reading. A repeated reading is reported and ignored."""
+        """Store a reading, or report a repeated one."""
         self.is_understood = True
         device = self.draft.device(_DEVICE_KEY)
         if self.draft.has_reading(device, target):
@@ -232,7 +232,7 @@ class _AnswerReader:
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:
-        """Set the device, and report readings that are missing although the tool prints them for these flags."""
+        """Set the device, and report the readings missing for these flags."""
         if self.device is not None:
             self.draft.set_index(self.draft.device(_DEVICE_KEY), self.device)
         readings = self.draft.readings_of(self.draft.device(_DEVICE_KEY)) if self.draft.has_device(_DEVICE_KEY) else []
@@ -258,7 +258,7 @@ class _AnswerReader:
 
 
 def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
-    """Read the port states in the table of `-dev_info`. In other tables, read the device, die and port of each row."""
+    """Read the port states of `-dev_info`, and the device, die and port in other tables."""
     for cells, line in _rows(answer, lines, _PORT_TABLE):
         label = Port(cells["udie id"], cells["port id"]).label
         answer.store_reading(switch("link_up", LINK_STATES, label), cells["link status"], line.where)
@@ -269,7 +269,7 @@ def _read_tables(answer: _AnswerReader, lines: Sequence[Line]) -> None:
 
 
 def _rows(answer: _AnswerReader, lines: Sequence[Line], shape: TableShape) -> Iterator[tuple[dict[str, str], Line]]:
-    """Yield (cells by heading, line) for each complete row. Report a table without a closing rule as truncated."""
+    """Yield (cells by heading, line) for each complete row, and report a truncated table."""
     table = read_table(lines, shape)
     for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
@@ -292,7 +292,7 @@ def _is_heading(line: Line, shape: TableShape) -> bool:
 
 
 def _missing_answer(run: Run) -> Problem | None:
-    """Return a problem if a command has no answer and no printed error explains this, else None."""
+    """Return a problem for a command with neither an answer nor a printed error."""
     lines = [line for line in run.lines if line.text.strip()]
     is_other_text = bool(lines) and ":" not in lines[0].text
     if not METRICS_BY_FLAG.keys() & set(run.arguments) or is_other_text or failure_of(run.lines, ERRORS):
@@ -319,7 +319,7 @@ _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")
 
 
 def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
-    """Return a poll that calls the tool for every chip. It avoids the tool's measuring modes, which take seconds."""
+    """Return a poll that calls the tool for every chip."""
     request = Command(alternatives=tuple((TOOL, *line) for line in lines), folders=_FOLDERS, per="device")
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 

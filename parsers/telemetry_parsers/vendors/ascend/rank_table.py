@@ -1,4 +1,4 @@
-"""Reads Ascend's rank table (`hccl.json`, versions 1.0, 1.2, 2.0): the chip and server of each rank of a job."""
+"""Reads Ascend's rank table: the chip and server of each rank of a job."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of the server `server_name`. By default, look for the node's `names`, then take the only server."""
+    """Return the ranks of `server_name` or, by default, of the node's `names`."""
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]
@@ -107,7 +107,7 @@ def _ranks_of_servers(document: _JsonObject) -> Iterator[Rank]:
 
 
 def _ranks_of_list(document: _JsonObject) -> Iterator[Rank]:
-    """Yield the ranks of version 2, which lists ranks. The server of a rank is its innermost network instance."""
+    """Yield the ranks of version 2, which lists ranks."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
     ordinals: dict[str, int] = {}
@@ -140,7 +140,7 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
 
 
 class _JsonObject:
-    """A JSON object with its path in the document. Unknown keys are ignored."""
+    """A JSON object with its path in the document."""
 
     def __init__(self, value: Plain, path: str) -> None:
         if not isinstance(value, dict):
@@ -168,7 +168,7 @@ class _JsonObject:
         return value
 
     def number(self, key: str) -> int:
-        """Return a whole number. Version 1 writes numbers in quotes."""
+        """Return a whole number."""
         value = self._values.get(key)
         if value is None:
             raise RankTableError(f"{self._path_of(key)}: is missing")
@@ -200,7 +200,7 @@ def _parse_json(text: str) -> Plain:
 
 
 def _check_depth(text: str) -> None:
-    """Reject deep nesting. Python has its own limit, but that depends on its version and on the free stack."""
+    """Reject deep nesting."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
     if max(accumulate(map(_DEPTH_CHANGES.__getitem__, brackets)), default=0) > _MAX_DEPTH:
         raise RankTableError(f"is nested more than {_MAX_DEPTH} levels deep")

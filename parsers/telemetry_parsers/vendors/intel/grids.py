@@ -34,7 +34,7 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 
 @dataclass(slots=True)
 class _GridState:
-    """The state that is kept from one line to the next. `is_ignoring` is true below lines whose device is unknown."""
+    """The state that is kept from one line to the next."""
 
     draft: Draft
     kind: str = ""
@@ -101,7 +101,7 @@ def _finish_grids(grid: _GridState, lines: Sequence[Line]) -> None:
 
 
 def split_label(text: str) -> tuple[str, str]:
-    """Split a label such as `GPU Power (W)` into its text and its unit, both in lower case."""
+    """Split a label such as `GPU Power (W)` into its text and its unit, in lower case."""
     normalized = " ".join(text.lower().split())
     match = _BRACKETS.search(normalized)
     return (normalized, "") if match is None else (normalized[: match.start()], match[1].strip())
@@ -123,7 +123,7 @@ def _split_cells(line: Line) -> list[str]:
 
 
 def _grid_kind(cells: Sequence[str]) -> str:
-    """Return the kind of the grid that starts at this line, or an empty string for any other line."""
+    """Return the kind of the grid that starts at this line, or an empty string."""
     if len(cells) < 2:
         return ""
     title = _TITLES.get(cells[-1].lower(), "")
@@ -141,7 +141,7 @@ def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
 
 
 def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> None:
-    """Read a line of `discovery` or `config`. Lines of tiles, such as `0/1`, are ignored."""
+    """Read a line of `discovery` or `config`."""
     printed_index = cells[-2] if len(cells) > 1 else ""
     if printed_index:
         index = units.whole(printed_index)
@@ -179,7 +179,7 @@ def _read_setting(grid: _GridState, name: str, text: str, line: Line) -> None:
 
 
 def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> None:
-    """Read a line of `stats` (a label and its value) or of `health` (an item, then its keys)."""
+    """Read a line of `stats` or `health`."""
     item = _ITEM.match(label)
     if item is not None and grid.item_number and int(item[1]) <= int(grid.item_number):
         _ignore_device(grid, line)  # the item numbers start again, so the heading of the next device is missing
@@ -199,7 +199,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
 
 
 def _continue_label(grid: _GridState, label: str, text: str) -> bool:
-    """Append a line to a label that did not fit into one line. Return False if the line does not continue a label."""
+    """Append a line to an incomplete label. Return False for any other line."""
     if text or grid.label != "Average % utilization of":
         return False
     grid.label = f"{grid.label} {label}"
@@ -207,7 +207,7 @@ def _continue_label(grid: _GridState, label: str, text: str) -> bool:
 
 
 def _continues_value(texts: Sequence[str], text: str) -> bool:
-    """Return whether a text without a label continues the value above it with the next tile or more engines."""
+    """Return whether a text without a label continues the value above it."""
     if not text:
         return True
     if text.startswith("Engine"):
@@ -236,7 +236,7 @@ def _store_label(grid: _GridState) -> None:
 
 
 def _split_tiles(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (tile number, text), as in `Tile 0: 143; Tile 1: 97`. The number is empty for the device's own text."""
+    """Yield each tile's number (empty for the device) and text, as in `Tile 0: 143; Tile 1: 97`."""
     device_text, *numbers_and_texts = _TILE.split(text)
     if device_text.strip() or not numbers_and_texts:
         yield "", device_text.strip()
@@ -253,7 +253,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number or, if there is a number for each engine, the highest. Return None for other text."""
+    """Return the device's number or the highest of its engines, or None for other text."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:
@@ -268,7 +268,7 @@ def _number_in(text: str) -> str | None:
 
 
 def _read_health(grid: _GridState, text: str, line: Line) -> None:
-    """Read a threshold or a state. Report a state that is not healthy."""
+    """Read a threshold or a state, and report an unhealthy state."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
     is_repeated = name == "status" and grid.item_number in grid.states.get(grid.device or 0, {})

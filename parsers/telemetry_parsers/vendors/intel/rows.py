@@ -41,7 +41,7 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_rows: _NewestRows) -> None:
-    """Keep a row as the newest of its device. A truncated row is kept only if the device has no other row."""
+    """Store a row as the newest of its device."""
     cells = _csv_cells(line)
     if len(cells) != len(headings):
         draft.add_problem(line.where, wrong_cells(line.text))
@@ -70,7 +70,7 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
 
 
 def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return (metric, cell) for each column. If a kind has several engines, return only the busiest."""
+    """Return (metric, cell) for each column, with only the busiest of several engines."""
     busiest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)
@@ -87,7 +87,7 @@ def _sort_key(cell: str) -> float:
 
 
 def read_ps(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes to the draft. They are not counted, because nothing marks the end of the list."""
+    """Add the processes to the draft."""
     is_below_heading = False
     for line in lines:
         if is_ps_heading(line):
@@ -102,7 +102,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def process_bytes(text: str) -> float | None:
-    """Return the memory of a process in bytes. The tool prints it divided by 1000."""
+    """Return the memory of a process in bytes."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
 
@@ -118,7 +118,7 @@ def _csv_cells(line: Line) -> list[str]:
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a CSV heading line with a device index, or [] for any other line."""
+    """Return the headings in a CSV heading line with a device index, or []."""
     if not line.ended or "," not in line.text[:_MAX_LINE_LENGTH]:
         return []
     cells = _csv_cells(line)

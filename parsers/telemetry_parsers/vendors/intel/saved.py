@@ -1,4 +1,4 @@
-"""Reads output of xpu-smi that no poll requests: the matrix of `topology -m`, and JSON of `stats`, `ps` and `dump`."""
+"""Reads output of xpu-smi that no poll requests, such as `topology -m`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_matrix_heading(line: Line) -> bool:
 
 
 def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the devices in the matrix to the draft. The matrix has no readings."""
+    """Add the devices in the matrix to the draft."""
     is_below_heading = False
     for line in lines:
         match = _MATRIX_ROW.match(line.text.strip()[:_MAX_LINE_LENGTH]) if line.ended else None
@@ -80,7 +80,7 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use. The magnitude of the number shows whether its unit is MiB or bytes."""
+    """Store the memory in use, whose unit (MiB or bytes) follows from its magnitude."""
     number = units.number(text)
     is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
     if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:
@@ -100,7 +100,7 @@ def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
 
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
-    """Add a line of `dump -j` to the draft. `index_text` is the device's index."""
+    """Add a line of `dump -j` to the draft."""
     index = units.whole(index_text)
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(index_text)}")

@@ -27,7 +27,7 @@ _JsonObject = dict[str, Any]
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Read all JSON documents in the text into the draft. Return False if there are none."""
+    """Read all JSON documents in the text into the draft."""
     joined_text = text.joined
     if not any(mark in joined_text for mark in _JSON_MARKS):
         return False
@@ -77,7 +77,7 @@ def _read_device(item: _JsonObject, draft: Draft) -> None:
 
 
 def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
-    """Read the thresholds and the state of each component. Report a state that is not healthy."""
+    """Read the thresholds and the state of each component."""
     states: dict[str, str] = {}
     for name, (item_number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
@@ -106,7 +106,7 @@ _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
 def _is_version(line: Line, table: CardTableShape) -> bool:
-    """Return whether a line is the version line. Only this line identifies the tool: others print the same headings."""
+    """Return whether a line is the version line."""
     return line.ended and table.banner.search(line.text) is not None
 
 

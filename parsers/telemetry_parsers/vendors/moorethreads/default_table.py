@@ -53,7 +53,7 @@ _METRIC_TARGETS = tuple(
 
 
 def read_table(lines: Sequence[Line], table: CardTableShape, draft: Draft) -> None:
-    """Add the cards and their processes to the draft. Metrics without a column in this layout are absent."""
+    """Add the cards and their processes to the draft."""
     process_lines = read_cards(lines, table, draft)
     for device in range(draft.device_count()):
         for target in _METRIC_TARGETS:
@@ -71,7 +71,7 @@ _PROCESS_COUNT = metric("processes")
 
 @dataclass(frozen=True, slots=True)
 class _ProcessRow:
-    """A row of the process table. The memory is None if it is not printed."""
+    """A row of the process table, whose memory may be unknown (None)."""
 
     index: int
     pid: int
@@ -84,7 +84,7 @@ _Rows = list[_ProcessRow] | Absent
 
 
 def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
-    """Read a process table without a card table. Add the processes and their cards to the draft."""
+    """Read a process table without a card table."""
     title_index = next(index for index, line in enumerate(lines) if is_process_title(line))
     for line in lines[:title_index]:
         if line.text.strip() and not is_rule(line.text):
@@ -98,7 +98,7 @@ def read_process_table(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the processes and each card's process count to the draft. The first line is the title."""
+    """Add the processes and each card's process count to the draft."""
     _store_processes(_read_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
 
 
@@ -121,7 +121,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
-    """Return the rows below the title, which is the first line, or an `Absent` value if rows may be missing."""
+    """Return the rows below the title, or an `Absent` value if rows may be missing."""
     start = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
     if start is None:
         return _report_truncation(lines, draft)
@@ -159,7 +159,7 @@ def _is_none_message(line: Line) -> bool:
 
 
 def _parse_row(text: str) -> _ProcessRow | None:
-    """Parse a row such as `0  2022  .../bin/app  1333MiB`, or return None. The process name may be blank."""
+    """Parse a row such as `0  2022  .../bin/app  1333MiB`, or return None."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None

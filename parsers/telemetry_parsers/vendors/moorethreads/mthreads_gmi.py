@@ -62,7 +62,7 @@ _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
 def _is_kept(poll: str, item: Reading) -> bool:
-    """Return whether a poll reports this reading. The poll of the table reports only process counts."""
+    """Return whether a poll reports this reading."""
     return poll != _PROCESSES or item.metric == _PROCESSES
 
 
@@ -80,7 +80,7 @@ def _report_title(lines: Sequence[Line]) -> Line | None:
 
 
 def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a report on the vendor's system summary, which has no readings, or None for any other text."""
+    """Return a report on a system summary without readings, or None for any other text."""
     title, version = _report_title(lines), _find_version(lines)
     if title is None:
         return None
@@ -90,7 +90,7 @@ def _report_on_summary(_output: Output, lines: Sequence[Line]) -> Report | None:
 
 
 def _as_wrong_request(report: Report, output: Output) -> Report:
-    """Change a failed report on a command with flags to `wrong_request`, so that the next command line is tried."""
+    """Change a failure to `wrong_request`, so that the next command line is tried."""
     has_failed = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = has_failed and bool(arguments_of(output.name, TOOL))
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report

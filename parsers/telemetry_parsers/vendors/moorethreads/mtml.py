@@ -1,4 +1,4 @@
-"""Parses the results of MTML's calls, which the reader `mtml` records: cards, MPC instances and their readings."""
+"""Parses the results of MTML's calls, which the reader `mtml` records."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ MTML = LibrarySpec("MTML", "mtml", "moorethreads", devices="cards", max_devices=
 
 
 def read_calls(calls: dict[str, Plain], readings: DeviceDraft) -> None:
-    """Store the readings in a device's calls. Report unknown calls as unknown fields."""
+    """Store the readings in a device's calls, and report unknown calls."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
@@ -124,7 +124,7 @@ SOURCE = MTML.source
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report on the results of MTML's calls: devices and readings, or the reason why there are none."""
+    """Return the report on the results of MTML's calls."""
     return report_on(capture, _report_on_output, "there is no output")
 
 
@@ -168,7 +168,7 @@ def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: 
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll of the library. If its Python binding is not installed, no process is started."""
+    """Return a poll of the library, which starts no process if `pymtml` is missing."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

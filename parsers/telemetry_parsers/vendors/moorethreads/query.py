@@ -1,4 +1,4 @@
-"""Reads the output of `mthreads-gmi -q`: indented text or JSON, which have the same sections and keys."""
+"""Reads the output of `mthreads-gmi -q`: indented text or JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _READ_NAMES = frozenset(name for section, name in FIELDS if section)
 
 @dataclass(slots=True)
 class _Card:
-    """The printed keys and values of a card. `where` names the card in problems."""
+    """The printed keys and values of a card."""
 
     where: str
     values: list[tuple[Key, str]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Card:
 
 @dataclass(slots=True)
 class _QueryOutput:
-    """The content of an output, which may have several answers. `header` has the keys outside of cards."""
+    """The content of an output, which may have several answers."""
 
     draft: Draft
     answer_count: int = 1
@@ -63,12 +63,12 @@ class _QueryOutput:
 
 
 def is_card_heading(line: Line) -> bool:
-    """Return whether a line starts a card in the indented text of `-q`, such as `GPU0 00000000:01:00.0`."""
+    """Return whether a line starts a card, such as `GPU0 00000000:01:00.0`."""
     return line.ended and _CARD.match(line.text.strip()) is not None
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the cards of the indented text to the draft. The indentation may be lost and is ignored."""
+    """Add the cards of the text to the draft, regardless of its indentation."""
     output = _QueryOutput(draft)
     section = ""
     for line in lines:
@@ -106,7 +106,7 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Add the cards in all documents of `-q --json` to the draft. Return False if there is no document."""
+    """Add the cards in all documents of `-q --json`. Return False without a document."""
     output = _QueryOutput(draft, answer_count=0)
     joined_text = text.joined
     json = find_documents(joined_text)
@@ -120,7 +120,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
 
 
 def _read_document(output: _QueryOutput, document: Plain) -> bool:
-    """Read the cards of a document. Return False if the document is not output of this tool."""
+    """Read the cards of a document."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
@@ -157,7 +157,7 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _check_count(output: _QueryOutput, card_count: int) -> None:
-    """Report a wrong card count in the header. In several answers, the count of one answer may be lower."""
+    """Report a wrong card count in the header."""
     count = units.whole(output.header.get(_COUNT_KEY, ""))
     if count is not None and count != card_count and (output.answer_count == 1 or count > card_count):
         output.draft.is_open = True
@@ -180,7 +180,7 @@ def _merge_cards(output: _QueryOutput) -> list[_Card]:
 
 
 def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add a card's new keys to the first answer about it. Report a repeated key, which may belong to another card."""
+    """Add a card's new keys to the first answer about it."""
     keys = {key for key, _ in first_answer.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         output.draft.add_problem(card.where, listed_twice("the card"))
@@ -201,14 +201,14 @@ def _create_device(card: _Card) -> Device:
 
 
 def _check_end(card: _Card, draft: Draft) -> None:
-    """Report a card without its last key, the performance state. Output of `-d` is not checked."""
+    """Report a card that is cut off before its performance state."""
     keys = {key for key, _ in card.values}
     if keys <= _HEADING_KEYS or ((_FIRST_KEY in keys) and (_LAST_KEY not in keys)):
         draft.add_problem(card.where, f"the card is cut off: it has no {_LAST_KEY[1]}")
 
 
 def _read_card(draft: Draft, device: int, card: _Card) -> None:
-    """Store the values of a card. Report a repeated key, which shows that the heading of its section is missing."""
+    """Store the values of a card, and report repeated keys."""
     text_by_key: dict[Key, str] = {}
     for key, text in card.values:
         if key in text_by_key and key in FIELDS:
@@ -226,7 +226,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:
-    """Report an unknown key, and a known key below an ignored section, because its own heading is missing."""
+    """Report an unknown key, or a known key below an ignored section."""
     section, name = key
     if section in IGNORED_SECTIONS and name in _READ_NAMES:
         draft.add_problem(card.where, f"{name} is printed below {section}: the heading of its section is missing")
@@ -239,7 +239,7 @@ def _is_fan(key: Key) -> bool:
 
 
 def _store_fastest_fan(draft: Draft, device: int, fans: Mapping[str, str], count: int | None) -> None:
-    """Store the speed of the fastest fan, or an `Absent` value if not all fans of the card are printed."""
+    """Store the speed of the fastest fan, or an `Absent` value if a fan is missing."""
     if not fans and not count:
         return
     values = [_fan_speed(draft, device, text, where) for where, text in fans.items()]
@@ -261,5 +261,5 @@ def _field_name(section: str, key: str) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Return a key or section in lower case with single blanks. One key is printed with a blank at its end."""
+    """Return a key or section in lower case with single blanks."""
     return " ".join(name.lower().split())

@@ -1,4 +1,4 @@
-"""Parses amd-smi's JSON, sections, monitor table and CSV. All are converted to blocks of entries with common keys."""
+"""Parses amd-smi's JSON, sections, monitor table and CSV."""
 
 from telemetry_parsers.vendors.amd.amd_smi.parser import PARSER
 

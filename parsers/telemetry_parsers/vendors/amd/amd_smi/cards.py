@@ -25,7 +25,7 @@ _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
 def _devices_of(blocks: Sequence[Block]) -> list[Device]:
-    """Return a device for each block. The parent of a partition is the first partition of its card."""
+    """Return a device for each block."""
     partition_numbers = [units.whole(_partition_text(block)) for block in blocks]
     first_partition_by_slot: dict[str | None, int] = {}
     devices: list[Device] = []
@@ -71,7 +71,7 @@ def _create_device(block: Block) -> Device:
 
 
 def _model_name(block: Block) -> str | None:
-    """Return the card's name. The chip number that the tool prints instead for some chips is ignored."""
+    """Return the card's name, ignoring chip numbers."""
     names = (_text_at(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
     return next((name for name in names if name is not None and not _CHIP.match(name)), None)
 
@@ -118,12 +118,12 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return the report on output without cards: it is valid if it has versions, or else must be complete."""
+    """Return the report on output without cards, which needs versions or a complete list."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
 def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
-    """Return one block for each card and partition, joined from several outputs. Later runs replace earlier ones."""
+    """Return one block for each card and partition, joined from several outputs."""
     groups: list[list[Block]] = []
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):
@@ -140,7 +140,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. An empty name, here or in `partitions`, matches the only partition."""
+    """Return the partition's blocks, or None. An empty name matches the only partition."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))
@@ -159,7 +159,7 @@ def _has_repeated_reading(blocks: Sequence[Block]) -> bool:
 
 
 def _merge_blocks(blocks: Sequence[Block]) -> Block:
-    """Return one block with the entries of all blocks. An entry of a later block replaces those with the same key."""
+    """Merge the entries of all blocks into one block. Later blocks take precedence."""
     entries = [(position, entry) for position, block in enumerate(blocks) for entry in block.entries]
     latest = {_entry_key(entry): position for position, entry in entries}
     latest_entries = [entry for position, entry in entries if latest[_entry_key(entry)] == position]
@@ -167,7 +167,7 @@ def _merge_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def _entry_key(entry: Entry) -> _EntryKey:
-    """Return the key of an entry. All entries of a process list share a key, so that a later list replaces it."""
+    """Return the key of an entry, which all entries of a process list share."""
     if entry.path[0] == "process_list":
         return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

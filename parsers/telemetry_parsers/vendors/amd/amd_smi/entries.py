@@ -1,4 +1,4 @@
-"""The common form of amd-smi's output (a block of entries for each device), and the meaning of its words."""
+"""The common form of amd-smi's output, and the meaning of its words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A printed value with the path of its keys. `group` is the number of the list item or section that contains it."""
+    """A printed value with its path of keys, and the number of its list item or section."""
 
     path: Path
     text: str
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device, such as a `gpu` (card or partition). A truncated block ends at `open_path`."""
+    """The entries of one device. A truncated block ends at `open_path`."""
 
     kind: str
     index: int | None
@@ -37,7 +37,7 @@ class Block:
 
 
 def normalize_key(name: str) -> str:
-    """Return a key in lower case with underscores for blanks, so that keys of text, JSON and CSV are equal."""
+    """Return a key in lower case with underscores for blanks."""
     return "_".join(name.lower().split())
 
 
@@ -73,7 +73,7 @@ def link_generation(text: str, _unit: str = "") -> Value:
 
 
 def bytes_per_second(text: str, _unit: str = "") -> Value:
-    """Convert a rate such as `18 Mb/s` to bytes per second. Other units are not understood."""
+    """Convert a rate such as `18 Mb/s` to bytes per second."""
     number_text = text.removesuffix("Mb/s")
     value = units.number(number_text) if number_text != text else Absent.NOT_UNDERSTOOD
     return units.placeholder(number_text) or value if isinstance(value, Absent) else value * 125_000
@@ -86,7 +86,7 @@ def is_above_zero(text: str, _unit: str = "") -> Value:
 
 
 def link_up(text: str, _unit: str = "") -> Value:
-    """Return 1 if all links between two devices are up, else 0. Disabled links (`X`) are ignored."""
+    """Return 1 if all links between two devices are up, else 0."""
     absence = units.placeholder(text)
     if absence is not None:
         return absence

@@ -1,4 +1,4 @@
-"""amd-smi's JSON: lists of devices (in 7.x in an envelope), the overview, and repeated or truncated documents."""
+"""Reads amd-smi's JSON: lists of devices, and the overview."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, Block, En
 
 
 def cards_of(overview: Plain) -> list[Plain] | None:
-    """Return the cards in an overview with their partitions, drivers and processes, or None for any other object."""
+    """Return the cards in an overview, or None for any other object."""
     if not isinstance(overview, dict):
         return None
     cards, processes = overview.get("gpu_info_list"), overview.get("processes")
@@ -46,7 +46,7 @@ def _version_info(overview: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _with_common_keys(card: dict[str, Plain], versions: dict[str, Plain]) -> dict[str, Plain]:
-    """Return the card with its partition mode and driver under the keys that the other commands use."""
+    """Return the card with its partition mode and driver under common keys."""
     mode, driver = card.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
     accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
     has_mode = bool(slash) and units.placeholder(str(mode)) is None
@@ -75,7 +75,7 @@ _NOT_DEVICES = frozenset(
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """Return the blocks of all devices in the JSON of a string, or None if no document is from amd-smi."""
+    """Return the blocks of all devices in JSON text, or None if it is not from amd-smi."""
     blocks: list[Block] = []
     json = find_documents(text)
     documents = (item for item in json.documents if item.value or not item.fault)
@@ -94,7 +94,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
 
 
 def error_message(text: str) -> str | None:
-    """Return the message of the first object such as `{"error": …, "code": …}`, or None without such an object."""
+    """Return the message of the first object such as `{"error": …, "code": …}`, or None."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
@@ -104,7 +104,7 @@ def error_message(text: str) -> str | None:
 
 
 def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add the blocks of a document. Return False if the document is not from amd-smi."""
+    """Add the blocks of a document."""
     if isinstance(value, list):
         results = [_add_item(blocks, draft, item) for item in value]
         return any(results) or not results
@@ -123,7 +123,7 @@ def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
 
 
 def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
-    """Add a device, an overview or versions. Return False for any other item."""
+    """Add a device, an overview or versions."""
     device = _device_in(item)
     if device is not None:
         blocks.append(_build_block(*device, item))
@@ -141,13 +141,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flatten_list(name: str, items: list[Plain]) -> list[Plain]:
-    """Return a list of devices without nesting. In the list `link_status`, name the neighbour of each link."""
+    """Return the devices without nesting, and name the neighbours in `link_status`."""
     devices = [device for item in items for device in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(device, devices) for device in devices] if name == _LINK_STATUS else devices
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Convert a device's `link_status`, a list with a state for each device, to links in the form of `topology`."""
+    """Convert a device's `link_status` to links in the form of `topology`."""
     states = item.get(_LINK_STATUS) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item

@@ -1,4 +1,4 @@
-"""Maps the keys of all versions of amd-smi to metrics. Keys are in lower case without blanks, with `#` for ordinals."""
+"""Maps the keys of all versions of amd-smi to metrics."""
 
 # Columns of `amd-smi monitor` have their JSON names. If CSV or JSON (6.0) omits a unit, other formats show the unit.
 
@@ -25,7 +25,7 @@ def _percent_target(key: str, label: str = "") -> Target:
 
 
 def _power_cap(key: str) -> Target:
-    """Return the metric for a power limit. A card or guest without a limit prints 0 W."""
+    """Return the metric for a power limit."""
     return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)
 
 
@@ -34,7 +34,7 @@ def _clock(domain: str) -> Target:
 
 
 def _highest_clock(domain: str) -> Target:
-    """Return the metric for the highest clock. 0 MHz means that the driver does not report the range."""
+    """Return the metric for the highest clock."""
     return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)
 
 
@@ -234,7 +234,7 @@ BOARD_SECTIONS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
 def board_sensor_label(name: str) -> str:
-    """Return the label of a board's sensor. It must differ from the labels of the chip's own sensors."""
+    """Return the label of a board's sensor."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
@@ -335,7 +335,7 @@ def is_top_level(key: str) -> bool:
 
 
 def may_repeat(path: Path) -> bool:
-    """Return whether a path may have several values, for example one for each clock of a kind."""
+    """Return whether a path may have several values."""
     return path[:1] in _REPEATED_PATHS or path in _REPEATED_PATHS
 
 

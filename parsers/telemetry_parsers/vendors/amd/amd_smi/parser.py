@@ -92,7 +92,7 @@ _SHAPES = (
 
 
 def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return a report on unsupported output with the command to use instead, or None for any other output."""
+    """Return a report on unsupported output, or None for any other output."""
     for line in lines:
         reason = _unsupported_reason(line.text)
         if reason:
@@ -103,7 +103,7 @@ def report_on_unsupported(_output: Output, lines: Sequence[Line]) -> Report | No
 
 
 def _unsupported_reason(text: str) -> str:
-    """Return why output with this line is not supported, or an empty string if the line does not show a reason."""
+    """Return why output with this line is not supported, or an empty string."""
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON_DATA.search(text):

@@ -35,7 +35,7 @@ _BYTE_COUNTERS = (("read", "link_receive_bytes_total"), ("write", "link_transmit
 
 
 def read_links(draft: Draft, device: int, block: Block) -> None:
-    """Add a card's links to the draft. The label of a link is its neighbour or, if that is not printed, a number."""
+    """Add a card's links to the draft, labelled with a neighbour or a number."""
     for neighbour, link in _parse_links(block, _TOPOLOGY):
         if link.get("link_type", "").upper() == "XGMI":
             _store_link_state(draft, device, neighbour, link.get("link_status", ""), block)
@@ -75,7 +75,7 @@ _OTHER_SECTIONS = frozenset(
 
 
 def read_processes(draft: Draft, device: int, block: Block) -> None:
-    """Add a card's processes and retired pages to the draft. If a list is truncated, its count is absent."""
+    """Add a card's processes and retired pages to the draft."""
     groups, message = _process_groups(block)
     if groups or message is not None:
         processes = [item for group in groups if (item := _parse_process(device, group)) is not None]
@@ -90,7 +90,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return the texts of each process by key path, and the message that is printed instead of the list, if any."""
+    """Return each process's texts by key path, and the message instead of the list."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
@@ -107,7 +107,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
 
 
 def _process_count(block: Block, message: str | None, read_count: int, listed_count: int) -> Value:
-    """Return the number of processes, or an `Absent` value if the list is truncated or a process could not be read."""
+    """Return the number of processes, or an `Absent` value for an incomplete list."""
     if message is not None:
         return float(read_count) if message in NO_PROCESSES else Absent.NOT_REPORTED
     if block.open_path is not None and (block.open_path == () or block.open_path[0] in (_PROCESS, _PROCESS_LIST)):
@@ -121,7 +121,7 @@ def _parse_process(device: int, texts: Mapping[Path, str]) -> Process | None:
 
 
 def _process_memory(texts: Mapping[Path, str]) -> float | None:
-    """Return the device memory of a process. `16.0 EB` is ignored: it is a negative number printed as unsigned."""
+    """Return the device memory of a process."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in texts:
             value = units.quantity(texts[path], units.BYTES, "B")
@@ -130,7 +130,7 @@ def _process_memory(texts: Mapping[Path, str]) -> float | None:
 
 
 def _page_count(block: Block, section: str) -> Value | None:
-    """Return the number of pages in a section's list, or None if the section is not printed."""
+    """Return the number of listed pages, or None if the section is not printed."""
     entries = [entry for entry in block.entries if entry.path[0] == section]
     if not entries:
         return None
@@ -148,7 +148,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
-    """Add a card's readings to the draft. Total error counts are ignored if there are error counts by block."""
+    """Add a card's readings to the draft."""
     chooser = _ReadingChooser(draft, device, block.open_path)
     for entry in block.entries:
         chooser.read_entry(entry)
@@ -168,7 +168,7 @@ _Candidate = tuple[Reading, bool]
 
 
 class _ReadingChooser:
-    """Chooses one reading for each (metric, label). `levels` has the readings of the performance level."""
+    """Chooses one reading for each (metric, label)."""
 
     def __init__(self, draft: Draft, device: int, open_path: Path | None) -> None:
         self._draft = draft
@@ -206,7 +206,7 @@ class _ReadingChooser:
         self.chosen[key] = candidate if previous is None else _preferred(previous, candidate, is_repeated=is_repeated)
 
     def _stack_targets(self, entry: Entry) -> tuple[Target, ...]:
-        """Return the temperature metric of the next memory stack or die, or () if no temperature is printed."""
+        """Return the temperature metric of the next memory stack or die, or ()."""
         if entry.path not in STACK_LABELS:
             return ()
         self._stack_counts[entry.path] += 1
@@ -225,7 +225,7 @@ class _ReadingChooser:
 
 
 def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
-    """Return a number before `Absent`, a main key before a fallback key and, for repeated keys, the higher number."""
+    """Prefer a number to `Absent`, a main key to a fallback key, and a high repeated number."""
     (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
     if isinstance(item.value, Absent):
         return previous
@@ -236,7 +236,7 @@ def _preferred(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool
 
 
 def _labelled_targets(path: Path) -> tuple[Target, ...]:
-    """Return the metric of a key that contains its label (RAS block, throttle reason or board sensor), or ()."""
+    """Return the metric of a key that contains its label, or ()."""
     if path[0] == "ecc_blocks" and len(path) == 3 and path[2] in ECC_COUNTS and _WORD.match(path[1]):
         return (metric(ECC_COUNTS[path[2]], path[1]),)
     if path[0] == "throttle" and 2 <= len(path) <= 4 and path[1].endswith(VIOLATION_SUFFIX):

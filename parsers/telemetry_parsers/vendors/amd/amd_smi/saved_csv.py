@@ -66,7 +66,7 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def csv_headings(line: Line) -> list[str]:
-    """Return the headings in a CSV heading line, `gpu,…` or `timestamp,gpu,…`, or [] for any other line."""
+    """Return the headings in a CSV heading line, or [] for any other line."""
     if not line.ended or "," not in line.text:
         return []
     names = [normalize_key(name) for name in line.text.split(",")]
@@ -74,7 +74,7 @@ def csv_headings(line: Line) -> list[str]:
 
 
 class _CsvParser:
-    """Parses CSV line by line. Keeps the current column names and the path of each column's values."""
+    """Parses CSV line by line."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -122,7 +122,7 @@ class _CsvParser:
 
 
 def _cell_items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """Return a cell's values with their paths. A list of pages, printed as Python data, gives a value for each page."""
+    """Return a cell's values with their paths, one for each item of a list."""
     if path == _PATHS_BY_NAME["process_info"] and units.placeholder(cell) is not None:
         return []  # processes have rows of their own
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
@@ -137,7 +137,7 @@ def _paths_of(names: Sequence[str]) -> dict[str, Path]:
 
 
 def _path_of(name: str, names: Sequence[str]) -> Path:
-    """Return the path whose last key is this name, or () if there is none or more than one."""
+    """Return the path whose last key is this name, or ()."""
     if name == "perf_level" or name in _PAGES:
         return (name,)
     if name in _PATHS_BY_NAME:
@@ -156,7 +156,7 @@ def _path_of(name: str, names: Sequence[str]) -> Path:
 
 
 def _path_with_label(name: str) -> Path:
-    """Return the path of a name with a label (partition, throttle reason, clock or RAS block), or ()."""
+    """Return the path of a name with a label, such as a clock, or ()."""
     partition_match = _PARTITION_NAME.match(name)
     if partition_match is not None:
         path = _path_above_partition(partition_match[1])
@@ -173,7 +173,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """For a name that is printed for each partition, return the path without the partition, or () if unknown."""
+    """Return the path, without the partition, of a name that is printed per partition."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _IGNORED_NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""amd-smi's text: a block of indented keys for each device. Copies may have lost the indentation."""
+"""Reads amd-smi's text: a block of indented keys for each device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_device_heading(line: Line) -> bool:
 
 
 def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Return the blocks in these lines. A truncated last line is not read."""
+    """Return the blocks in these lines."""
     parser = _SectionParser(draft, is_flat=_is_flat(lines))
     for line in lines:
         parser.read_line(line)
@@ -38,7 +38,7 @@ def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Return whether the text has lost its indentation: a section below the first device is not indented."""
+    """Return whether the text has lost its indentation."""
     start = next((position for position, line in enumerate(lines) if _DEVICE_HEADING.match(line.text.strip())), 0)
     lines_below = [line for line in lines[start + 1 :] if line.text.strip()]
     indented = [line for line in lines_below if _indent(line) > _indent(lines[start])]
@@ -56,7 +56,7 @@ def _indent(line: Line) -> int:
 
 
 class _SectionParser:
-    """Parses sections line by line. Keeps the current block, the headings above the current key, and an open list."""
+    """Parses sections line by line."""
 
     def __init__(self, draft: Draft, *, is_flat: bool) -> None:
         self.blocks: list[Block] = []
@@ -92,7 +92,7 @@ class _SectionParser:
             self._read_key(line, text)
 
     def _finish_heading(self, line: Line) -> None:
-        """Store an empty value for a heading without lines below it. Report the heading if a list should follow it."""
+        """Store an empty value for a heading without lines below it."""
         if self._open_heading is None:
             return
         path, heading = self._open_heading
@@ -148,7 +148,7 @@ class _SectionParser:
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
-        """Return whether a key is known to have a value. Without indentation, only the key's name shows this."""
+        """Return whether a key is known to have a value."""
         path = (*(name for _, name in self._headings), key)
         is_field = field_path(path) in FIELDS or field_path((path[0], key)) in FIELDS
         return is_field or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_SUFFIXES)
@@ -162,7 +162,7 @@ class _SectionParser:
             self._draft.add_problem(line.where, not_understood(text))
 
     def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
-        """Return the path of a key. Without indentation, its section and heading are the last ones above it."""
+        """Return the path of a key."""
         if self._flat:
             if is_heading and (key in SECTIONS or len(self._headings) > 1):
                 del self._headings[0 if key in SECTIONS else 1 :]
@@ -201,7 +201,7 @@ class _SectionParser:
 
 
 def list_items(value: str) -> list[str]:
-    """Return the items of a list such as `[0 %, N/A]`. Any other value is a single item."""
+    """Return the items of a list such as `[0 %, N/A]`."""
     items_text, bracket, unit = value.partition("]")
     if not items_text.startswith("[") or not bracket:
         return [value.strip()]

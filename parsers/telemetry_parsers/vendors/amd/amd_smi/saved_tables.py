@@ -69,7 +69,7 @@ def table_headings(line: Line) -> list[str]:
 
 
 class _TableParser:
-    """Parses tables line by line. Keeps the headings of the current table, which lists cards or processes."""
+    """Parses tables of cards or processes line by line."""
 
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
@@ -121,7 +121,7 @@ class _TableParser:
         return True
 
     def _read_process(self, line: Line) -> bool:
-        """Read a row such as `0  my app  2022  0.0 B …` from its end, because the name may contain blanks."""
+        """Read a row such as `0  my app  2022  0.0 B …` from its end."""
         words = line.text.split(maxsplit=_MAX_WORDS)
         name_index = self._headings.index("NAME") if "NAME" in self._headings else 0
         index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_index else None
@@ -141,13 +141,13 @@ class _TableParser:
         return False
 
     def _block_of_card(self, index: int) -> Block:
-        """Return the block of the card with this index. Add a block if the card's row has not been read."""
+        """Return the block of the card with this index, which is added if it is missing."""
         if index not in self._cards:
             self._add_block(Block("gpu", index, f"GPU {index}"), index)
         return self._cards[index]
 
     def _add_block(self, block: Block, index: int) -> None:
-        """Add a block. If a card has several blocks, its processes are added to the first."""
+        """Add a block."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 
@@ -163,7 +163,7 @@ class _TableParser:
 
 
 def _join_cells(words: Sequence[str]) -> list[str]:
-    """Join the words of a row into cells, such as `3.0/ 16.0 GB`, `NOT ACTIVE` or `[0 %, N/A]`."""
+    """Join the words of a row into cells, such as `16.0 GB` or `NOT ACTIVE`."""
     cells: list[str] = []
     takes_unit = False
     for word in words:
@@ -256,7 +256,7 @@ def read_overview(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the processes. They are counted only if their table is complete and each row was parsed."""
+    """Read the processes, and count them if their table is complete."""
     headings = ((index + 1, match) for index, line in enumerate(lines) if (match := _PROCESS_HEADING.match(line.text)))
     start, heading = next(headings, (len(lines), None))
     names = heading[1].replace("CU %", "CU%").split() if heading else []
@@ -285,7 +285,7 @@ def _is_last_rule(line: Line) -> bool:
 
 
 def _parse_process(line: Line, headings: Sequence[str], draft: Draft) -> Process | None:
-    """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`. Return None for any other line."""
+    """Parse a row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`, or return None."""
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
     words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []

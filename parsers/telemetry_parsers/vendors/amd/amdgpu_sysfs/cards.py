@@ -37,7 +37,7 @@ _FACTS: Mapping[str, str] = {
 
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
-    """Add the cards to the draft. Return the files of the cards that are awake, by PCI address."""
+    """Add the cards to the draft. Return the files of awake cards by PCI address."""
     awake_cards = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.has_folder or card.files):
@@ -82,7 +82,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _check_power(position: int, value: Value, draft: Draft) -> Value:
-    """Return the power, or an `Absent` value for 0 W if the card has no limit, such as the second die of an MI200."""
+    """Return the power, or an `Absent` value for 0 W if the card has no limit."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
@@ -154,7 +154,7 @@ def _read_voltages(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _read_fan(position: int, card: CardFiles, draft: Draft) -> None:
-    """Store the fan speed as a share of its maximum. Without a speed, use the PWM value in the same way."""
+    """Store the fan speed or PWM value as a share of its maximum."""
     for name, highest_name in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         current, highest = units.number(card.text(name)), units.number(card.text(highest_name))
         if not isinstance(current, Absent) and not isinstance(highest, Absent) and highest > 0:
@@ -176,7 +176,7 @@ def _read_faults(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _gpu_metrics_readings(card: CardFiles, draft: Draft) -> list[gpu_metrics.BlobReading]:
-    """Return the readings in the file gpu_metrics. A file that cannot be read is reported as an unknown field."""
+    """Return the readings in the file gpu_metrics, and report an unreadable file."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []
@@ -195,7 +195,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
-    """Store the main power. Return its kind, `instant` or `average`, or an empty string if no power is reported."""
+    """Store the main power. Return its kind, or an empty string without a number."""
     values_by_kind: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

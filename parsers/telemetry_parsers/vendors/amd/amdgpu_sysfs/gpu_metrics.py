@@ -1,4 +1,4 @@
-"""Reads the binary file gpu_metrics with a table for each version. Other versions are reported as unknown."""
+"""Reads the binary file gpu_metrics with a table for each version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Field = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _PartitionTable:
-    """The partitions in one version: the offsets of their count and of the first partition, and a partition's size."""
+    """The offsets and the size of the partitions in one version."""
 
     count_offset: int
     first_offset: int
@@ -38,7 +38,7 @@ def _table(fields: Mapping[str, Field]) -> Mapping[str, Field]:
 
 
 def _clock_fields(offset: int) -> dict[str, Field]:
-    """Return the fields of the four clocks that versions up to 1.3 store one after another, from this offset on."""
+    """Return the fields of four consecutive clocks, from this offset on."""
     return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
@@ -72,7 +72,7 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 def _instinct_layout(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of a version since 1.4. It has eight graphics clocks, and four clocks of each of the other kinds."""
+    """Return the layout of a version since 1.4."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
@@ -170,7 +170,7 @@ _THROTTLE_REASONS: Mapping[str, range] = {
 
 @dataclass(frozen=True, slots=True)
 class BlobReading:
-    """One value in gpu_metrics. `partition` is the partition's index, or 0 for the whole card."""
+    """One value in gpu_metrics."""
 
     metric: str
     label: str
@@ -183,7 +183,7 @@ class UnknownBlobError(ValueError):
 
 
 def content_of(data: object) -> bytes:
-    """Return the bytes of a binary file that a reader captured. Raise UnknownBlobError if there are none."""
+    """Return the bytes of a captured binary file. Raise UnknownBlobError if there are none."""
     text = data.get("base64") if isinstance(data, dict) else None
     if not isinstance(text, str):
         raise UnknownBlobError("no bytes")
@@ -216,7 +216,7 @@ def _unpack_fields(content: bytes, fields: Mapping[str, Field], start: int = 0) 
 
 
 def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
-    """Return the numbers of a field. A number with all bits set means unknown and becomes None."""
+    """Return the numbers of a field, None for unknown numbers."""
     offset, code, count = field
     # In the signed types of version 1.9, -1 is a valid number.
     unknown_number = (1 << 8 * struct.calcsize(code)) - 1
@@ -225,7 +225,7 @@ def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
 
 
 def _unpack_attributes(content: bytes) -> Numbers:
-    """Return the values of version 1.9 by name. Each attribute is a header (type, id, value count) with its values."""
+    """Return the values of version 1.9 by name."""
     numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
@@ -249,7 +249,7 @@ def _unpack_attributes(content: bytes) -> Numbers:
 
 
 def _partition_readings(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
-    """Yield the readings of the partitions. The engines of an undivided card are read from its only partition."""
+    """Yield the readings of the partitions."""
     count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
         numbers = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)

@@ -100,7 +100,7 @@ SOURCE = "amdgpu-sysfs"
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report on the drivers' files: devices and readings, or the reason why there are none."""
+    """Return the report on the drivers' files."""
     failure = not_read(capture)
     if failure is not None:
         return failure

@@ -1,4 +1,4 @@
-"""Reads files that were saved in one text: a ttar archive, sections such as `## path`, or the output of grep or cat."""
+"""Reads files that were saved in one text, such as a ttar archive or grep's output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ERROR_NUMBERS: Mapping[str, int] = {
 
 
 def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
-    """Return the files of a capture or of a saved text, or a report on the failure if there are none."""
+    """Return the files of a capture or of a saved text, or a report on the failure."""
     texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
     if not texts:
         return list(outputs)
@@ -76,14 +76,14 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output, or [] if none is of a card or KFD node. Truncated paths are ignored."""
+    """Return the files in saved output, or [] if none is of a card or KFD node."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = tree_of(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 def _saved_files(lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output. The format is the one that yields the most files."""
+    """Return the files in saved output, in the format that yields the most files."""
     errors: dict[str, int] = {}
     other_lines = []
     for line in lines:
@@ -128,7 +128,7 @@ def _read_sections(lines: Sequence[Line]) -> list[Output]:
 
 
 def _path_in(line: Line) -> str | None:
-    """Return the path in a line that is only a path, or `##` and a path, else None."""
+    """Return the path in a line such as `## path`, or None."""
     if not line.ended:
         return None
     heading = _HEADING.match(line.text)

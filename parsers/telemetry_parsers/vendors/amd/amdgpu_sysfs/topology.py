@@ -1,4 +1,4 @@
-"""Reads KFD's topology: the partition, compute units and memory of each node, and the processes on it."""
+"""Reads the nodes of KFD's topology, and the processes on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BANKS = "mem_banks/"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A KFD node of a card or partition. A partition has the address of its card."""
+    """A KFD node of a card or partition."""
 
     number: int
     vendor: str
@@ -51,12 +51,12 @@ class _RawNode:
 
     @property
     def unique_id(self) -> int:
-        """Return the id that all partitions of a card share, or 0 if it is not reported."""
+        """Return the id that a card's partitions share, or 0 if it is not reported."""
         return self.values.get("unique_id", 0)
 
     @property
     def function(self) -> int:
-        """Return the PCI function or, if the location's highest bits are not 0, the partition number in these bits."""
+        """Return the PCI function or, from the location's highest bits, the partition number."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
@@ -86,7 +86,7 @@ def node_problems(tree: Tree) -> list[Problem]:
 
 
 def _has_two_nodes(output: Output | None) -> bool:
-    """Return whether the text contains two nodes, because the line with the second file name is missing."""
+    """Return whether the text contains two nodes."""
     return output is not None and output.text.count("simd_count ") > 1
 
 
@@ -98,7 +98,7 @@ def _compute_nodes(tree: Tree) -> Iterator[_RawNode]:
 
 
 def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
-    """Yield the nodes in one slot, card by card. A node without a unique id is skipped if another node has one."""
+    """Yield the nodes in one slot, card by card."""
     cards: dict[int, list[_RawNode]] = {}
     for node in sorted(slot_nodes, key=lambda node: node.function):
         cards.setdefault(node.unique_id, []).append(node)
@@ -110,7 +110,7 @@ def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
 
 
 def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
-    """Return a node's values, or None without values: the files of other containers' nodes are empty or forbidden."""
+    """Return a node's values, or None without values."""
     values = _numbers_in(files.get("properties"))
     if not values:
         return None
@@ -185,7 +185,7 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Add the nodes' facts, readings and partitions to the cards at their addresses. Sleeping cards get no readings."""
+    """Add the nodes' facts, readings and partitions to the cards at their addresses."""
     positions = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     kfd_only_addresses = {node.bus_id for node in nodes if node.bus_id not in positions}
     for node in nodes:
@@ -202,7 +202,7 @@ def read_nodes(nodes: Sequence[Node], awake_cards: Mapping[str, CardFiles], draf
 
 
 def _position_of(node: Node, positions: dict[str, int], draft: Draft) -> int | None:
-    """Return the position of the node's device, which is added if it is new. Return None for a partition without a card."""
+    """Return the position of the node's device, which is added if it is new."""
     if node.partition is not None:
         return draft.add_device(_create_device(node, positions[node.bus_id])) if node.bus_id in positions else None
     if node.bus_id not in positions:
@@ -240,7 +240,7 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """If KFD lists processes, add those with memory on a node, and the process count of each node."""
+    """Add the processes with memory on a node, and each node's process count."""
     if not tree.lists_processes:
         return
     positions = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}

@@ -34,7 +34,7 @@ _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 @dataclass(slots=True)
 class CardFiles:
-    """The files of one card, by their path relative to the card's folder or to its `hwmon/hwmonN/`."""
+    """The files of one card, by their path relative to the card's folder."""
 
     driver: str = ""
     bus_id: str = ""
@@ -60,7 +60,7 @@ class CardFiles:
 
     @property
     def vendor(self) -> str:
-        """Return the vendor, from its PCI ID, from a file that only Hygon has, or from the driver; empty if unknown."""
+        """Return the vendor, or an empty string if unknown."""
         vendor_id = self.text("vendor") or self._uevent_vendor()
         if vendor_id:
             return VENDORS.get(vendor_id, "") if self._is_accelerator() else ""
@@ -86,7 +86,7 @@ class CardFiles:
 
 @dataclass(slots=True)
 class Tree:
-    """The files of a capture by card, node and process. `lists_processes` is true if KFD's process folder exists."""
+    """The files of a capture by card, node and process."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def is_expected_path(name: str) -> bool:
 
 
 def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:
-    """Set the PCI address of a card that was found by its DRM name. Merge it with any card at that address."""
+    """Set the PCI address of a card, and merge the card with any card at that address."""
     card = tree.cards.pop(card_key)
     existing_card = tree.cards.setdefault(bus_id, card)
     existing_card.bus_id, existing_card.number = bus_id, card.number
@@ -133,7 +133,7 @@ def _add_file(tree: Tree, output: Output) -> None:
 
 
 def _add_card_file(tree: Tree, output: Output) -> bool:
-    """Store a file of a card. Return False for any other file."""
+    """Store a file of a card."""
     drm = _DRM.match(output.name) if "/device" in output.name else None  # most are PCI paths, so this is faster
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:

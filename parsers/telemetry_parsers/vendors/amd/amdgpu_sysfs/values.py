@@ -48,7 +48,7 @@ def _link_generation(text: str, _unit: str) -> Value:
 
 
 def current_clock(text: str) -> Value:
-    """Return the clock in the line that ends with a star, or an `Absent` value if no line does."""
+    """Return the clock in the line that ends with a star, or an `Absent` value."""
     for line in text.splitlines():
         match = _CURRENT_LEVEL.match(line.strip())
         if match is not None:
@@ -57,7 +57,7 @@ def current_clock(text: str) -> Value:
 
 
 def highest_clock(text: str) -> Value:
-    """Return the clock of the highest level. The line `S:` of a sleeping card is not a level."""
+    """Return the clock of the highest level."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("S:")]
     levels = [match for line in lines if (match := _LEVEL.match(line))]
     if len(levels) < len(lines) and levels:
@@ -68,7 +68,7 @@ def highest_clock(text: str) -> Value:
 
 
 def error_counts(text: str) -> Mapping[str, Value]:
-    """Return the error counts of a RAS block by their printed keys, such as `ue: 0` and `ce: 3`."""
+    """Return the error counts of a RAS block by their printed keys, such as `ue`."""
     matches = (_ERROR_COUNT.match(line.strip()) for line in text.splitlines())
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
@@ -80,7 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return (number of retired pages, 1 or 0 for whether pages are pending), or None for an unreadable list."""
+    """Return the number of retired pages and 1 or 0 for pending ones, or None if unreadable."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
@@ -89,12 +89,12 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 
 def _limit_target(metric_key: str, unit: str) -> Target:
-    """Return the target for a limit. 0 means that there is no limit."""
+    """Return the target for a limit, which does not exist if it is 0."""
     return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)
 
 
 def _link_width_target(metric_key: str) -> Target:
-    """Return the target for a link's width. 0 means no link, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    """Return the target for a link's width, in which 0 and 255 mean no known width."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
@@ -149,12 +149,12 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def label_word(text: str) -> str:
-    """Return the text in lower case, or an empty string if it is not a valid label."""
+    """Return the text in lower case, or an empty string for an invalid label."""
     text = text.strip().lower()
     return text if _WORD.match(text) else ""
 
 
 def sensor_label(label: str, sensor_number: int) -> str:
-    """Return the sensor's label. Without a printed label, as in old kernels, the first sensor is `edge`."""
+    """Return the sensor's label, by default `edge` for the first sensor."""
     word = label_word(label)
     return _SENSORS.get(word, word) or ("edge" if sensor_number == 1 else f"temp{sensor_number}")

@@ -1,4 +1,4 @@
-"""Parses Huawei's npu-smi: the tables, lists and answers of every generation, with a module for each shape."""
+"""Parses Huawei's npu-smi, with a module for each shape of its output."""
 
 from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 

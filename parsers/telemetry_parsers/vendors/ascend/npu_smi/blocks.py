@@ -34,7 +34,7 @@ _MAX_CHIPS = 16  # chips of one card; a 310 card has four
 
 
 def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) -> bool:
-    """Return whether a line is a process of `-t proc-mem`, or has a known key that is not in `common_keys`."""
+    """Return whether a line is a process, or has a known key that is not in `common_keys`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN_KEYS and key not in common_keys
@@ -43,7 +43,7 @@ def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) ->
 
 @dataclass(frozen=True, slots=True)
 class OutputContext:
-    """Facts from outside the answer: the requested chip, and whether other answers show that the product has no HBM."""
+    """The chip that the command requested, and whether the product has no HBM."""
 
     requested_slot: Slot
     has_no_hbm: bool
@@ -63,7 +63,7 @@ def read_answer(lines: Sequence[Line], context: OutputContext, draft: Draft) -> 
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """An answer about one card. `chips` are the chips that it names. Values without a name belong to `default_slot`."""
+    """An answer about one card. Values without a name belong to `default_slot`."""
 
     draft: Draft
     card: Card
@@ -74,14 +74,14 @@ class _CardAnswer:
     has_no_hbm: bool
 
     def all_chips(self) -> tuple[Slot, ...]:
-        """Return the slots of all chips of the card. A value of the whole card is stored for each of them."""
+        """Return the slots of all chips of the card."""
         count = self.card.chip_count or 1
         numbered_slots = tuple(Slot(self.card.number, chip) for chip in range(count if count <= _MAX_CHIPS else 0))
         return self.chips or (numbered_slots if len(numbered_slots) > 1 else (Slot(self.card.number),))
 
 
 def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section]:
-    """Store the values of one card. Return the sections of its lines."""
+    """Store the values of one card."""
     sections = list(card.sections(draft.problems))
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)
@@ -141,7 +141,7 @@ def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
 
 
 def _is_of_whole_card(answer: _CardAnswer, section: Section) -> bool:
-    """Return whether all values belong to the card as a whole: its sensors and, if it has several chips, its power."""
+    """Return whether all values belong to the card as a whole."""
     return _has_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
@@ -165,7 +165,7 @@ def _store_chip(answer: _CardAnswer, device: int, section: Section, end_keys: Se
 def _check_end(
     draft: Draft, section: Section, end_keys: Sequence[keys.EndKey], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
-    """Return whether the last line shows that the section is complete. If not, report the section as truncated."""
+    """Return whether the section is complete, and report a truncated section."""
     last_key = section.last_key
     printed_keys = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.part else set())
     is_complete = last_key not in KNOWN_KEYS or any(
@@ -188,7 +188,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """If a chip has a fault, report an event for each chip of its card, because the output does not name the chip."""
+    """If a chip has a fault, report an event for each chip of its card."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]

@@ -64,7 +64,7 @@ TABLES = (_READINGS, _ENGINES, _MEMORY, HEALTH_TARGET)
 
 
 def is_table(line: Line) -> bool:
-    """Return whether a line is the first heading line of the device table or of the process table."""
+    """Return whether a line is the first heading line of either table."""
     return line.ended and (_find_shape(line) is not None or _is_process_title(line))
 
 
@@ -94,14 +94,14 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether the output may end with the device table. Since version 23, processes follow a table with HBM."""
+    """Return whether the output may end with the device table."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
-    """Return (lines of the last run, run count). A run begins with a version line."""
+    """Return the lines of the last run, and the number of runs."""
     starts = [index for index, line in enumerate(lines) if _is_banner(line)]
     return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
 
@@ -111,7 +111,7 @@ def _is_banner(line: Line) -> bool:
 
 
 def _find_shape(line: Line) -> TableShape | None:
-    """Return the shape of the table that starts with this heading line, or None for any other line."""
+    """Return the shape of the table with this heading line, or None."""
     if "|" not in line.text or _is_process_title(line):
         return None
     first_cell = next((text for text in line.text.split("|", 2)[:2] if text.strip()), "")
@@ -123,7 +123,7 @@ def _find_shape(line: Line) -> TableShape | None:
 
 
 def _read_versions(lines: Sequence[Line], draft: Draft) -> str | None:
-    """Set the tool's version in the draft. Return the driver's version."""
+    """Set the tool's version in the draft."""
     banner = next((line for line in lines if _is_banner(line)), None)
     if banner is None:
         return None
@@ -138,7 +138,7 @@ def _has_heading(line: Line, name: str) -> bool:
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
-    """Add a chip to the draft. Return the source of its index, `phy-id` or `card`, or None if it is not added."""
+    """Add a chip. Return the source of its index, `phy-id` or `card`, or None without a chip."""
     cells = record.values
     card = _cell_number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
@@ -162,7 +162,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings in a chip's cells. Without a cell, a reading is absent, but an engine's is omitted."""
+    """Store the readings in a chip's cells."""
     draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -178,7 +178,7 @@ def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> Non
 
 
 def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the memory: HBM if the chip has any, else DDR. `0 / 0` means that the chip has no such memory."""
+    """Store the memory: HBM if the chip has any, else DDR."""
     memory_cells = [
         cells[heading]
         for kind in ("hbm", "memory")
@@ -206,7 +206,7 @@ def _cell_text(cells: Mapping[str, Cell], heading: str) -> str | None:
 
 
 def _index_space(draft: Draft, index_kinds: set[str | None]) -> str:
-    """Return PHYSICAL_SPACE if all indices are physical ids, else "". NPU ids of single-chip cards are physical ids."""
+    """Return PHYSICAL_SPACE if all indices are physical ids, else ""."""
     cards = [slot.card for slot in slots_in(draft)]
     has_single_chips = len(set(cards)) == len(cards)
     return PHYSICAL_SPACE if index_kinds == {"phy-id"} or (index_kinds == {"card"} and has_single_chips) else ""
@@ -234,7 +234,7 @@ _NO_PROCESSES = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1
 
 @dataclass(slots=True)
 class _ProcessCounts:
-    """The process count of each chip. The sets of cards show which counts are complete."""
+    """The process count of each chip, and the cards whose counts are complete."""
 
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table
@@ -250,7 +250,7 @@ def _is_process_title(line: Line) -> bool:
 
 
 def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Add the processes and each chip's process count to the draft. The first line is the heading."""
+    """Add the processes and each chip's process count to the draft."""
     slots = frozenset(slots_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW_SHAPE if is_new else _OLD_SHAPE)
@@ -274,7 +274,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
-    """Read a line that is not a row: the message that a card has no processes, or unknown text."""
+    """Read a line that is not a row."""
     no_process_match = _NO_PROCESSES.match(line.text.strip().strip("|").strip()) if line.ended else None
     if no_process_match is not None:
         tally.idle_cards.add(int(no_process_match[1]))
@@ -284,7 +284,7 @@ def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
 
 
 def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
-    """Read a row of the table. A truncated row is ignored."""
+    """Read a row of the table."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
     pid = units.whole(cells.get("process id", ""))

@@ -1,4 +1,4 @@
-"""Maps the keys of npu-smi's `key : value` output to metrics. Lists keys without a metric and words for values."""
+"""Maps the keys of npu-smi's `key : value` output to metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACEHOLDERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Split a key such as `Temperature (C)` into its name in lower case with single blanks, and its unit."""
+    """Split a key such as `Temperature (C)` into its lower-case name and its unit."""
     normalized = " ".join(key.lower().split())
     match = _UNIT.search(normalized)
     return (normalized, "") if match is None else (normalized[: match.start()].strip(), match[1].strip())
@@ -189,7 +189,7 @@ RATED_POWER = "rated power dissipation"
 
 @dataclass(frozen=True, slots=True)
 class EndKey:
-    """A key that may end a complete answer if the key `requires` is printed and the key `excludes` is not."""
+    """A key that may end an answer with the key `requires` and without the key `excludes`."""
 
     key: str
     requires: str = ""

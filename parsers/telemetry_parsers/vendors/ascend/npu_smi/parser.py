@@ -93,7 +93,7 @@ def _read_blocks(text: ToolText, draft: Draft) -> bool:
 
 
 def _requested_slot(text: ToolText) -> Slot:
-    """Return the card and the chip in the command line, which is in the text or recorded by the reader."""
+    """Return the card and the chip that the command line requests."""
     command = text.command_of(TOOL)
     return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
@@ -105,7 +105,7 @@ def _read_version(text: ToolText, draft: Draft) -> bool:
 
 
 def _report_on_unsupported_query(output: Output, lines: Sequence[Line]) -> Report | None:
-    """Return an empty report for a query that this card does not support, or None. Every card receives each query."""
+    """Return an empty report for a query that this card does not support, or None."""
     first_line = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(phrase in first_line for phrase in _UNSUPPORTED) else None
 
@@ -138,7 +138,7 @@ _TOOL = Tool(
 
 
 def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
-    """Return a poll that calls the tool once for each card. `first_chip` is for queries that need a chip number."""
+    """Return a poll that calls the tool once for each card."""
     line = (TOOL, "info", "-t", kind, "-i", "{card}")
     lines = ((*line, "-c", "0"), line) if first_chip else (line,)
     request = Command(alternatives=lines, folders=_FOLDERS, per="card")

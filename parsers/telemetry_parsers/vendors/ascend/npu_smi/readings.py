@@ -18,21 +18,21 @@ from telemetry_parsers.vendors.ascend.npu_smi.keys import PHYSICAL_SPACE
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Identifies a chip by its card's NPU id and its number on the card or, if not printed, by its physical id."""
+    """Identifies a chip by NPU id and chip number, or by physical id."""
 
     card: int | None = None
     chip: int | None = None
     physical_id: int | None = None
 
     def device(self, vendor: str) -> Device:
-        """Return the device in this slot. Its index is the NPU id until another index is printed."""
+        """Return the device in this slot, with the NPU id as its index."""
         numbers = {"card": self.card, "chip": self.chip}
         facts = tuple((name, str(number)) for name, number in numbers.items() if number is not None)
         return Device(vendor, self.card, facts=facts)
 
 
 def chip_at(draft: Draft, slot: Slot) -> int:
-    """Return the position of this chip in the draft. Add the chip if it is not there."""
+    """Return the position of this chip in the draft, which is added if necessary."""
     return draft.device(slot) if draft.has_device(slot) else draft.device(slot, slot.device(draft.vendor))
 
 
@@ -46,7 +46,7 @@ _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy
 
 
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the logic and physical id of each chip. Parts without an id, such as the controller, are ignored."""
+    """Read the logic and physical id of each chip."""
     headings: tuple[str, ...] = ()
     index_spaces: set[str | None] = set()
     for line in lines:
@@ -71,13 +71,13 @@ def _report_text_above(draft: Draft, line: Line) -> tuple[str, ...]:
 
 
 def mapping_headings(line: Line) -> tuple[str, ...]:
-    """Return the headings in the heading line of `npu-smi info -m`, or () for any other line."""
+    """Return the headings of `npu-smi info -m`, or () for any other line."""
     names = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
     return names if names[:1] == ("npu id",) and "chip id" in names else ()
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """Return the cells of a row (numbers or dashes, then a name that may have blanks), or None for any other line."""
+    """Return the cells of a row of numbers and a name, or None for any other line."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *number_texts, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
@@ -171,7 +171,7 @@ def read_block(draft: Draft, device: int, block: Block, evidence: Evidence) -> N
 
 
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
-    """Add the readings of a whole card to each chip. The card's power is reported only if it has several chips."""
+    """Add the readings of a whole card to each chip."""
     for key, entry in block.items():
         target = keys.PART_FIELDS.get(key)
         if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
@@ -182,7 +182,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each (key, target) of the block's readings. Only readings of this kind of memory are included."""
+    """Yield each (key, target) of the block, only with readings of this kind of memory."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}
@@ -190,7 +190,7 @@ def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Ta
 
 
 def _has_memory(block: Block) -> bool:
-    """Return whether a value of the device's memory is printed. A DDR capacity of 0 means that the device has no memory."""
+    """Return whether a value of the device's memory is printed."""
     return (
         keys.FLASH_KEY not in block
         and not _is_zero(block, "ddr capacity")
@@ -199,7 +199,7 @@ def _has_memory(block: Block) -> bool:
 
 
 def _memory_kind(block: Block, evidence: Evidence) -> int | None:
-    """Return HBM if printed, DDR if the device cannot have HBM, or None if it has no memory or the kind is unknown."""
+    """Return HBM or DDR, or None if there is no memory or the kind is unknown."""
     if keys.FLASH_KEY in block:
         return None
     kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
@@ -213,7 +213,7 @@ def _memory_kind(block: Block, evidence: Evidence) -> int | None:
 
 
 def _is_hbm_capacity_missing(block: Block) -> bool:
-    """Return whether the memory is ambiguous: HBM is printed without a capacity, and DDR is printed with one."""
+    """Return whether the memory is ambiguous, because HBM is printed without a capacity."""
     has_hbm = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     has_ddr = "ddr capacity" in block and not _is_zero(block, "ddr capacity")
@@ -234,7 +234,7 @@ def _value_of(draft: Draft, entry: Entry, target: Target) -> Value:
 
 
 def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
-    """Store the utilization of the busier JPEG engine. It is absent if only one of the two is known."""
+    """Store the utilization of the busier JPEG engine."""
     entries = [block[key] for key in keys.JPEG_KEYS if key in block]
     values = [_value_of(draft, entry, _JPEG_TARGET) for entry in entries]
     if not entries:
@@ -247,7 +247,7 @@ def _store_jpeg(draft: Draft, device: int, block: Block) -> None:
 
 
 def _store_pending_pages(draft: Draft, device: int, block: Block) -> None:
-    """Store 1 if pages will be retired at the next start, or 0 if the counts for both kinds of errors are 0."""
+    """Store 1 if pages will be retired at the next start, or 0 if none will be."""
     entries = [block[key] for key in keys.PENDING_PAGES if key in block]
     values = [_value_of(draft, entry, metric("retired_pages")) for entry in entries]
     for entry, value in zip(entries, values, strict=True):

@@ -1,4 +1,4 @@
-"""Reads output of npu-smi that no poll requests: `info watch`, `info -t topo`, and answers without command lines."""
+"""Reads output of npu-smi that no poll requests, such as `info watch`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_COLUMNS = 200
 
 
 def read_watch(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the last row of each chip. The tool prints rows until it is stopped."""
+    """Read the last row of each chip."""
     headings: tuple[str, ...] = ()
     last_rows: dict[Slot, tuple[Line, dict[str, str]]] = {}
     for line in lines:
@@ -60,7 +60,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def watch_headings(line: Line) -> tuple[str, ...]:
-    """Return the headings in the heading line of `npu-smi info watch`, or () for any other line."""
+    """Return the headings of `npu-smi info watch`, or () for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
     # Headings end with a bracket and may be separated by a single blank, so the line is split at the brackets.
@@ -77,7 +77,7 @@ def _store_row(draft: Draft, slot: Slot, line: Line, cells: Mapping[str, str]) -
 
 
 def read_topology(lines: Sequence[Line], draft: Draft) -> None:
-    """Add each device of the matrix and its nearest processors to the draft. Report columns without a row."""
+    """Add the devices of the matrix and their nearest processors to the draft."""
     column_names: set[str] = set()
     row_names: set[str] = set()
     for line in lines:
@@ -98,7 +98,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def topology_row(line: Line) -> tuple[Slot, str | None] | None:
-    """Return the device and its nearest processors in a row of `npu-smi info -t topo`, or None for any other line."""
+    """Return the device and its nearest processors in a row of `topo`, or None."""
     words = line.text.split(maxsplit=_MAX_COLUMNS)
     name_match = _DEVICE_NAME.match(words[0]) if line.ended and len(words) > 1 else None
     if name_match is None or not _LINK_TYPE.match(words[1]):
@@ -119,7 +119,7 @@ _SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split the output of a run into answers. A new answer begins where the form of the output changes."""
+    """Split the output of a run into answers, where its form changes."""
     answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:

@@ -1,4 +1,4 @@
-"""Splits `key : value` output into sections. Each begins or ends with a line that names a chip or another part."""
+"""Splits `key : value` output into sections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME_FAILED = "get pid name failed"  # printed above a process with a blank nam
 
 @dataclass(frozen=True, slots=True)
 class PartLine:
-    """A line that names a chip or another part of the card. The values above or below it belong to that part."""
+    """A line that names a chip or another part of the card."""
 
     line: Line
     chip: int | None = None
@@ -69,7 +69,7 @@ _LineContent = PartLine | ProcessRow | _KeyValue | _NoProcesses | _ChipFailure
 
 @dataclass(slots=True)
 class Section:
-    """The values in one section of a card; the section may have no name. `repeated_line` is a line that repeats a key."""
+    """The values in one section of a card, with or without a name."""
 
     part: PartLine | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Section:
     has_failed: bool = False
 
     def add(self, item: _LineContent) -> None:
-        """Add the content of a line. Join the texts of a repeated key unless the key is a measurement."""
+        """Add the content of a line."""
         if isinstance(item, PartLine):
             self.part = item
         elif isinstance(item, ProcessRow):
@@ -115,7 +115,7 @@ class Section:
 
     @property
     def last_key(self) -> str:
-        """Return the key of the last line, or an empty string if that line names the part or is a process."""
+        """Return the key of the last line, or an empty string if it has none."""
         last_entry = max(self.entries.items(), key=lambda item: item[1].line.number, default=None)
         other_lines = [*(row.line.number for row in self.rows), self.part.line.number if self.part else 0]
         return last_entry[0] if last_entry is not None and last_entry[1].line.number > max(other_lines) else ""
@@ -137,13 +137,13 @@ class Card:
         return isinstance(last_item, _KeyValue) and last_item.key == keys.MULTILINE_KEY
 
     def sections(self, problems: list[Problem]) -> Iterator[Section]:
-        """Yield the sections. Paragraphs without clear boundaries between their sections are reported."""
+        """Yield the sections, and report ambiguous paragraphs."""
         for paragraph in _join_if_doubled(self.paragraphs):
             yield from _split_sections(paragraph, problems)
 
 
 def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. `requested_card` is the card in the command line, which the output need not repeat."""
+    """Return the cards in these lines. The output need not repeat `requested_card`."""
     cards = [Card(requested_card)]
     for line in lines:
         text = line.text.strip()
@@ -193,7 +193,7 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
 
 
 def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
-    """Store the card's chip count. A second count belongs to another card, whose NPU ID is missing."""
+    """Store the card's chip count."""
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.whole(value)
@@ -217,14 +217,14 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Return the paragraphs that are not empty. Join them if copying has added a blank line after each line."""
+    """Return the paragraphs that are not empty, joined if each is a single line."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs
 
 
 def _split_sections(paragraph: Sequence[_LineContent], problems: list[Problem]) -> Iterator[Section]:
-    """Yield the sections of a paragraph if the names of parts are all above or all below their values. Else report it."""
+    """Yield the sections of a paragraph, or report an ambiguous paragraph."""
     items = _with_one_name(paragraph)
     name_indices = [index for index, item in enumerate(items) if isinstance(item, PartLine)]
     has_above = bool(name_indices) and _has_content(items[: name_indices[0]])

@@ -57,12 +57,12 @@ def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
 
 
 def is_integrated(recorded: dict[str, Plain]) -> bool:
-    """Return whether the GPU shares a chip and memory with a CPU. Its PCIe and memory values are not valid."""
+    """Return whether the GPU shares a chip and memory with a CPU."""
     return capability(recorded) in _INTEGRATED_CAPABILITIES
 
 
 def power_kind(recorded: dict[str, Plain]) -> str | None:
-    """Return the kind of the main power, which is the average if the card reports one, or None if unknown."""
+    """Return the kind of the main power, or None if unknown."""
     fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
         version = capability(recorded)
@@ -78,7 +78,7 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
 
 
 def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a MIG instance: its profile, and the ids of its GPU and compute instances."""
+    """Yield the facts of a MIG instance: its profile and instance ids."""
     _, separator, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
     if separator and profile.strip():
         yield "profile", profile.strip()
@@ -89,7 +89,7 @@ def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
 
 
 def gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a GPU, such as its architecture and modes. `node` has the version of CUDA."""
+    """Yield the facts of a GPU, such as its architecture and modes."""
     calls = mapping(recorded.get("calls"))
     version = capability(recorded)
     cuda = integer(node.get("cuda"))
@@ -116,13 +116,13 @@ def _format_integer(answer: Plain) -> str | None:
 
 
 def _single_bit_position(answer: Plain) -> str | None:
-    """Return the position of the only bit that is set. Return None if no bit or more than one bit is set."""
+    """Return the position of the only bit that is set, or None."""
     nodes = integer(part_of(answer, 0), 1 << 64)
     return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
 
 def _mode_facts(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
-    """Yield the current mode. If another mode takes effect after a reset, also yield that mode as `<name>_pending`."""
+    """Yield the current mode and, if it will change, the pending mode."""
     current, pending = (_word_for(part_of(answer, position), _OFF_ON) for position in (0, 1))
     if current is not None:
         yield name, current
@@ -162,7 +162,7 @@ _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}
 def read_processes(
     answer: Plain, utilization: Plain, readings: DeviceDraft, *, is_unified: bool = False
 ) -> tuple[Process, ...]:
-    """Return a device's processes. Store their count and, on a GPU with unified memory, the sum of their memory."""
+    """Return a device's processes, and store their count."""
     processes: dict[_ProcessKey, Process] = {}
     lists = mapping(answer).items()
     values = [_read_list(kind, entries, processes, readings) for kind, entries in lists if error_in(entries) is None]
@@ -192,7 +192,7 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
 
 
 def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
-    """Return the PID of a sample and its ratio, or None. The ratio is None if the driver reports more than 100 %."""
+    """Return the PID and the ratio of a sample, or None."""
     if not isinstance(sample, list) or len(sample) != 2:
         return None
     pid, percent = integer(sample[0], _MAX_PID + 1), integer(sample[1], _MAX_PERCENT + 1)
@@ -200,7 +200,7 @@ def _utilization_sample(sample: Plain) -> tuple[int, float | None] | None:
 
 
 def _absence_of_list(kind: str, error: Plain, readings: DeviceDraft) -> Absent:
-    """Return why a list is absent. Report the error unless it means that the list is not supported."""
+    """Return why a list is absent, and report an unexpected error."""
     if error_in(error) == NOT_SUPPORTED_CODE:
         return Absent.NOT_SUPPORTED
     return readings.absence_of(error, f"{kind} processes")

@@ -1,4 +1,4 @@
-"""Parses the results of NVML calls, which the reader `nvml` records: GPUs, MIG instances, readings and events."""
+"""Parses the results of NVML calls, which the reader `nvml` records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DCGM_PROBLEM = (
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report on the results of NVML calls: devices and readings, or the reason why there are none."""
+    """Return the report on the results of NVML calls."""
     return report_on(capture, _report_on_output, "there is no output")
 
 
@@ -110,7 +110,7 @@ def _read_links_and_processes(recorded: dict[str, Plain], device_readings: Devic
 
 
 def _report_unopened(unopened_gpus: list[Plain], draft: Draft) -> None:
-    """Report the GPUs that NVML counts but cannot open, except those that the user is not permitted to open."""
+    """Report the GPUs that NVML counts but cannot open."""
     for entry in unopened_gpus:
         index, code = integer(part_of(entry, 0)), integer(part_of(entry, 1))
         if code != _NO_PERMISSION:

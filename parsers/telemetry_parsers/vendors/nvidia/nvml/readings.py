@@ -1,4 +1,4 @@
-"""Reads the readings and events of a GPU or MIG instance. Most are in tables; some, such as NVLink, need code."""
+"""Reads the readings and events of a GPU or MIG instance."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _has_special_rule(name: str) -> bool:
 
 
 def _read_memory(name: str, answer: Plain, readings: DeviceDraft, *, is_unified: bool) -> None:
-    """Store the memory. GPUs that share the host's memory have no valid values: the driver may return 0 of 0."""
+    """Store the memory, except on GPUs that share the host's memory."""
     is_shared = is_unified or (error_in(answer) is None and part_of(answer, "total") == 0)
     for row in tables.CALLS[name]:
         if is_shared:
@@ -84,7 +84,7 @@ def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
 
 
 def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft) -> None:
-    """Store whether each supported or active reason is active. If support is unknown, assume the default reasons."""
+    """Store whether each supported or active reason is active."""
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
@@ -116,7 +116,7 @@ def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readin
 
 
 def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Return the absence for a field with an invalid number, or None if the number is valid."""
+    """Return the absence for a field with an invalid number, or None."""
     if name == tables.MEMORY_POWER:
         return _absence_of_memory_power(answer, average)
     is_invalid = (
@@ -128,13 +128,13 @@ def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[s
 
 
 def _is_not_above_gpu(answer: Plain, average: Plain) -> bool:
-    """Return whether the "module power" is at most the GPU's power, so that it cannot be the module's power."""
+    """Return whether the "module power" is at most the GPU's power."""
     module, gpu = number(answer), number(average)
     return not isinstance(module, Absent) and not isinstance(gpu, Absent) and module <= gpu
 
 
 def _absence_of_memory_power(answer: Plain, average: Plain) -> Absent | None:
-    """Return why the memory's power is not valid, or None. Some drivers return the power of the whole card instead."""
+    """Return why the memory's power is not valid, or None."""
     memory_power, card_power = number(answer), number(average)
     if isinstance(memory_power, Absent) or memory_power < 0:
         return None  # the value is reported unchanged
@@ -204,7 +204,7 @@ def _fan_row(name: str) -> Row | None:
 
 
 def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: DeviceDraft) -> None:
-    """Store the GPM values, which are for the time since the previous poll. The first poll has no values."""
+    """Store the GPM values, which are for the time since the previous poll."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":
@@ -235,7 +235,7 @@ _LINK_FIELDS = frozenset({"state", *(name for names in _COUNTERS.values() for na
 
 
 def read_links(answer: Plain, readings: DeviceDraft) -> None:
-    """Store the readings of a device's links. If no link is recorded, store an `Absent` value for each metric."""
+    """Store the readings of a device's links."""
     if error_in(answer) is not None:
         _store_link_absences(readings, readings.absence_of(answer, "NVLink"))
         return
@@ -266,7 +266,7 @@ def _link_state(answer: Plain, readings: DeviceDraft) -> Value:
 def _store_counter(
     metric: str, links: Mapping[str, dict[str, Plain]], totals: dict[str, Plain], readings: DeviceDraft
 ) -> None:
-    """Store a counter of each link. If no link has a number, store the total over all links, or an `Absent` value."""
+    """Store a counter of each link, or else the total over all links."""
     has_known_counter = False
     for link, answers in links.items():
         row_and_name = _first_known_counter(metric, link, answers)
@@ -287,7 +287,7 @@ def _store_counter(
 
 
 def _first_known_counter(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
-    """Return (row, result name) for the first result of this counter that has a number, or None."""
+    """Return the first result of this counter that has a number, or None."""
     for name, factor in _COUNTERS[metric]:
         answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
