@@ -59,7 +59,7 @@ class Device:
             example = min(labels, default=known.words[0] if known is not None and known.words else "LABEL")
             raise UnknownNameError(
                 f"{metric} has a number for each {known.label if known is not None else 'label'}, "
-                f"so pass one: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
+                f"so pass a label: value({metric!r}, {example!r}); reported: {', '.join(sorted(labels)) or 'none'}"
             )
         if label and not is_labelled and (reading is not None or known is not None):
             raise UnknownNameError(f"{metric} has no label {label!r}; call value({metric!r})")

@@ -47,7 +47,7 @@ def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterat
 def node_updates(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
     """Yield the node now and after each pause. Raises TelemetryError if reading fails."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
-        raise TypeError(f"pass one address and one interval in seconds, not {interval!r} and {url!r}")
+        raise TypeError(f"pass a single address and an interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _MIN_INTERVAL_SECONDS:
         raise ValueError(f"interval must be at least {_MIN_INTERVAL_SECONDS} seconds, not {interval}")
     return map(node_of, documents(interval, url, pause))

@@ -176,9 +176,9 @@ def test_bad_folder_fails_no_hook(folder: Path, action: str, make: Callable[[Pat
     make(folder)
     arguments = (action, "--directory", str(folder))
     done = call(*arguments)
-    if "did not end in time" in done.stderr:  # it looked through ten thousand files, on a busy machine
+    if "did not finish in time" in done.stderr:  # it looked through ten thousand files, on a busy machine
         done = call(*arguments)
-    if expected and "did not end in time" not in done.stderr and not (action == "end" and make is full):
+    if expected and "did not finish in time" not in done.stderr and not (action == "end" and make is full):
         assert (expected in done.stderr, len(done.stderr.splitlines())) == (True, 1)
 
 
@@ -275,7 +275,7 @@ def test_signal_fails_no_hook(folder: Path, number: signal.Signals) -> None:
 
 def test_hanging_work_is_abandoned(folder: Path) -> None:
     command = [sys.executable, "-c", _WITH_OTHER_WORK.format("time.sleep(600)")]
-    assert "did not end in time" in ended_well(command, {**JOB, **directory(folder)}).stderr
+    assert "did not finish in time" in ended_well(command, {**JOB, **directory(folder)}).stderr
 
 
 def test_hook_imports_few_modules() -> None:

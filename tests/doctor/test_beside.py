@@ -66,7 +66,7 @@ CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "a reading": (
         HERE,
         there(status(), device(fan=Absent.NOT_PERMITTED)),
-        "no permission in the daemon, but in this command: fan_ratio",
+        "the daemon may not read, but this command may: fan_ratio",
         SERVICE,
     ),
     "a simulation": (HERE, there(status("failed"), device(simulated=True), settings_hash=""), "", ""),
@@ -94,7 +94,10 @@ def card_with(metric: str, label: str) -> MergedDevice:
             [("nvidia 0", "Xid 79, fell off the bus: an error that ends jobs", "--replay /f/xid_79 shows")],
         ),
         (card_with("event_open", "xid_31"), []),
-        (card_with("health", "alarm"), [("nvidia 0", "alarm: the device reports this health", "reset the device")]),
+        (
+            card_with("health", "alarm"),
+            [("nvidia 0", "alarm: the device reports this health", "usually a reset helps")],
+        ),
     ],
 )
 def test_findings_of_a_card(bad: MergedDevice, expected: list[tuple[str, str, str]]) -> None:

@@ -63,7 +63,7 @@ def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, cap
         memory.save((first, second))
     assert [identity.id for identity in load(path).devices] == ["ACME-1"]
     assert [record.message for record in caplog.records] == [
-        "the devices cannot be saved and will be forgotten on restart"
+        "the devices cannot be saved and will be forgotten at a restart"
     ]
     disk.empty()
     memory.save((first, second))

@@ -97,7 +97,7 @@ def test_value_out_of_range_is_implausible() -> None:
 @pytest.mark.parametrize(
     ("devices", "text"),
     [
-        ((Device("nvidia", 0),), "device 0 has the vendor 'nvidia'; the parser declares 'acme'"),
+        ((Device("nvidia", 0),), "device 0 has the vendor 'nvidia', but the parser declares 'acme'"),
         ((Device("acme", 0, parent=5),), "device 0 has the parent 5, which is not a whole device"),
         ((Device("acme", 0, parent=-1),), "device 0 has the parent -1, which is not a whole device"),
         (
@@ -116,7 +116,7 @@ def test_wrong_devices_fail_the_report(devices: tuple[Device, ...], text: str) -
 @pytest.mark.parametrize(
     ("device", "kept", "text"),
     [
-        (Device("acme", -1), Device("acme", None), "device 0 has the index -1"),
+        (Device("acme", -1), Device("acme", None), "device 0 has the negative index -1"),
         (
             Device("acme", bus_id="0000:AF:00.0"),
             Device("acme"),

@@ -47,7 +47,7 @@ def test_allowed_declarations(parser: DescribedParser) -> None:
     assert violations(parser) == ()
 
 
-NAME = "must be lower-case letters, digits, single hyphens; at most 40"
+NAME = "must be lower-case letters, digits, single hyphens; at most 40 characters"
 NOBODYS = "which is not in the catalogue or in the parser's metrics"
 PREFIX = "its name must begin with accelerator_acme_, followed by lower-case letters, digits, underscores"
 UNITS = (
@@ -57,7 +57,7 @@ KIND = "it must be a gauge or counter of scope `device`, and not a core metric"
 RANGE = "it needs a help text of one line, and a `low` that is less than `high`"
 RATIO = "metric accelerator_acme_voltage_ratio"
 BROKEN: tuple[tuple[DescribedParser, str], ...] = (
-    (replace(GOOD, contract_version=2), "contract_version is 2, this is version 1"),
+    (replace(GOOD, contract_version=2), "contract_version is 2, but this release supports version 1"),
     (replace(GOOD, name="Acme SMI"), f"name 'Acme SMI' {NAME}"),
     (replace(GOOD, name="a" * 41), f"name '{'a' * 41}' {NAME}"),
     (replace(GOOD, vendor="acme-corp", gives=("power_watts",), metrics=()), "vendor 'acme-corp' must be lower-case letters and digits"),
@@ -77,7 +77,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (with_metric(help=" "), f"{RATIO}: {RANGE}"),
     (with_metric(low=2), f"{RATIO}: {RANGE}"),
     (with_metric(label="device"), f"{RATIO}: its label 'device' is reserved or not a lower-case word"),
-    (with_metric(words=("a",)), f"{RATIO}: it has words for a label but no label"),
+    (with_metric(words=("a",)), f"{RATIO}: it has label words, but no label"),
     (with_metric(label="rail", words=("a b",)), f"{RATIO}: its word 'a b' must be lower-case letters, digits, underscores"),
     (replace(GOOD, polls=()), "needs at least one poll, with unique names"),
     (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, with unique names"),

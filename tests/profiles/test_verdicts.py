@@ -64,7 +64,7 @@ CAUSES: dict[str, tuple[str, Events, Events, str]] = {
     "communication": ("communication", [step(1000), *runs(20, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)],
                       [step(1000), *runs(25, 40, 40), *runs(20, 10, 10, name=NCCL, begin=800)], "communication without overlapping compute takes 20 %"),
     "fused": ("communication", [step(1000), *runs(16, 40, 40), *runs(18, 20, 20, name=FUSED, begin=640)],
-              [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not show which of the two"),
+              [step(1000), *runs(23, 40, 40), *runs(4, 20, 20, name=FUSED, begin=920)], "do not show whether communication"),
     "copies": ("copy", [step(1000), *runs(20, 40, 40), *runs(4, 50, 50, name="Memcpy HtoD", category="gpu_memcpy", begin=800)],
                [step(1000), *runs(24, 40, 40), *runs(1, 40, 40, name="Memcpy HtoD", category="gpu_memcpy", begin=960)], "copies without overlapping work take 20 %"),
     "host": ("host", [step(1000), *runs(10, 20, 100)], [step(1000), *runs(10, 95, 100)], "between two launches"),

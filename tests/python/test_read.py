@@ -112,7 +112,7 @@ def test_address_may_come_first(daemon: Daemon) -> None:
     for arguments in ((daemon.address,), (daemon.address, 0.1), (0.1, daemon.address)):
         assert len(next(watch(*arguments)).devices) == 3
     for wrong in ((daemon.address, daemon.address), (0.1, 0.1)):
-        with pytest.raises(TypeError, match="pass one address and one interval"):
+        with pytest.raises(TypeError, match="pass a single address and an interval"):
             watch(*wrong)
     with pytest.raises(TypeError, match="'localhost:24030' or 'gpu-17', not 24030"):
         read(24030)  # type: ignore[arg-type]  # what a hurried user writes
@@ -161,7 +161,7 @@ def test_tools_are_read_without_a_daemon(tmp_path: Path, monkeypatch: pytest.Mon
     ("url", "words"),
     [
         ("127.0.0.1:1", "127.0.0.1:1: "),
-        ("http://user:secret@127.0.0.1", "must not contain a user and password"),
+        ("http://user:secret@127.0.0.1", "must not contain a user or password"),
         ("no node at all", "is not a valid node; use HOST, HOST:PORT"),
         ("unix:/nowhere/at.all", "unix:/nowhere/at.all: "),
     ],

@@ -69,7 +69,7 @@ def test_damaged_recording_is_reported_beside_the_screen(tmp_path: Path, recordi
         shown.press("q")
         assert shown.ended() == 0
         after = shown.printed.rpartition(b"\x1b[?1049l")[2].decode()
-    assert "the recording cannot be played on" in after
+    assert "the recording can no longer be played" in after
     assert f"{path}: No such file or directory" in after
 
 

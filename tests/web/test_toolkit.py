@@ -92,7 +92,7 @@ BAD = {
     "certificate and key exchanged": ("tls_server_config:\n  cert_file: {K}\n  key_file: {C}\n", "cannot be used"),
     "an inline certificate that is none": (
         "tls_server_config:\n  cert: abc\n  key_file: {K}\n",
-        "tls_server_config.cert: certificate and key cannot be used",
+        "tls_server_config.cert: the certificate and the key cannot be used",
     ),
     "an authority that is none": (IF_GIVEN + "  client_ca_file: {K}\n", "the client CA cannot be used"),
     "a blank authority": (IF_GIVEN + "  client_ca: ' '\n", "tls_server_config.client_ca: the client CA cannot be used"),

@@ -40,8 +40,8 @@ _VENDOR_COUNT = r'^%s\{vendor="([a-z]{1,32})"\} ([0-9]{1,5})(?:\.0)?$'
 _DAEMON = "daemon"
 _UNREAD_STATES = UNSUCCESSFUL | {"missing"}
 _SERVICE_REMEDY = (
-    "the service has no login profile, but other groups and a sandbox: set variables such as LD_LIBRARY_PATH and groups in a "
-    'drop-in (systemctl edit telemetry); docs/troubleshooting.md, "doctor reads it and the service does not"'
+    "the service runs in a sandbox, with other groups and without a login profile: set its groups and variables such as "
+    'LD_LIBRARY_PATH in a drop-in (systemctl edit telemetry); docs/troubleshooting.md, "doctor reads it and the service does not"'
 )
 _USER_REMEDY = "none needed for the service: this user lacks a permission or setting; run this command as root or as the service's user"
 _MORE_CARDS_REMEDY = (
@@ -253,7 +253,7 @@ def notes(daemon: LocalDaemon) -> Iterator[str]:
     states = Counter(status.state for status in view.snapshot.sources if status.state != "missing")
     yield f"{version}{devices}, sources: {', '.join(f'{count} {state}' for state, count in states.items()) or 'none'}"
     if not view.is_real:
-        yield "it has simulated or recorded cards, which are not compared with this node"
+        yield "the daemon has simulated or recorded cards, which are not compared with this node"
 
 
 def working_sources(daemon: LocalDaemon) -> frozenset[str]:
@@ -330,7 +330,7 @@ def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
-        yield f"no permission in the daemon, but in this command: {first_names(sorted(denied))}", _SERVICE_REMEDY
+        yield f"the daemon may not read, but this command may: {first_names(sorted(denied))}", _SERVICE_REMEDY
 
 
 def _sources_read(snapshot: Snapshot) -> frozenset[str]:

@@ -25,7 +25,7 @@ _NO_LIMIT = 1 << 60
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
 _HIDEPID_PROBLEM = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
-_HIDEPID_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), or run the service as root or in the mount's gid="
+_HIDEPID_REMEDY = "install the drop-in owners.conf (CAP_SYS_PTRACE), run the service as root, or add its user to the group in the mount option gid="
 _SECONDS_BY_UNIT: Mapping[str, float] = {"min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 

@@ -46,7 +46,7 @@ def checked_report(report: Report, parser: DescribedParser) -> Report:
 
 def _device_list_errors(devices: tuple[Device, ...], vendor: str) -> list[str]:
     errors = [
-        f"device {index} has the vendor {device.vendor!r}; the parser declares {vendor!r}"
+        f"device {index} has the vendor {device.vendor!r}, but the parser declares {vendor!r}"
         for index, device in enumerate(devices)
         if device.vendor != vendor
     ]
@@ -64,7 +64,7 @@ def _checked_device(device_index: int, device: Device, errors: list[str]) -> Dev
     """Return the device without an invalid index, bus ID or fact, and append an error for each."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
-        errors.append(f"device {device_index} has the index {index}")
+        errors.append(f"device {device_index} has the negative index {index}")
         index = None
     if bus_id is not None and _BUS_ID.match(bus_id) is None:
         errors.append(f"device {device_index} has the bus_id {bus_id!r}, which is not dddd:bb:dd.f in lower case")

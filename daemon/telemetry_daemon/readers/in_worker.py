@@ -140,7 +140,7 @@ class WorkerReader:
             return self._missing_failure
         if isinstance(request, Files) and not has_folder(request, self._root):
             # Do not start a worker on a node without the cards of this source.
-            return Failure("missing", None, f"{self._source}: none of the folders to read is there")
+            return Failure("missing", None, f"{self._source}: none of the folders to read exists")
         return None
 
     def _is_retry_due(self, request: Library) -> bool:

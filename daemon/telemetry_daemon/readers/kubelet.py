@@ -32,9 +32,9 @@ _CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
 _ABSENT_ERRNOS = (errno.ENOENT, errno.ENOTDIR)
 _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
-    (BlockingIOError, "timeout", "the kubelet takes no more connections: too many wait already"),
+    (BlockingIOError, "timeout", "the kubelet accepts no more connections: too many are waiting"),
     (ConnectionRefusedError, "exit_status", "no process listens on the socket: the kubelet is down or restarting"),
-    (PermissionError, "no_permission", "only user 0 may connect, without any capability: docs/owners.md says how"),
+    (PermissionError, "no_permission", "only user 0 may connect, and needs no capability: see docs/owners.md"),
 )
 
 

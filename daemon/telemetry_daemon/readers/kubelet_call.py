@@ -45,8 +45,8 @@ _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProx
     {
         4: ("failed", "timeout", "it did not answer in time"),
         7: ("failed", "no_permission", "it does not permit the call"),
-        8: ("failed", "exit_status", "it was asked too often; it is asked again at the next poll"),
-        12: ("not_supported", None, "this kubelet does not know the call; Kubernetes has it since 1.23"),
+        8: ("failed", "exit_status", "the kubelet received too many requests; the next poll tries again"),
+        12: ("not_supported", None, "this kubelet does not support the call, which Kubernetes has since 1.23"),
         16: ("failed", "no_permission", "it does not permit the call"),
     }
 )
@@ -104,7 +104,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
     if len(data) > _FRAME_TYPE_OFFSET and not response.received_bytes and data[_FRAME_TYPE_OFFSET] != _SETTINGS:
         raise _protocol_error(_quoted(data[:_MAX_MESSAGE_LENGTH]))
     if not data:
-        text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
+        text = "the connection was closed before the answer was complete: the kubelet is restarting, or another program listens there"
         raise ReaderRefusal("failed", "exit_status", text)
     response.count_received(len(data))
     return data
@@ -187,10 +187,10 @@ def _quoted(text: bytes) -> str:
 
 
 def _protocol_error(detail: str) -> ReaderRefusal:
-    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {detail}")
+    return ReaderRefusal("failed", "not_understood", f"the listening process does not answer like a kubelet: {detail}")
 
 
 def _size_error() -> ReaderRefusal:
     return ReaderRefusal(
-        "failed", "too_much_output", f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or without end"
+        "failed", "too_much_output", f"the answer is larger than {MAX_ANSWER_BYTES >> 20} MiB, or never ends"
     )

@@ -49,7 +49,7 @@ _OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
     "(hostPID), or the host's / as `path`"
 )
-_HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group of the service's user"
+_HIDDEN = "{} hides other users' processes (hidepid): mount it with the option gid= and a group of the service's user"
 
 
 def folder_state(folder: str) -> FolderState | None:

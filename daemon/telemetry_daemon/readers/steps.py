@@ -97,7 +97,7 @@ class StepsReader(Reader):
         try:
             files = self._read_files(time.time())
         except FileNotFoundError:
-            return start.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} is not there"), 0.0)
+            return start.capture(SOURCE, poll, (), Failure("missing", None, f"{self._path} does not exist"), 0.0)
         except OSError as error:
             is_denied = error.errno in (errno.EACCES, errno.EPERM)
             failure = Failure(

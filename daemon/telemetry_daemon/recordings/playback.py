@@ -82,7 +82,7 @@ class Playback:
         try:
             self._play(self.seek_and_rebuild())
         except RecordingError as error:  # the file was changed or removed after the survey
-            log.error("the recording cannot be played on", extra={"error": error})
+            log.error("the recording can no longer be played", extra={"error": error})
             self._clock.set_limit(self._clock.position())  # keeps the shown readings from expiring
             self._halt(_BROKEN)
 

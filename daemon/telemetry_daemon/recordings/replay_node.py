@@ -91,7 +91,7 @@ class ReplayNode(Node):
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: ARG002  # a replay has no sources
         """Start a playback that writes the recorded data to the store."""
         for warning in self.warnings():
-            log.warning("not all of the recording is played", extra={"detail": warning})
+            log.warning("a part of the recording is not played", extra={"detail": warning})
         self.controls.start(store, self._create_feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:

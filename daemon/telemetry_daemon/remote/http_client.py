@@ -66,7 +66,7 @@ def node_address(text: str) -> Address:
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
     if "@" in text:
-        raise AddressError("a node's address must not contain a user and password; use --password-file")
+        raise AddressError("a node's address must not contain a user or password; use --password-file")
     match = _ADDRESS.match(text)
     if match is None or not 0 < int(match["port"] or 1) <= 65535:
         short_text = cut(clean(text), _MAX_SHOWN_LENGTH)

@@ -117,7 +117,7 @@ class DevicesFileWriter:
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._path), "error": error}
-                log.warning("the devices cannot be saved and will be forgotten on restart", extra=facts)
+                log.warning("the devices cannot be saved and will be forgotten at a restart", extra=facts)
             return
         self._changes.changed("file", None)
         self.stored = stored

@@ -238,7 +238,7 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
             _set_metric(run, name, unit, value)
     kernels, ambiguous_count = _ncu_kernels(runs.values(), decimal_sign)
     counts_and_messages = (
-        (ambiguous_count, "ignored: a sign may separate thousands or decimals; export in the C locale"),
+        (ambiguous_count, "ignored: a comma or dot may separate thousands or decimals; export in the C locale"),
         (garbled_count, "ignored: garbled"),
     )
     problems = tuple(Problem("rows", f"{count} {message}") for count, message in counts_and_messages if count)

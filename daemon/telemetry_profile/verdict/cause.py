@@ -171,7 +171,7 @@ def _communication_sentence(evidence: Evidence, share: float) -> str:
 def _communication_advice(evidence: Evidence) -> str:
     if len(evidence.ranks) > 1 or evidence.total("wait_ns"):
         return "overlap communication with compute, or communicate less often: larger buckets, a larger batch"
-    return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for another"
+    return "profile the other ranks, too: a single rank does not show whether it transfers data or waits for others"
 
 
 def _launch_sentence(evidence: Evidence, share: float) -> str:
@@ -204,7 +204,7 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     )
 
 
-_FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show which of the two takes longer"
+_FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show whether communication or computation takes longer"
 
 _ROWS = (
     _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_ratio, _small_kernels_sentence,

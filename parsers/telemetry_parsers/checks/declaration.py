@@ -70,7 +70,7 @@ _MAX_NAME_LENGTH = 40
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
     """Return a text for each rule that a parser's declaration violates."""
     if parser.contract_version != CONTRACT_VERSION:
-        return (f"contract_version is {parser.contract_version}, this is version {CONTRACT_VERSION}",)
+        return (f"contract_version is {parser.contract_version}, but this release supports version {CONTRACT_VERSION}",)
     return (*_check_names(parser), *_check_gives(parser), *_check_metrics(parser), *_check_polls(parser))
 
 
@@ -100,7 +100,7 @@ def is_valid_label_for(metric: Metric, label: str) -> bool:
 
 def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
     if _NAME.match(parser.name) is None or len(parser.name) > _MAX_NAME_LENGTH:
-        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_MAX_NAME_LENGTH}"
+        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_MAX_NAME_LENGTH} characters"
     is_host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
     if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and is_host_only):
         yield f"vendor {parser.vendor!r} must be lower-case letters and digits"
@@ -150,7 +150,7 @@ def _check_label(metric: Metric) -> Iterator[str]:
     if metric.label and (not is_label(metric.label) or metric.label in RESERVED_LABELS):
         yield f"its label {metric.label!r} is reserved or not a lower-case word"
     if metric.words and not metric.label:
-        yield "it has words for a label but no label"
+        yield "it has label words, but no label"
     for word in metric.words:
         if not _is_word(word):
             yield f"its word {word!r} must be lower-case letters, digits, underscores"

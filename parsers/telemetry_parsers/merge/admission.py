@@ -168,7 +168,7 @@ def _limit_labels(readings: tuple[Reading, ...], problems: list[str]) -> tuple[R
     if len(kept) < len(readings):
         metric = labels_seen.most_common(1)[0][0][1]
         problems.append(
-            f"dropped {len(readings) - len(kept)} readings with more than {bounds.MAX_WORDS} labels of a metric: {metric}"
+            f"dropped {len(readings) - len(kept)} readings of metrics with more than {bounds.MAX_WORDS} label values, such as {metric}"
         )
     return tuple(kept)
 

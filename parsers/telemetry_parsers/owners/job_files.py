@@ -28,7 +28,7 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
         return refusal
     output = next((output for output in capture.outputs if output.name == scheduler), None)
     if output is None or not isinstance(output.data, list):
-        return failed("not_understood", scheduler, f"no list of jobs of {scheduler}")
+        return failed("not_understood", scheduler, f"the list of {scheduler} jobs is missing")
     problems: list[Problem] = []
     claims: list[Claim] = []
     for job in output.data:

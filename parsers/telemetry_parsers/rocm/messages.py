@@ -85,7 +85,7 @@ ERRORS = (
     ErrorText("no hydcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("no hycu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
-    ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; in a container pass /dev/mkfd in"),
+    ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; a container needs /dev/mkfd"),
     ErrorText("connect server failed", "failed", "driver_gone", "start hymgr.service"),
     # Reported by Hygon's daemon for links between cards. Known states: `WAIT GLOBAL TOPO`, `LINK FAILED`.
     ErrorText(
@@ -94,7 +94,7 @@ ERRORS = (
     ErrorText("hfm link status: link failed", "failed", "driver_gone", "the links between the cards failed: see dmesg"),
     ErrorText("rsmi_init", "failed", "driver_gone", "see dmesg; the driver did not answer"),
     ErrorText(
-        "smi returned 8", "failed", "driver_gone", "the library could not start: check driver, /dev/kfd and groups"
+        "smi returned 8", "failed", "driver_gone", "the library did not start: check driver, /dev/kfd and groups"
     ),
     ErrorText(
         "no drm devices available", "no_devices", None, "check that lspci shows the card and the driver is loaded"
@@ -106,7 +106,7 @@ ERRORS = (
     ErrorText("unable to find librocm_smi64", "failed", "library_mismatch", "reinstall rocm-smi-lib"),
     ErrorText("core dumped", "failed", "killed", "the library stopped the tool"),
     ErrorText(
-        "device mutex after 5 seconds", "failed", "timeout", "a killed process held it: remove /dev/shm/rocm_smi*"
+        "device mutex after 5 seconds", "failed", "timeout", "a killed process left a lock: remove /dev/shm/rocm_smi*"
     ),
     ErrorText("cannot print json/csv output for concise", "wrong_request"),
     ErrorText("unrecognized arguments", "wrong_request"),

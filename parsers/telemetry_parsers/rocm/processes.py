@@ -184,7 +184,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
         _count_processes(draft)
     for entry in hygon_list.entries:
         if not entry.cards:
-            draft.add_problem(f"PID {entry.pid}", "the list of its cards is missing")
+            draft.add_problem(f"PID {entry.pid}", "the list of the process's cards is missing")
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:

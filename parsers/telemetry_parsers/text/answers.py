@@ -70,8 +70,8 @@ class ErrorText:
 
 # Error texts that many tools print, in the order of the search. The tool's own error texts are searched first.
 _COMMON_ERRORS = (
-    ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
-    ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
+    ErrorText("permission denied", "failed", "no_permission", "run as a user who may open the device nodes"),
+    ErrorText("operation not permitted", "failed", "no_permission", "run as a user who may open the device nodes"),
     ErrorText("driver not loaded", "failed", "driver_gone", "load the kernel driver"),
     ErrorText("driver is not loaded", "failed", "driver_gone", "load the kernel driver"),
     ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel driver"),

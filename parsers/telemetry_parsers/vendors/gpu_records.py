@@ -144,11 +144,11 @@ NVIDIA = Vendor(
     ),
     pool=NodePool(
         comment=(
-            "NVML comes from NVIDIA's container toolkit: the runtime class, unless `nvidia` is the nodes' default "
-            "runtime. Where the device plugin's settings forbid NVIDIA_VISIBLE_DEVICES to ordinary containers, "
-            "set `privileged`. GPM (SM and tensor activity) is for root with SYS_ADMIN, unless the driver lets "
-            "everybody, and MIG instances need NVIDIA_MIG_MONITOR_DEVICES, which the toolkit gives to privileged "
-            "containers only: docs/vendors/nvidia.md."
+            "NVIDIA's container toolkit provides NVML. It needs the runtime class, unless `nvidia` is the nodes' default "
+            "runtime. If the device plugin forbids NVIDIA_VISIBLE_DEVICES in ordinary containers, set `privileged`. "
+            "GPM (SM and tensor activity) needs root with SYS_ADMIN, unless the driver allows GPM for all users. "
+            "MIG instances need NVIDIA_MIG_MONITOR_DEVICES, which the toolkit accepts only in privileged "
+            "containers: docs/vendors/nvidia.md."
         ),
         sources=("nvml",),
         classes=("0300", "0302"),
@@ -238,8 +238,8 @@ HYGON = Vendor(
     permissions="as for AMD; in containers `/dev/mkfd` as well",
     pool=NodePool(
         comment=(
-            "The driver's files need no rights; hy-smi, which has memory and power where the driver has no files "
-            "of them, needs the devices."
+            "The driver's files need no rights. hy-smi needs the devices; it reports memory and power if the driver "
+            "has no files for them."
         ),
         sources=("amdgpu-sysfs", "hy-smi", "rocminfo"),
         classes=("0380", "0b40"),
@@ -270,7 +270,7 @@ MOORETHREADS = Vendor(
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mtgpu*",), ("mtgpu*",))),
     permissions="`/dev/mtgpu.*`, through the group `render` or `video`",
     pool=NodePool(
-        comment="Moore Threads' container toolkit brings the library, the tool and the devices in.",
+        comment="Moore Threads' container toolkit adds the library, the tool and the devices to the container.",
         sources=("mtml", "mthreads-gmi"),
         classes=("0300", "0302", "1200"),
         runtime_class="mthreads",
@@ -305,7 +305,7 @@ METAX = Vendor(
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
     pool=NodePool(
-        comment="The driver with its tool. For cards sold with ht-smi mount /opt/htdriver.",
+        comment="The driver with its tool. For cards sold with ht-smi, mount /opt/htdriver.",
         sources=("mx-smi",),
         classes=("0300", "0380", "1200"),
         privileged=True,

@@ -27,14 +27,14 @@ ASCEND = Vendor(
         DeviceNodes(
             ("/dev/davinci_manager", "/dev/davinci[0-9]*"),
             ("devdrv-cdev", "vdevdrv-cdev", "davinci*", "devmm_svm", "hisi_hdc"),
-            "davinci0 … are devdrv-cdev, those of virtual NPUs vdevdrv-cdev",
+            "davinci0 … belong to devdrv-cdev, the nodes of virtual NPUs to vdevdrv-cdev",
         ),
     ),
     permissions="the driver's group, `HwHiAiUser` by default",
     pool=NodePool(
         comment=(
-            "npu-smi and hccn_tool of the node's driver with its libraries. On nodes that have npu-smi in "
-            "/usr/local/sbin, mount that one."
+            "npu-smi and hccn_tool of the node's driver, with the driver's libraries. On nodes that have "
+            "npu-smi in /usr/local/sbin, mount that file."
         ),
         sources=("npu-smi", "hccn-tool"),
         classes=("1200",),
@@ -79,7 +79,7 @@ CAMBRICON = Vendor(
     nodes=(DeviceNodes(("/dev/cambricon_ctl", "/dev/cambricon_dev*"), ("cambricon*",)),),
     permissions="`/dev/cambricon_ctl`, `/dev/cambricon_dev*`",
     pool=NodePool(
-        comment="The tool, and the devices.",
+        comment="The tool and the devices.",
         sources=("cnmon",),
         classes=("0b40", "1200"),
         privileged=True,

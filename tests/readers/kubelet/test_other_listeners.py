@@ -130,7 +130,7 @@ LISTENERS = [
     pytest.param(http2(lambda end: None), "timeout", "deadline", id="no answer"),
     pytest.param(sending(iter([SETTINGS, frame(0, 0, 1, LONG)])), "not_understood", "", id="content before headers"),
     pytest.param(sending(SETTINGS + frame(6, 0, 0, struct.pack(">Q", number)) for number in count()), "timeout", "deadline", id="endless pings"),
-    pytest.param(sending(chain([SETTINGS], repeat(frame(99, 0, 0, LONG)))), "too_much_output", "without end", id="endless unknown frames"),
+    pytest.param(sending(chain([SETTINGS], repeat(frame(99, 0, 0, LONG)))), "too_much_output", "never ends", id="endless unknown frames"),
     pytest.param(sending(iter([SETTINGS, frame(1, 0, 1, b""), *repeat(frame(9, 0, 1, b""), 9999)])), "not_understood", "", id="endless headers"),
     pytest.param(sending(repeat(SETTINGS + frame(1, 4, 1, b"\x88") + frame(0, 0, 1, b"") * 4000)), None, "", id="endless empty content"),
 ]  # fmt: skip
@@ -165,4 +165,4 @@ def test_a_full_queue_is_a_failure_at_once(tmp_path: Path) -> None:
         capture = read(tmp_path)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("failed", "timeout")
-    assert "too many wait" in capture.failure.text
+    assert "too many are waiting" in capture.failure.text

@@ -137,7 +137,7 @@ def test_an_answer_of_more_than_four_mebibytes_or_of_something_else_is_refused(
 
 # What a kubelet refuses with: code, what it says, and what comes of it.
 REFUSALS = [
-    (grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit", ("failed", "exit_status"), "asked too often"),
+    (grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit", ("failed", "exit_status"), "too many requests"),
     (grpc.StatusCode.INTERNAL, "Gerät 50 % voll\nund «weg»", ("failed", "exit_status"), "Gerät 50 % voll und «weg»"),
     (grpc.StatusCode.UNKNOWN, "\x1b[31m<b>\u202e" + "x" * 5000, ("failed", "exit_status"), "gRPC status 2"),
     (grpc.StatusCode.PERMISSION_DENIED, "no", ("failed", "no_permission"), "does not permit"),

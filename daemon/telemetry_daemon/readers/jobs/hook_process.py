@@ -21,9 +21,7 @@ _CHUNK_BYTES = 4096
 _WRITE_MILLISECONDS = 50
 _STDOUT, _STDERR = 1, 2
 _SYSLOG_PRIORITY = 28  # syslog(3): LOG_DAEMON | LOG_WARNING
-_TIMEOUT_TEXT = (
-    "telemetry job: it did not end in time and was killed; check the file system of attribution.job_directory"
-)
+_TIMEOUT_TEXT = "telemetry job: the command did not finish in time and was killed; check the file system of attribution.job_directory"
 
 
 def run_and_exit(run_command: Callable[[], int]) -> NoReturn:

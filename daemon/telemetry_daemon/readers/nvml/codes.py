@@ -54,13 +54,13 @@ _CGROUP = (
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
-    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost the connection to its driver and is initialised again"),
     LIB_RM_VERSION_MISMATCH: (
         "failed",
         "library_mismatch",
-        "library and kernel module are of different versions: reboot, or reload the module nvidia",
+        "the library and the kernel module have different versions: reboot, or reload the module nvidia",
     ),
-    ANOTHER_DEVICE: ("failed", "driver_gone", "a handle answers as another GPU: the library is initialised again"),
+    ANOTHER_DEVICE: ("failed", "driver_gone", "a handle belongs to another GPU now: the library is initialised again"),
     NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
     OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
 }

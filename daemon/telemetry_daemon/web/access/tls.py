@@ -114,9 +114,9 @@ def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> 
             context.load_cert_chain(certificate_file, key_file, password="")
     except (ssl.SSLError, ValueError) as error:
         origin = _origin(config.certificate, file)
-        remedy = "give a certificate in PEM and the matching key"
+        remedy = "use a PEM certificate and the key that belongs to it"
         raise WebConfigError(
-            f"{origin}: certificate and key cannot be used: {_openssl_reason(error)}; {remedy}"
+            f"{origin}: the certificate and the key cannot be used: {_openssl_reason(error)}; {remedy}"
         ) from error
 
 

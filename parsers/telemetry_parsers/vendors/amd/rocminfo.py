@@ -232,8 +232,8 @@ _ERRORS = (
     ErrorText("is not member of", "failed", "no_permission", _GROUPS),
     ErrorText("not a member of", "failed", "no_permission", _GROUPS),
     ErrorText(
-        "unable to open /dev/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu), see dmesg; in a "
-        "container give it /dev/kfd"
+        "unable to open /dev/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu) and see dmesg; "
+        "a container needs /dev/kfd"
     ),
     ErrorText("module is not loaded", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu)"),
     ErrorText("module is not live", "failed", "driver_gone", "the module amdgpu has not come up: see dmesg"),

@@ -66,13 +66,13 @@ _IGNORED_KEYS = frozenset(
 )  # fmt: skip
 
 ERRORS = (
-    ErrorText("hccn tool is busy", "failed", "timeout", "the tool allows one call at a time; another program runs it"),
+    ErrorText("hccn tool is busy", "failed", "timeout", "another program runs hccn_tool; it allows one call at a time"),
     ErrorText("cmd execute failed", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
     ErrorText("invalid device", "failed", "exit_status", "check with npu-smi: the chip may be lost"),
-    ErrorText("invalid param", "wrong_request", None, "this generation needs other flags"),
-    ErrorText("invalid command", "wrong_request", None, "this generation needs other flags"),
-    ErrorText("usage:", "wrong_request", None, "this generation needs other flags"),
-    ErrorText("not support", "wrong_request", None, "this generation does not support it"),
+    ErrorText("invalid param", "wrong_request", None, "this card generation needs other flags"),
+    ErrorText("invalid command", "wrong_request", None, "this card generation needs other flags"),
+    ErrorText("usage:", "wrong_request", None, "this card generation needs other flags"),
+    ErrorText("not support", "wrong_request", None, "this card generation does not support the command"),
 )
 
 

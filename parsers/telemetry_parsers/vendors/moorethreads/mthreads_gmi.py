@@ -35,7 +35,7 @@ ERRORS = (
         "failed to initialize mtml",
         "failed",
         "driver_gone",
-        "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
+        "after a driver reload, wait a moment; otherwise load mtgpu and join the groups render and video",
     ),
     # The tool's message for an unknown flag is not documented, so the usual messages of such tools are expected.
     *(ErrorText(text, "wrong_request", None, "this version needs other flags") for text in _UNKNOWN_FLAG_MESSAGES),

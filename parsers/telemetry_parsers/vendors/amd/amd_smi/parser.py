@@ -18,12 +18,12 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
 _JOIN_GROUPS = "add the user to the groups render and video"
 _LOAD_DRIVER = "load the module amdgpu"
-_NO_SUCH_GPU = "ask for a GPU that amd-smi list shows"
+_NO_SUCH_GPU = "select a GPU that amd-smi list shows"
 _UNKNOWN_COMMAND = "this version does not know the command line"
 _REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
 ERRORS = (
     ErrorText("missing the following required groups", "failed", "no_permission", _JOIN_GROUPS),
-    ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
+    ErrorText("requires elevation", "failed", "no_permission", "run amd-smi as root"),
     ErrorText("can not find a device", "wrong_request", None, _NO_SUCH_GPU),
     ErrorText("cannot be found on the system", "wrong_request", None, _NO_SUCH_GPU),
     ErrorText("devicenotfoundexception", "wrong_request", None, _NO_SUCH_GPU),
@@ -107,7 +107,7 @@ def _unsupported_reason(text: str) -> str:
     if "AMD-SMI" in text and text.lstrip().startswith("|"):
         return f"this is the overview of amd-smi, but its heading lines are missing{_ADVICE}"
     if _PYTHON_DATA.search(text):
-        return f"this is printed Python data, not JSON{_ADVICE}"
+        return f"this is Python data, not JSON{_ADVICE}"
     if _TABLE_TITLE.match(text):
         return "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
     return ""

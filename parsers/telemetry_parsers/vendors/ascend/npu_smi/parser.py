@@ -26,7 +26,7 @@ ERRORS = (
     ErrorText(
         "ret is -8020", "failed", "no_permission", "another container owns the card; run npu-smi there or on the host"
     ),
-    ErrorText("ret is -8002", "failed", "no_permission", "run it as root or as a member of the group HwHiAiUser"),
+    ErrorText("ret is -8002", "failed", "no_permission", "run npu-smi as root or as a member of the group HwHiAiUser"),
     ErrorText("ret is -8006", "failed", "timeout", "the driver did not answer in time"),
     ErrorText("ret is -8008", "no_devices", None, "check that lspci shows the cards"),
     ErrorText("ret is -8012", "failed", "driver_gone", "the device is not ready yet"),
@@ -39,12 +39,12 @@ ERRORS = (
     ErrorText("invalid card id", "failed", "exit_status", "the card is no longer on the bus; compare with lspci"),
     ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
-    ErrorText("does not support", "wrong_request", None, "this product does not report it"),
+    ErrorText("does not support", "wrong_request", None, "this product does not report the value"),
     ErrorText("there is no npu chip on this card", "failed", "driver_gone", "the card answers, but its chips do not"),
     ErrorText("must input", "wrong_request", None, "this query needs a card and a chip"),
     ErrorText("cannot be executed on a", "wrong_request", None, "run npu-smi on the host"),
-    ErrorText("error parameter of", "wrong_request", None, "this version or product does not support it"),
-    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not support it"),
+    ErrorText("error parameter of", "wrong_request", None, "this version or product does not support the command"),
+    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not support the command"),
 )
 _SILENT = "no output: npu-smi always prints something unless it is killed"
 

@@ -245,6 +245,6 @@ def _used_bytes(kind: str, memory: Value, readings: DeviceDraft) -> float | None
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.add_problem(f"{kind} processes: impossible memory of a process: {memory:.0f} bytes")
+        readings.add_problem(f"{kind} processes: a process cannot use {memory:.0f} bytes of memory")
         return None
     return used

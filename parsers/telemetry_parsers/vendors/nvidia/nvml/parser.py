@@ -30,8 +30,8 @@ _LOST_REASON_BY_CODE = {
 }
 # If DCGM and GPM use the same counters, the readings of both may be wrong (Syllo/nvtop #483).
 _DCGM_PROBLEM = (
-    "a DCGM host engine runs (process {}), which uses the same counters of the GPU if it collects profiling metrics; "
-    'switch those off there, or here: sources.nvml.polls.gpm.mode = "never"'
+    "a DCGM host engine (process {}) uses the same GPU counters if it collects profiling metrics. Disable these metrics in "
+    'DCGM, or set sources.nvml.polls.gpm.mode = "never"'
 )
 
 
