@@ -1,4 +1,4 @@
-"""The `telemetry` command: parses the arguments, runs one command, and reports errors in one line with an exit status."""
+"""The `telemetry` command: parses the arguments and runs one command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, 
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that exits with a status of sysexits(3) and appends examples to the help text."""
+    """An argument parser that exits with a status of sysexits(3)."""
 
     examples: Mapping[str, str] = {}
     report_error: Callable[[str], int] | None = None
@@ -86,7 +86,7 @@ def _command_list() -> str:
 
 
 def build_parser(command: str | None) -> _Parser:
-    """Return the argument parser of a command. If `command` is None, its help lists all commands."""
+    """Return the argument parser of a command, or of `telemetry` itself."""
     if command is None:
         parser = _Parser(
             prog="telemetry",
@@ -116,7 +116,7 @@ def build_parser(command: str | None) -> _Parser:
 
 
 class _Command(Protocol):
-    """The interface of each command module. `EXAMPLES` maps command lines to descriptions."""
+    """The interface of each command module."""
 
     EXAMPLES: Mapping[str, str]
 

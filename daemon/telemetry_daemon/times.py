@@ -25,19 +25,19 @@ def seconds_slept() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Three clocks: the monotonic clock, the wall clock in Unix time, and the seconds that the machine was suspended."""
+    """The monotonic clock, the wall clock, and the seconds that the machine was suspended."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     slept: Callable[[], float] = seconds_slept
 
     def boot_time(self) -> float:
-        """Return the Unix time of the machine's boot. It changes if the wall clock is set."""
+        """Return the Unix time of the machine's boot, by the current wall clock."""
         return self.wall() - self.monotonic() - self.slept()
 
 
 def parse_duration(text: str) -> float | None:
-    """Return a duration such as `90` or `1h30m` in seconds, or None if the text is not a duration."""
+    """Return a duration such as `90` or `1h30m` in seconds, or None."""
     text = text.strip().lower()
     if _PLAIN_SECONDS.match(text):
         return float(text)

@@ -1,1 +1,1 @@
-"""Recordings: written by `telemetry record` and the flight recorder, replayed through the installed parsers."""
+"""Recordings: written by `telemetry record` and the flight recorder."""

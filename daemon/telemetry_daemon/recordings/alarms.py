@@ -1,4 +1,4 @@
-"""Detects alarms, which are faults of devices and sources, and limits the flight recorder files that they cause."""
+"""Detects alarms, and decides which of them the flight recorder writes to a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_SHAPES = 64
 
 
 class Severity(IntEnum):
-    """Minor (a job's error, a failed poll), serious (a fault of a card), or critical (a lost card, a hanging source)."""
+    """How severe an alarm is, such as a failed poll (minor) or a lost card (critical)."""
 
     MINOR = 0
     SERIOUS = 1
@@ -62,7 +62,7 @@ _MAX_DEVICE_VALUES = 8 * bounds.MAX_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A fault of a device or source (`subject`). `up_seconds` is how long a card was up before it was lost."""
+    """A fault of a device or source, the `subject`."""
 
     cause: str
     subject: str
@@ -72,7 +72,7 @@ class Alarm:
 
 
 class AlarmDetector:
-    """Finds faults in the store's devices and events, and passes alarms to `on_alarm`, which must be quick and not raise."""
+    """Passes new faults of devices and sources to `on_alarm`, which must not raise."""
 
     def __init__(self, on_alarm: Callable[[Alarm], None], monotonic: Callable[[], float]) -> None:
         self._on_alarm = on_alarm
@@ -87,7 +87,7 @@ class AlarmDetector:
         self._states: dict[tuple[str, str], State] = {}
 
     def add_event(self, event: PastEvent) -> None:
-        """Raise an alarm for a device's event. Ignore harmless events, and the loss of a device that was not up."""
+        """Raise an alarm for a device's event, unless it is harmless."""
         alarm = Alarm(event.code, event.id, _severity(event.code), self._source_by_device.get(event.id, ""))
         if event.code == LOST and event.id in self._up_since:
             self._on_alarm(replace(alarm, up_seconds=self._monotonic() - self._up_since.pop(event.id)))
@@ -95,7 +95,7 @@ class AlarmDetector:
             self._on_alarm(alarm)
 
     def update(self, devices: Sequence[MergedDevice], health_by_poll: Mapping[tuple[str, str], Health]) -> None:
-        """Compare the devices and the health of the polls with their previous state, and raise alarms for new faults."""
+        """Raise alarms for new faults of the devices and polls."""
         for device in devices:
             if self._devices.get(device.id) is not device:
                 self._update_device(device)
@@ -144,7 +144,7 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is too hot. Yield nothing if it reports throttling itself or has no temperature."""
+    """Yield whether the device is over its critical temperature, if it does not report throttling."""
     positions = _temperature_indices(readings.shape)
     if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return
@@ -172,7 +172,7 @@ def _fault_indices(shape: Shape) -> tuple[tuple[str, tuple[tuple[ReadingKey, int
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _value_selector(shape: Shape) -> Callable[[Sequence[object]], object]:
-    """Return a function that takes the values of a device with this shape, and returns those that can raise alarms."""
+    """Return a function that selects the values that can raise alarms."""
     indices = [index for _, keys in _fault_indices(shape) for _, index in keys]
     return itemgetter(*indices) if indices else lambda _: ()
 
@@ -186,7 +186,7 @@ def _severity(code: str) -> Severity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedFile:
-    """A file that counts towards the limits. Exempt files count only towards the daily limits. `start` is a monotonic time."""
+    """A file that counts towards the limits. `start` is a monotonic time."""
 
     start: float
     alarm: Alarm = Alarm("", "")
@@ -194,7 +194,7 @@ class CountedFile:
 
 
 class FlightFilePolicy:
-    """Decides which alarms get a file. A burst is a series of alarms that share a file. Not thread-safe."""
+    """Decides which alarms get a file. Not thread-safe."""
 
     def __init__(self, monotonic: Callable[[], float], file_times: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
@@ -207,7 +207,7 @@ class FlightFilePolicy:
         self._critical_subjects: set[tuple[str, bool]] = set()
 
     def start_burst(self, alarm: Alarm, replaced: CountedFile | None = None) -> CountedFile | None:
-        """Return a new file if this alarm starts a burst within the limits, else None. `replaced` no longer counts."""
+        """Return a new file if this alarm starts a burst within the limits, else None."""
         now = self._monotonic()
         is_in_burst = now - self._last_alarm_time < QUIET_SECONDS and now - self._burst_start < MAX_BURST_SECONDS
         if is_in_burst and not self._needs_new_file(alarm, now, has_pending=replaced is not None):
@@ -242,7 +242,7 @@ class FlightFilePolicy:
             self._files.remove(file)
 
     def _needs_new_file(self, alarm: Alarm, now: float, *, has_pending: bool) -> bool:
-        """Return whether an alarm within a burst needs its own file: it is more severe, or critical with a new subject."""
+        """Return whether an alarm within a burst is severe enough for its own file."""
         is_within_minute = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
@@ -279,5 +279,4 @@ def _is_first_loss(alarm: Alarm, day_files: Sequence[CountedFile]) -> bool:
 
 
 def _critical_subject(alarm: Alarm) -> tuple[str, bool]:
-    """Return the card and whether it was lost. Losing a card is a new subject even after an Xid of that card."""
     return alarm.subject, alarm.cause == LOST

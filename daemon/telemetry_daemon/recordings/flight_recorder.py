@@ -31,7 +31,7 @@ _WRITER = "telemetry_daemon.recordings.flight_writer"
 
 @dataclass(frozen=True, slots=True)
 class _PendingFile:
-    """A file that will be written or rewritten at `due`. Its burst began at `start`. Both times are monotonic."""
+    """A file to be written at `due`. All times are monotonic."""
 
     name: str
     start: float
@@ -41,7 +41,7 @@ class _PendingFile:
 
 
 class FlightRecorder:
-    """Writes files after alarms. Alarms may come from any thread. `write` returns an error text, or "" on success."""
+    """Writes files after alarms, which may come from any thread."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class FlightRecorder:
         self._has_ended = False
 
     def on_alarm(self, alarm: Alarm) -> None:
-        """Schedule a file if this alarm needs one. Return without waiting for the file."""
+        """Schedule a file if this alarm needs one."""
         with self._lock:
             if not self._has_ended:
                 self._schedule_file(alarm, self._clock.monotonic())
 
     def end(self, seconds: float) -> None:
-        """Write the pending file, if any, within this time. Ignore later alarms."""
+        """Write the pending file, if any, within this time."""
         with self._lock:
             self._has_ended = True
             pending, self._pending = self._pending, None
@@ -87,7 +87,7 @@ class FlightRecorder:
             log.warning("the flight recorder had no time to write", extra={"file": pending.name})
 
     def _schedule_file(self, alarm: Alarm, now: float) -> None:
-        """Postpone a pending new file, start a file for a new burst, or schedule a rewrite of the file just written."""
+        """Schedule or postpone a file, or the rewrite of the last file."""
         pending = self._pending if self._pending is not None and not self._pending.is_rewrite else None
         counted = self._policy.start_burst(alarm, None if pending is None else pending.counted)
         name = flights.file_name(self._clock.wall(), alarm.cause)
@@ -111,7 +111,7 @@ class FlightRecorder:
             self._pending = pending
 
     def _schedule_wake(self, wake_time: float) -> bool:
-        """Replace the timer by a timer that ends at `wake_time`. Return whether this timer could be started."""
+        """Replace the timer, and return whether the new timer could be started."""
         timer = self._create_timer(max(0.0, wake_time - self._clock.monotonic()), partial(self._wake, wake_time))
         timer.daemon = True
         try:

@@ -1,4 +1,4 @@
-"""The process that masks and writes one flight recorder file, so that a slow or full disk does not affect the daemon."""
+"""The process that masks and writes one flight recorder file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The request to write a file. `descriptor` is an open file with a gzip member of the given size for each capture."""
+    """The request to write a file. `descriptor` contains a gzip member of each size."""
 
     folder: str
     name: str
@@ -47,7 +47,7 @@ class WriteRequest:
 
 
 def main() -> int:
-    """Read a request from standard input, and write the file. On failure, print the reason to standard error in one line."""
+    """Read a request from standard input, and write the file."""
     with contextlib.suppress(OSError):  # a container may forbid changing the priority
         os.nice(_NICENESS)
     request = from_plain(WriteRequest, json.load(sys.stdin))
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flights.MAX_BYTES) -> None:
-    """Write the lines to a new file. Delete old files if the folder exceeds the size limit. Raise OSError on failure."""
+    """Write the lines to a new file, and delete old files beyond the size limit. Raise OSError."""
     packed_file = io.BytesIO()
     with gzip.GzipFile(fileobj=packed_file, mode="wb", mtime=0) as file:
         file.writelines(lines)
@@ -72,7 +72,7 @@ def write(path: Path, name: str, lines: Iterable[bytes], max_bytes: int = flight
 
 
 def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[bytes]:
-    """Return the captures as masked lines. The newest are masked first, so that only old captures are lost on a timeout."""
+    """Return the captures as masked lines, as many as the time limit allows."""
     mask = Mask(secrets.token_bytes(32), names_here())
     start = time.monotonic()
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
@@ -85,7 +85,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield captures until their processing has used up its share of `seconds`. A slow source's captures are skipped."""
+    """Yield captures until their processing has used up its share of `seconds`."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)

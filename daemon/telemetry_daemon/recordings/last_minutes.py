@@ -1,4 +1,4 @@
-"""Encodes the daemon's captures as lines of a recording, passes them to listeners, and keeps the last three minutes."""
+"""Encodes the daemon's captures for listeners, and keeps the last three minutes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Poll = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CaptureLine:
-    """A capture as a line of a recording. `taken` is the monotonic time at which the poll started."""
+    """A capture as a line of a recording. `taken` is a monotonic time."""
 
     source: str
     poll: str
@@ -71,7 +71,7 @@ class CaptureFeed:
                 listener(line)
 
     def add_listener(self, listener: Listener, function: Callable[[], _T]) -> _T:
-        """Add a listener, and return the result of `function`, which is called before the listener gets its first capture."""
+        """Add a listener, and return the result of `function`, called before the next capture."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
             return function()
@@ -95,7 +95,7 @@ class _StoredCapture:
 
 
 class RecentCaptures:
-    """The captures of the last minutes, and the newest capture of each poll, even if it is older. Thread-safe."""
+    """The captures of the last minutes, at least one of each poll. Thread-safe."""
 
     def __init__(
         self, seconds: float = SECONDS, max_bytes: int = MAX_BYTES, max_raw_bytes: int = MAX_RAW_BYTES
@@ -137,7 +137,7 @@ class RecentCaptures:
                 self._make_room(self._raw_bytes)
 
     def packed(self) -> Iterator[bytes]:
-        """Yield all captures in order of arrival, each as a gzip member. The concatenated members are a recording."""
+        """Yield all captures in order of arrival, each as a gzip member."""
         with self._lock:
             return _in_order(capture for captures in self._polls.values() for capture in captures)
 
@@ -147,13 +147,13 @@ class RecentCaptures:
             return _in_order(captures[-1] for captures in self._polls.values())
 
     def _drop_before(self, start: float) -> None:
-        """Drop captures from before `start`, but keep the newest one of each poll, which shows the state at `start`."""
+        """Drop captures from before `start`, but keep the newest one of each poll."""
         for poll, captures in self._polls.items():
             while len(captures) > 1 and captures[1].taken < start:
                 self._drop_oldest(poll)
 
     def _make_room(self, sizes: Counter[str]) -> None:
-        """Drop the oldest capture of the source that uses the most memory. Keep each poll's last capture if possible."""
+        """Drop the oldest capture of the source that uses the most memory."""
         source, _ = sizes.most_common(1)[0]
         polls = [poll for poll in self._polls if poll[0] == source]
         polls_with_more = [poll for poll in polls if len(self._polls[poll]) > 1]

@@ -1,4 +1,4 @@
-"""Parses recorded captures with the installed parsers, and passes the reports to a store, as live polls do."""
+"""Parses recorded captures, and passes the reports to a store."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class CaptureParser:
         return simulated_parser(capture) or self._installed.get(capture.source)
 
     def parse(self, capture: Capture) -> Report | None:
-        """Return the report of a capture. Return None if the poll or the parser failed, or no parser is installed."""
+        """Return the report of a capture, or None if it cannot be parsed."""
         return report_of(capture, self.parser_of(capture))
 
 
 def report_of(capture: Capture, parser: Parser | None) -> Report | None:
-    """Return the report of a capture. Return None if the poll or the parser failed, or `parser` is None."""
+    """Return the report of a capture, or None if the poll or the parser failed."""
     if parser is None or capture.failure is not None:
         return None
     try:
@@ -53,7 +53,7 @@ def abbreviated_names(names: Iterable[str]) -> str:
 
 
 def parsers_by_source(survey: Survey, parser_set: ParserSet) -> Mapping[str, Parser]:
-    """Return the installed parser of each recorded source that has one. Raise CommandError if no source has one."""
+    """Return the installed parser of each recorded source. Raise CommandError if there is none."""
     capture_parser = CaptureParser(parser_set)
     matches = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in matches.items() if parser is not None}
@@ -63,7 +63,7 @@ def parsers_by_source(survey: Survey, parser_set: ParserSet) -> Mapping[str, Par
 
 
 class StoreFeed:
-    """Passes recorded captures to a store. `intervals` maps each poll to the average time between its captures."""
+    """Passes recorded captures to a store, as live polls do."""
 
     def __init__(
         self, store: Store, clock: Clock, parsers: Mapping[str, Parser], intervals: Mapping[PollKey, float]
@@ -78,7 +78,7 @@ class StoreFeed:
         self._changes = ChangeLog()
 
     def add_sources(self) -> None:
-        """Add the sources to the store. Until each poll that lists devices has reported, the store shows no devices."""
+        """Add the sources, and show no devices until their inventory polls have reported."""
         inventory_polls = {key: self._parsers[key[0]].vendor for key in self._intervals if self._lists_devices(key)}
         for name, parser in self._parsers.items():
             facts = SourceFacts(name, parser.vendor, parser.gives, any(source == name for source, _ in inventory_polls))
@@ -86,7 +86,7 @@ class StoreFeed:
         self._store.await_inventories(inventory_polls)
 
     def put(self, capture: Capture, late_seconds: float) -> None:
-        """Pass a capture to the store as if its poll ended `late_seconds` ago. Ignore it if no installed parser reads it."""
+        """Pass a capture to the store as if its poll ended `late_seconds` ago."""
         key = (capture.source, capture.poll)
         poll = self._polls.get(key)
         if poll is None:

@@ -1,4 +1,4 @@
-"""Plays a recording from any position: passes its captures to a store in order, each at its recorded time."""
+"""Plays a recording from any position."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ENDED, _BROKEN = "ended", "cannot be played on"
 
 @dataclass(frozen=True, slots=True)
 class PlaybackOptions:
-    """The options of a replay. If `keeps_times`, readings have their recorded times instead of the current time."""
+    """The options of a replay. If `keeps_times`, readings have their recorded times."""
 
     position: float = 0.0
     speed: float = 1.0
@@ -70,7 +70,7 @@ class Playback:
             self._seek_and_play()
 
     def seek_and_rebuild(self) -> Iterator[PlacedCapture]:
-        """Seek to the requested position. Return the captures after it. Until it is reached, the store shows the old state."""
+        """Seek to the requested position, and return the captures after it."""
         with self._store.frozen_view(), self._clock.stopped():
             remaining = self._rebuild(self._clock.start_seek())
             while self._clock.is_interrupted() and not self._clock.is_over:
@@ -87,7 +87,7 @@ class Playback:
             self._halt(_BROKEN)
 
     def _rebuild(self, target: float) -> Iterator[PlacedCapture]:
-        """Fill the store with the state at the target. Return the captures after it. Stop early if a new seek is requested."""
+        """Fill the store with the state at the target, and return the captures after it."""
         start = max(0.0, target - LOOK_BACK_SECONDS)
         newest, remaining = self._read_until(start)
         if self._clock.is_interrupted():
@@ -104,7 +104,7 @@ class Playback:
         return remaining
 
     def _read_until(self, position: float) -> tuple[list[PlacedCapture], Iterator[PlacedCapture]]:
-        """Return each poll's newest capture up to `position`, and all later captures. Stop early if a new seek is requested."""
+        """Return each poll's newest capture up to `position`, and all later captures."""
         newest: dict[PollKey, PlacedCapture] = {}
         # Captures that were appended to the file after the survey are not played.
         captures = itertools.takewhile(lambda placed: placed.position <= self._length, placed_captures(self._file))
@@ -139,7 +139,7 @@ class Playback:
             self._halt(_ENDED)
 
     def _wait_for(self, position: float) -> bool:
-        """Wait until the replay reaches a position, and update the history. Return False if a new seek is requested first."""
+        """Wait until the replay reaches a position. Return False if interrupted by a seek."""
         while self._clock.position() < position and not self._clock.is_interrupted():
             self._clock.wait(min(position, self._slot_end()))
             self._update_history()
@@ -174,7 +174,7 @@ def _prepend(first: PlacedCapture, others: Iterator[PlacedCapture]) -> Iterator[
 
 
 class PlaybackControls:
-    """Controls a replay, which runs in its own thread. `clock` follows the replay's time. Thread-safe."""
+    """Controls a replay, which runs in its own thread. Thread-safe."""
 
     def __init__(self, file: RecordingFile, survey: Survey, options: PlaybackOptions) -> None:
         self.survey = survey
@@ -210,7 +210,7 @@ class PlaybackControls:
         return self.survey.wall_times.at(position)
 
     def state_text(self) -> str:
-        """Return the state, such as `10 ×, paused`, or "" if the recording plays at normal speed."""
+        """Return the state, such as `10 ×, paused`, or "" at normal speed."""
         speed_text = f"{self.speed:g} ×" if self.speed != 1.0 else ""
         state = self._playback_clock.halted() or (
             "paused" if self._is_started and not self._playback_clock.is_running else ""
@@ -221,12 +221,12 @@ class PlaybackControls:
 
     @property
     def position(self) -> float:
-        """Return the position of a pending seek, or else the current position, in seconds from the beginning."""
+        """Return the position, or that of a pending seek, in seconds."""
         return min(self._playback_clock.requested_position(), self.survey.length)
 
     @property
     def speed(self) -> float:
-        """Return the speed: seconds of the recording per second."""
+        """Return the recorded seconds that are played per second."""
         return self._playback_clock.speed
 
     def pause(self) -> None:
@@ -235,7 +235,7 @@ class PlaybackControls:
         self._show_change()
 
     def resume(self) -> None:
-        """Continue to play. If the recording has ended, play it from the beginning."""
+        """Continue to play, from the beginning if the recording has ended."""
         if self._playback_clock.halted() == _ENDED:
             self.seek(0.0)
         self._playback_clock.run()
@@ -249,12 +249,12 @@ class PlaybackControls:
             self.resume()
 
     def seek(self, position: float) -> None:
-        """Seek to a position in the recording. A paused replay stays paused."""
+        """Seek to a position in the recording, in seconds."""
         self._playback_clock.request_seek(min(max(0.0, position), self.survey.length))
         self._show_change()
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed: seconds of the recording per second."""
+        """Set the recorded seconds that are played per second."""
         self._playback_clock.set_speed(speed)
         self._show_change()
 

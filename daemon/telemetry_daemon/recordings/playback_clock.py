@@ -12,7 +12,7 @@ SLOWEST, FASTEST = 0.1, 100.0
 
 
 class PlaybackClock:
-    """The clock of a replay. It stays at `position` until `run` is called. Thread-safe."""
+    """The clock of a replay, which `run` starts. Thread-safe."""
 
     def __init__(self, position: float = 0.0, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class PlaybackClock:
 
     @property
     def speed(self) -> float:
-        """Return the speed: seconds of the recording per second."""
+        """Return the recorded seconds that are played per second."""
         return self._speed
 
     @property
@@ -58,12 +58,12 @@ class PlaybackClock:
         self._set_motion(is_running=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed: seconds of the recording per second."""
+        """Set the recorded seconds that are played per second."""
         self._set_motion(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock for the `with` block. Within the block, only `jump_to` moves it."""
+        """Stop the clock for the `with` block."""
         with self._condition:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf
@@ -89,12 +89,12 @@ class PlaybackClock:
             self.seconds_to_target = target - position
 
     def set_limit(self, limit: float) -> None:
-        """Do not run past this position, so that no reading expires before the next capture is read."""
+        """Do not run past this position."""
         with self._condition:
             current = self._position()
             if current >= min(self._limit, limit):  # after waiting at the limit, the clock does not catch up
                 self._anchor_at(current)
-            self._limit = limit
+            self._limit = limit  # so that no reading expires before the next capture is read
 
     def request_seek(self, position: float) -> None:
         """Request a seek to this position, and interrupt all waits."""
@@ -130,7 +130,7 @@ class PlaybackClock:
                 self._condition.wait(remaining / self._speed if self._is_running and remaining < math.inf else None)
 
     def restart_after(self, seconds: float) -> None:
-        """Wait this long, then request a seek to the beginning. Return early if another seek is requested first."""
+        """Wait this long, then request a seek to the beginning."""
         with self._condition:
             end_time = self._clock() + seconds
             while not self.is_interrupted():
@@ -164,7 +164,7 @@ class PlaybackClock:
 
 
 def parse_speed(text: str) -> float:
-    """Return the speed in a string such as `10` or `10x`. Raise ValueError if it is invalid or out of range."""
+    """Return the speed in a string such as `10` or `10x`. Raise ValueError if it is invalid."""
     try:
         factor = float(text.strip().rstrip("x×"))
     except ValueError:  # rejected below, like 0

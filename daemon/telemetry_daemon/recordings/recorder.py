@@ -1,4 +1,4 @@
-"""Writes recordings: captures as JSON lines (`telemetry.capture/1`), from the daemon or from sources of this process."""
+"""Writes captures as JSON lines (`telemetry.capture/1`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class RecordError(Exception):
-    """A capture could not be written. The message names the file, the reason and the remedy."""
+    """A capture could not be written."""
 
 
 @final
@@ -69,7 +69,7 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Return a recorder for a file. An existing recording is replaced. Raise RecordError for any other existing file."""
+        """Return a recorder that creates a file or replaces a recording. Raise RecordError."""
         try:
             return cls(_LineFile(path), str(path))
         except OSError as error:
@@ -77,7 +77,7 @@ class Recorder:
             raise RecordError(text) from error
 
     def add(self, capture: Capture) -> None:
-        """Write a capture. Raise RecordError on failure; earlier captures remain."""
+        """Write a capture. Raise RecordError on failure."""
         try:
             line = encode_line(capture_to_plain(capture))
         except CodecError as error:
@@ -88,7 +88,7 @@ class Recorder:
             self._sources.add(capture.source)
 
     def close(self) -> None:
-        """Close the file. Raise RecordError if the end of the file could not be written."""
+        """Close the file. Raise RecordError if its end could not be written."""
         with self._lock:
             if isinstance(self._stream, _LineFile):
                 try:
@@ -117,7 +117,7 @@ class Recorder:
 
 
 class _LineFile:
-    """A file of complete lines, optionally compressed. If a line does not fit on the disk, its written part is removed."""
+    """A file of complete lines, optionally compressed."""
 
     def __init__(self, path: Path) -> None:
         stream = named.open_stream(path)
@@ -140,7 +140,7 @@ class _LineFile:
         """Do nothing: no line is buffered."""
 
     def close(self) -> None:
-        """Close the file. Raise OSError if the file is gone or the end of the compressed data could not be written."""
+        """Close the file. Raise OSError if its end could not be written."""
         if self._is_closed:
             return
         try:
@@ -200,7 +200,7 @@ def _lock_file_name(path: Path) -> named.FileNameLock:
 
 
 def _is_recording(first_bytes: bytes) -> bool:
-    """Return whether a file that begins with these bytes may be replaced: it is empty or a recording."""
+    """Return whether a file that begins with these bytes is empty or a recording."""
     try:
         unpacked = zlib.decompressobj(GZIP).decompress(first_bytes) if is_gzip(first_bytes) else first_bytes
     except zlib.error:  # not written by a recorder
@@ -210,7 +210,7 @@ def _is_recording(first_bytes: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds back each poll's newest capture until an accelerator source has output, then passes all on. Thread-safe."""
+    """Holds back captures until an accelerator source has output. Thread-safe."""
 
     def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
         self._sink = sink
@@ -253,7 +253,7 @@ def _has_output(capture: Capture) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """A status line between captures. `round_ended` is when all polls had run once, or None before."""
+    """A status line between captures. `round_ended` is None until all polls have run."""
 
     lost_count: int
     round_ended: float | None
@@ -279,7 +279,7 @@ class DaemonCaptures:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past and new captures until each poll has run once. Then, if the caller agrees, continue for some seconds."""
+        """Yield past and new captures until each poll has run, and longer if the caller agrees."""
         lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )
@@ -297,7 +297,7 @@ class DaemonCaptures:
 
 
 def recent_captures(runtime_directory: str) -> Iterator[Capture]:
-    """Yield the captures of the last two minutes from the daemon's flight recorder. Raise ControlError on failure."""
+    """Yield the captures of the daemon's last two minutes. Raise ControlError on failure."""
     path, deadline = control.socket_path(runtime_directory), time.monotonic() + _MAX_RECEIVE_SECONDS
     for line in control.stream_lines(path, "captures", lambda: deadline, minutes_before=True, live=False):
         capture_or_status = _parse_line(line)

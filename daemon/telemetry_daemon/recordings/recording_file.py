@@ -1,4 +1,4 @@
-"""Reads plain or gzipped recordings as a stream. Invalid lines and a truncated end do not affect other lines."""
+"""Reads plain or gzipped recordings as a stream, even if they are damaged."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LATER_SCHEMA = re.compile(re.escape(CAPTURE_SCHEMA.rstrip("1")) + r"[0-9]{1,4}\
 
 
 class RecordingError(ValueError):
-    """A recording cannot be used. The message names the file and, if known, the line."""
+    """A recording cannot be used."""
 
 
 @dataclass(slots=True)
 class Damage:
-    """The damage of a recording: the first invalid lines with reasons, how many there are, and why reading ended early."""
+    """The damage of a recording: invalid lines, and why reading ended early."""
 
     invalid: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
@@ -54,7 +54,7 @@ class Damage:
 
 
 class RecordingFile:
-    """The captures of a recording in order of arrival. `damage` describes what the latest iteration found."""
+    """The captures of a recording. `damage` describes what the latest iteration found."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +62,7 @@ class RecordingFile:
         self._file_id: tuple[int, int] | None = None
 
     def __iter__(self) -> Iterator[Capture]:
-        """Yield the captures. Raise RecordingError if there are none, or if the file was replaced or cannot be read."""
+        """Yield the captures. Raise RecordingError if the file cannot be used."""
         self.damage = damage = Damage()
         has_captures = False
         try:
@@ -84,7 +84,7 @@ class RecordingFile:
 
 
 def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
-    """Yield the captures of a stream. Record the lines that are skipped in `damage`."""
+    """Yield the captures of a stream, and record skipped lines in `damage`."""
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
     gzip_reader = GzipReader(stream) if is_gzip(head) else None

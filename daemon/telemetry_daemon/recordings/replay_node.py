@@ -41,7 +41,7 @@ _ACTIONS: Mapping[str, Callable[[PlaybackControls, str], None]] = {
 
 
 class ReplayNode(Node):
-    """A node that replays those sources of a recording whose parsers are installed. The replay begins at `start`."""
+    """A node that replays the sources of a recording."""
 
     def __init__(
         self, path: Path, loaded: ParserSet, clock: Clock, options: PlaybackOptions, start: RecordingTime | None = None
@@ -95,7 +95,7 @@ class ReplayNode(Node):
         self.controls.start(store, self._create_feed(store, self._parsers), history)
 
     def show(self, store: Store, history: History, only: Collection[str] = ()) -> None:
-        """Fill the store with the state of the sources in `only`, or of all sources, at the start. Raise CommandError on failure."""
+        """Fill the store with the state of the selected sources. Raise CommandError on failure."""
         parsers = {name: parser for name, parser in self._parsers.items() if not only or name in only}
         try:
             self.controls.show(store, self._create_feed(store, parsers), history)
@@ -132,7 +132,7 @@ class ReplayNode(Node):
         }
 
     def press(self, key: str) -> bool:
-        """Perform the action of a key. Return False if the key has no action."""
+        """Perform the action of a key, and return whether the key has one."""
         action = _KEY_ACTIONS.get(key)
         if action is not None:
             action(self.controls)

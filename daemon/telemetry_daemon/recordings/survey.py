@@ -1,4 +1,4 @@
-"""Surveys a recording: its length, the wall clock at each position, and the position of a time such as `end-30s`."""
+"""Surveys a recording: its length, and the wall clock at each position."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PollKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClockSegment:
-    """A part of a recording between two steps of the wall clock. `seconds` is its length."""
+    """A part of a recording between two steps of the wall clock."""
 
     position: float
     wall_time: float
@@ -45,7 +45,7 @@ class ClockSegment:
 
 @dataclass(slots=True)
 class WallTimes:
-    """Maps positions to wall times, learned from the captures in order. A single deviating capture is ignored."""
+    """Maps positions in a recording to wall times."""
 
     _segments: list[ClockSegment] = field(default_factory=list)
     _candidate: ClockSegment | None = None
@@ -85,7 +85,7 @@ def _is_same(segment: ClockSegment, other: ClockSegment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlacedCapture:
-    """A capture and its position in the recording. `age` is how long before this position its poll ended."""
+    """A capture at a position in the recording, `age` seconds after the end of its poll."""
 
     position: float
     age: float
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position. Position 0 is where the first poll repeats. Positions never decrease."""
+    """Yield each capture with its position. Positions never decrease."""
     polls: set[PollKey] = set()
     start: float | None = None
     shift, last_end, first_captures = 0.0, -float("inf"), list[PlacedCapture]()
@@ -126,7 +126,7 @@ def _placed_at_start(captures: Iterable[PlacedCapture], start: float) -> Iterato
 
 @dataclass(slots=True)
 class Survey:
-    """The length, times and host of a recording, the number of captures of each poll, and an example capture of each source."""
+    """The length, times and host of a recording, with an example capture of each source."""
 
     length: float = 0.0
     wall_times: WallTimes = field(default_factory=WallTimes)
@@ -137,7 +137,7 @@ class Survey:
 
     @classmethod
     def from_captures(cls, captures: Iterable[Capture]) -> Survey:
-        """Survey the captures. The memory use does not depend on the length of the recording."""
+        """Survey the captures, in constant memory."""
         survey = cls()
         for placed in placed_captures(captures):
             if not survey.examples:
@@ -152,19 +152,19 @@ class Survey:
         return survey
 
     def intervals(self) -> Mapping[PollKey, float]:
-        """Return the average time between two captures of each poll, or 0 for polls with a single capture."""
+        """Return the average seconds between captures of each poll, or 0 for a single capture."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingTime:
-    """A time that a user entered (`text`). `find` returns its position in a recording, or None if it is not in the recording."""
+    """A time in a recording, as entered by a user."""
 
     text: str
     find: Callable[[Survey], float | None]
 
     def position(self, survey: Survey) -> float:
-        """Return the position of the time in a recording. Raise CommandError if it is outside the recording."""
+        """Return the position in seconds. Raise CommandError if it is outside the recording."""
         position = self.find(survey)
         if position is not None and -_ROUNDING_SECONDS <= position <= survey.length + _ROUNDING_SECONDS:
             return min(max(0.0, position), survey.length)
@@ -173,7 +173,7 @@ class RecordingTime:
 
 
 def parse_time(text: str) -> RecordingTime:
-    """Return the time in a string such as `90s`, `end-30s` or `03:12:07`. Raise ValueError for other strings."""
+    """Return the time in a string such as `90s` or `end-30s`. Raise ValueError if it is invalid."""
     text = text.strip()
     time_of_day = _TIME_OF_DAY.match(text)
     if time_of_day is not None:
@@ -195,7 +195,7 @@ def parse_time(text: str) -> RecordingTime:
 
 
 def _find_position(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
-    """Return the position of a wall time, or None. `wall_time` maps a segment to the time to find in it."""
+    """Return the position of the wall time that `wall_time` finds in a segment, or None."""
     for segment in survey.wall_times.segments():
         offset = wall_time(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:

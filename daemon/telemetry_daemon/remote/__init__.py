@@ -1,1 +1,1 @@
-"""Clients of daemons on this node or other nodes: HTTP, documents, and the control socket."""
+"""Clients of daemons on this node and other nodes."""

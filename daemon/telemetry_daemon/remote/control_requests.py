@@ -1,4 +1,4 @@
-"""The dataclasses of the control socket: the arguments and the answer of each verb."""
+"""The arguments and the answer of each verb of the control socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SECONDS = 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Forget this lost device. For a device that is present, close its open events instead."""
+    """Forget a lost device, or close the open events of a present device."""
 
     id: str
 
@@ -37,7 +37,7 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """Announce a maintenance window of this many seconds. If `reason` is None, a current window keeps its reason."""
+    """Announce a maintenance window. If `reason` is None, keep the current reason."""
 
     seconds: float
     reason: str | None
@@ -52,12 +52,12 @@ class SourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmptyRequest:
-    """A request without arguments: for the snapshot, for the maintenance state, or to end the maintenance."""
+    """A request without arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Control a replay. `value` is a position or a speed, as the user entered it."""
+    """Control a replay. `value` is a position or speed as the user entered it."""
 
     action: str
     value: str
@@ -65,7 +65,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapturesRequest:
-    """If `minutes_before`, request the captures of the last minutes, else each poll's newest. If `live`, new ones follow."""
+    """Request past captures and, if `live`, new captures."""
 
     minutes_before: bool
     live: bool
@@ -73,7 +73,7 @@ class CapturesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The answer to a forget request: how many devices were forgotten, the closed events' codes, and the devices still lost."""
+    """The forgotten devices, the closed events' codes, and the devices still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -82,21 +82,21 @@ class ForgetResult:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """The answer to a release: the PIDs of the processes that still use the source's devices."""
+    """The PIDs of the processes that still use the released devices."""
 
     left_behind: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeResult:
-    """The answer to a resume: whether the source had been released."""
+    """Whether the resumed source had been released."""
 
     resumed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The current maintenance window. `not_kept` is why the window will not survive a restart, or an empty string."""
+    """The maintenance window. `not_kept` is why it will not survive a restart."""
 
     ends_in: float | None
     reason: LongText
@@ -109,7 +109,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The answer to a request to end maintenance. `not_kept` is the reason why the end will not survive a restart."""
+    """The end of maintenance. `not_kept` is why it will not survive a restart."""
 
     was_on: bool
     not_kept: LongText
@@ -117,7 +117,7 @@ class MaintenanceEndResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay: position and length in seconds, the recorded Unix time, and a text such as `10 ×, paused`."""
+    """The state of a replay: the position, the length, and a text such as `10 ×, paused`."""
 
     place: float
     length: float

@@ -1,4 +1,4 @@
-"""The daemon's control socket, for the daemon's user and root. Each request and each answer is one line of JSON."""
+"""The daemon's control socket. Each request and each answer is one line of JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """Handles a verb: the dataclass of its arguments, and the function that returns the answer."""
+    """The argument type of a verb, and the function that returns the answer."""
 
     arguments: type
     answer: Callable[[Any], Mapping[str, Plain]]
@@ -47,7 +47,7 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class StreamHandler:
-    """Handles a verb whose answer is a stream: the dataclass of its arguments, and the function that sends the stream."""
+    """The argument type of a verb, and the function that sends a stream."""
 
     arguments: type
     serve: Callable[[Any, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -58,7 +58,7 @@ class ControlError(Exception):
 
 
 class RefusedError(ControlError):
-    """The daemon refused the request. The message is the reason."""
+    """The daemon refused the request."""
 
 
 def socket_path(runtime_directory: str) -> Path:
@@ -75,7 +75,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen on the socket. A socket that an earlier daemon left is replaced. Raises OSError."""
+        """Listen on the socket. Raises OSError."""
         unix_socket = await asyncio.to_thread(bind_own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=unix_socket, limit=_LINE_LIMIT_BYTES)
 
@@ -131,7 +131,7 @@ def send_request(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plai
 
 
 def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **arguments: Plain) -> Iterator[bytes]:
-    """Yield lines until `deadline()`, a monotonic time, has passed or the daemon disconnects. Raises ControlError."""
+    """Yield lines until the monotonic time `deadline()`. Raises ControlError."""
     with _connect_and_send(path, verb, arguments) as connection:
         buffer = bytearray()
         for data in _received_data(connection, deadline):
@@ -149,7 +149,7 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
 
 
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
-    """Yield received bytes until the deadline. Then ask the daemon to stop, and yield what it has already sent."""
+    """Yield received bytes until the deadline, and what the daemon has already sent by then."""
     received_bytes = 0
     start_time, end_time = time.monotonic(), None
     while (remaining := (deadline() if end_time is None else end_time) - time.monotonic()) > 0 or end_time is None:
@@ -204,7 +204,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
-    """Return the daemon's answer to a request. Its strings are safe to print on a terminal. Raises CommandError."""
+    """Return the daemon's answer, whose strings are safe to print. Raises CommandError."""
     from telemetry_daemon.remote import lenient  # the daemon itself does not need it
 
     path = socket_path(settings.state.runtime_directory)

@@ -52,7 +52,7 @@ _BASES: frozenset[str] = frozenset(get_args(Basis))
 
 
 class DocumentError(ValueError):
-    """An invalid document. The message names the invalid part."""
+    """An invalid document."""
 
     def __init__(self, subject: str, expected: str) -> None:
         super().__init__(f"{subject} is not a valid {expected}")
@@ -78,7 +78,7 @@ def read_as(document_type: type[T], document: object) -> T:
 
 
 def to_snapshot(document: object) -> Snapshot:
-    """Return the snapshot in a document. It never expires, and its monotonic time is 0. Raises DocumentError."""
+    """Return the snapshot in a document. Raises DocumentError."""
     content = read_as(SnapshotJson, document)
     _check_schema("telemetry.snapshot/1", content.schema)
     wall_time = _parse_unix_time(content.time, "time")

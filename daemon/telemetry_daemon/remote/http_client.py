@@ -1,4 +1,4 @@
-"""An HTTP client for daemons: GET only, one persistent connection, with a deadline and a size limit."""
+"""An HTTP client for GET requests to daemons."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _MAX_SHOWN_LENGTH = 80
 
 
 class AddressError(ValueError):
-    """An invalid address. The message contains the address and the remedy."""
+    """An invalid address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A daemon's address. `unix` is the path of a socket. `certificate` is a file with the only accepted certificate."""
+    """A daemon's address. `unix` is a socket's path; `certificate` is a file's path."""
 
     name: str
     host: str = "localhost"
@@ -62,7 +62,7 @@ class Address:
 
 
 def node_address(text: str) -> Address:
-    """Return the address in a string such as HOST, HOST:PORT, http(s)://HOST:PORT/PATH or unix:/PATH. Raises AddressError."""
+    """Return the address in a string such as HOST:PORT or unix:/PATH. Raises AddressError."""
     if text.startswith(_UNIX_PREFIX):
         return Address(text, unix=text.removeprefix(_UNIX_PREFIX))
     if "@" in text:
@@ -82,7 +82,7 @@ def node_address(text: str) -> Address:
 
 
 def node_addresses(texts: list[str]) -> tuple[Address, ...]:
-    """Return the addresses without duplicates, at most 256. Raises AddressError."""
+    """Return at most 256 addresses without duplicates. Raises AddressError."""
     addresses = tuple(dict.fromkeys(map(node_address, texts)))
     if len(addresses) > MAX_NODES:
         raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MAX_NODES}")
@@ -90,13 +90,13 @@ def node_addresses(texts: list[str]) -> tuple[Address, ...]:
 
 
 def parse_node_list(content: str) -> list[str]:
-    """Return the addresses in a file with one address per line. `#` begins a comment."""
+    """Return the addresses in a file with one address per line and `#` comments."""
     lines = (line.partition("#")[0].strip() for line in content.splitlines())
     return [line for line in lines if line]
 
 
 class InvalidResponseError(Exception):
-    """The response cannot be used: it is not valid HTTP, truncated, too large, or has an error status."""
+    """The response is not valid, or has an error status."""
 
 
 class _Connection:
@@ -114,7 +114,7 @@ class _Connection:
         self._socket.close()
 
     def request(self, target: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str]]:
-        """Send a request, and return status and headers. Header names are in lower case."""
+        """Send a request, and return the status and the headers in lower case."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         while b"\r\n\r\n" not in self._buffer:
@@ -171,7 +171,7 @@ class _Connection:
             yield piece
 
     def _receive(self, *, clear: bool = False) -> bool:
-        """Receive bytes into the buffer, which is emptied first if `clear`. Return False at the end of the connection."""
+        """Receive bytes into the buffer. Return False at the end of the connection."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError
@@ -184,7 +184,7 @@ class _Connection:
 
 
 class NodeError(Exception):
-    """A node did not answer. The message is the reason and the remedy. `status` is the HTTP status, or 0."""
+    """A node did not answer. `status` is the HTTP status, or 0."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -192,13 +192,13 @@ class NodeError(Exception):
 
     @property
     def is_absent(self) -> bool:
-        """Return whether no daemon listens at the address. A socket without permission counts as a running daemon."""
+        """Return whether no daemon listens at the address."""
         return isinstance(self.__cause__, FileNotFoundError | ConnectionRefusedError)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """User, password, and a file of trusted certificates. Each is empty if it is not configured."""
+    """The user, password and trusted certificates. Each is empty if not configured."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -240,7 +240,7 @@ class Client:
             raise _node_error(error) from error
 
     def events(self, target: str) -> Iterator[tuple[str, str]]:
-        """Yield the name and the data of each server-sent event. Raises NodeError on errors and at the end of the stream."""
+        """Yield the name and data of each server-sent event. Raises NodeError on errors and at the end."""
         try:
             connection = self._open_connection()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))

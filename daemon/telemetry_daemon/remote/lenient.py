@@ -1,4 +1,4 @@
-"""Reads documents of other versions as dataclasses: missing and unknown keys are accepted, and types are checked."""
+"""Reads documents of other versions, which may have missing or unknown keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Read = Callable[[Plain], Any]
 
 
 def read(document_type: type[T], json_value: Plain) -> T:
-    """Return the object as an instance of the dataclass. Missing values become None, empty or false. Raises CodecError."""
+    """Return the object as an instance of the dataclass. Raises CodecError."""
     value: T = _object_reader(document_type)(json_value)  # type: ignore[arg-type]  # classes are hashable
     return value
 

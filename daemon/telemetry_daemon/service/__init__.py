@@ -1,1 +1,1 @@
-"""The running daemon: start, reload and stop, and its reports to systemd and node_exporter."""
+"""The running daemon: start, reload and stop, and reports to systemd."""

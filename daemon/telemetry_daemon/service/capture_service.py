@@ -1,4 +1,4 @@
-"""Records the sources' captures: in the flight recorder, and for commands on this node that request live captures."""
+"""Records captures in the flight recorder, and sends them to commands."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _LAST_FILE_SECONDS = 6.0
 
 
 class BeginRound(Protocol):
-    """Starts a round, in which each poll runs once. Returns a function that reports whether the round has ended."""
+    """Starts a round, in which each poll runs once."""
 
     def __call__(self, *, poll_now: bool) -> Callable[[], bool]:
-        """If `poll_now` is true, run all polls now. Otherwise, polls that have run since the daemon's start count."""
+        """Start a round, and return a function that reports whether it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _EnabledRecorder:
 
 
 class CaptureService:
-    """Records captures if configured, or while a command requests them. Alarms during maintenance have the lowest severity."""
+    """Records captures if configured, or while a command requests them."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class CaptureService:
             self._capture_feed.add_listener(recent_captures.add, lambda: None)
 
     def end(self, seconds: float) -> None:
-        """Disable the recorder. Files that are being written have this many seconds to finish."""
+        """Disable the recorder, which may use this many seconds to finish its files."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             self._capture_feed.remove_listener(recorder.recent_captures.add)
             recorder.flight_recorder.end(seconds)
 
     def flights(self) -> tuple[FlightFile, ...]:
-        """Return the recorder's files, newest first, as of the last `update_flights`. Does not access the disk."""
+        """Return the recorder's files, newest first, as of the last `update_flights`."""
         return self._flights
 
     def update_flights(self) -> None:
@@ -139,7 +139,7 @@ class CaptureService:
 
 
 class _CaptureQueue:
-    """A queue of captures to send. Beyond the limit, captures are dropped and counted."""
+    """A queue of captures to send, which drops captures beyond a limit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -152,7 +152,7 @@ class _CaptureQueue:
         self._loop.call_soon_threadsafe(self._enqueue, line.text)
 
     async def next(self) -> bytes:
-        """Return the next line, preceded by a line with the number of captures that were dropped before it, if any."""
+        """Return the next line, preceded by the number of dropped captures, if any."""
         text = await self._waiting.get()
         self._waiting_bytes -= len(text)
         dropped, self._dropped = self._dropped, 0
@@ -182,7 +182,7 @@ async def _send_until_disconnect(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Send lines until the client asks to stop or sending fails. Then send the lines that are still queued."""
+    """Send lines until the client asks to stop or sending fails."""
 
     async def send_lines() -> None:
         while True:

@@ -40,7 +40,7 @@ def _node_address() -> str:
 
 
 class CompatPages:
-    """Serves pages in the format of other exporters. `on_change` receives whether each page's address is served."""
+    """Serves pages in the format of other exporters."""
 
     def __init__(
         self, settings: Settings, on_change: Callable[[Mapping[str, bool]], None], *, reports_owners: bool
@@ -64,7 +64,7 @@ class CompatPages:
         return PeerPages(node, defaults)
 
     async def serve(self, settings: Settings, site: Handler, limits: RateLimits) -> None:
-        """Serve the pages at their configured addresses. Retry an address that is in use. Raises WebError."""
+        """Serve the pages at their configured addresses. Raises WebError."""
         if self._servers is None and any(compat.listen_address for compat in settings.compat.values()):
             from telemetry_daemon.service.compat_servers import CompatServers
 

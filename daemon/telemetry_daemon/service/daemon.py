@@ -1,4 +1,4 @@
-"""The running daemon: polling, serving, reloading, and stopping within the time limit of systemd."""
+"""The running daemon: polling, serving, reloading and stopping."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _SETTINGS_THAT_NEED_RESTART = (
 
 @dataclass(frozen=True, slots=True)
 class ServiceArguments:
-    """The arguments of a service. `input_hash` returns a hash of the configuration files, flags and environment."""
+    """The arguments of a service. `input_hash` returns a hash of all inputs to the configuration."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]
@@ -185,7 +185,7 @@ class Service:
         return OwnerAccounting(settings.attribution, settings.state.directory if stores_state else None, node.clock)
 
     async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError if an address is not available."""
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError."""
         loop = asyncio.get_running_loop()
         # The handlers are installed first: a client that sees the open port may already send a signal.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -267,7 +267,7 @@ class Service:
             logger.warning(warning, extra={"error": error})
 
     def _configuration_headers(self) -> Mapping[str, str]:
-        """Return headers that identify this configuration. Empty for simulations and recordings."""
+        """Return headers that identify this configuration, if any."""
         if not self._arguments.stores_state:
             return {}
         return {SETTINGS_HASH_HEADER: settings_hash(self._settings), INPUTS_HASH_HEADER: self._input_hash}
@@ -284,7 +284,7 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, reload)
 
     def _watch_device_nodes(self) -> None:
-        """Restart the service if a device appears that the unit does not allow. Only under systemd."""
+        """Restart the service if a device appears that the systemd unit does not allow."""
         if not device_nodes.is_under_systemd(os.environ):
             return
         loop = asyncio.get_running_loop()
@@ -308,7 +308,7 @@ class Service:
         self._daemon_metrics.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
-        """Reload after the current reload. At most one reload waits; it covers all signals that arrive before it begins."""
+        """Reload after the current reload, if no other reload is waiting."""
         if self._is_reload_waiting:
             return
         self._is_reload_waiting = True

@@ -1,4 +1,4 @@
-"""The daemon's own metrics: versions, configuration, plugins, and devices on the PCI bus."""
+"""The daemon's own metrics, such as its version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class DaemonMetrics:
-    """Sets the daemon's own metrics in the store. Each call sets all series of a metric."""
+    """Sets the daemon's own metrics in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,7 +26,7 @@ class DaemonMetrics:
         self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
     def set_reload(self, *, succeeded: float) -> None:
-        """Set whether the last load of the configuration succeeded: 1 or 0."""
+        """Set whether the last load of the configuration succeeded."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:

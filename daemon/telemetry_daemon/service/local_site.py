@@ -1,4 +1,4 @@
-"""Serves the site on a Unix socket for root and the daemon's user and group, independent of the settings in [web]."""
+"""Serves the site on a Unix socket for local commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GROUP_MODE = 0o660
 
 
 class LocalSite:
-    """Serves the site on a Unix socket without passwords. Snapshots have headers that identify the configuration."""
+    """Serves the site on a Unix socket without passwords."""
 
     def __init__(self, path: Path, site: Handler, configuration_headers: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
@@ -29,7 +29,7 @@ class LocalSite:
         self._web_server = WebServer(self._respond, listen=(), config_file="")
 
     async def start(self) -> None:
-        """Listen on the socket, replacing a socket of an earlier daemon. Raises OSError."""
+        """Listen on the socket. Raises OSError."""
         await self._web_server.start_on(await asyncio.to_thread(self._create_listener), is_own_user_or_group)
 
     async def close(self) -> None:

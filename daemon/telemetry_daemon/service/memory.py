@@ -15,28 +15,28 @@ _LIBC = ctypes.CDLL(None)
 
 
 def return_large_blocks() -> None:
-    """Make glibc return large blocks to the system. Otherwise it keeps 17 MiB after a tool printed endless output."""
-    _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
+    """Make glibc return large blocks to the system."""
+    _call_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)  # otherwise, glibc may keep 17 MiB
 
 
 def use_one_heap() -> None:
-    """Use one heap for all threads. This saves 0.3 MiB, and the GIL runs one thread at a time anyway."""
-    _call_c_library("mallopt", _M_ARENA_MAX, 1)
+    """Use one heap for all threads, which saves 0.3 MiB."""
+    _call_c_library("mallopt", _M_ARENA_MAX, 1)  # the GIL runs one thread at a time anyway
 
 
 def collect_garbage_less_often() -> None:
-    """Collect garbage less often. By default, it takes a sixth of the CPU time with 128 cards (`benchmarks/growth.py`)."""
+    """Collect garbage less often, to save CPU time with many cards."""
     _, threshold1, threshold2 = gc.get_threshold()
-    gc.set_threshold(_GC_THRESHOLD, threshold1, threshold2)
+    gc.set_threshold(_GC_THRESHOLD, threshold1, threshold2)  # see benchmarks/growth.py
 
 
 def return_free_pages() -> None:
-    """Make glibc return free pages to the system: 0.7 MiB after the start, and 0.4 MiB every 10 s."""
-    _call_c_library("malloc_trim", 0)
+    """Make glibc return free pages to the system."""
+    _call_c_library("malloc_trim", 0)  # 0.7 MiB after the start, and 0.4 MiB every 10 s
 
 
 def _call_c_library(name: str, *arguments: int) -> None:
-    """Call a function of the C library if it exists. musl does not have these functions."""
+    """Call a function of the C library if it exists."""
     function = getattr(_LIBC, name, None)
-    if function is not None:
+    if function is not None:  # musl does not have these functions
         function(*arguments)

@@ -1,4 +1,4 @@
-"""Handles operators' requests: forget a device, release or resume a source, announce maintenance, return the snapshot."""
+"""Handles operators' requests, such as to forget a device or announce maintenance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class OperatorRequestHandler:
-    """Handles requests about devices and sources. `save_devices` saves which devices are known."""
+    """Handles requests about devices and sources."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class MaintenanceRequestHandler:
         }
 
     def save(self) -> str:
-        """Pass the current maintenance to the store and save it. Return an error, or an empty string on success."""
+        """Save the current maintenance. Return an error, or "" on success."""
         current = self._state.current()
         if self._exposed != current:  # because each call below creates a new snapshot
             self._exposed = current

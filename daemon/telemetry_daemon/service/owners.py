@@ -24,7 +24,7 @@ _CLOCK_TICK_NS = 1_000_000_000
 
 
 class OwnerAccounting:
-    """The attribution of cards to owners, and the ledger. Simulations and recordings do not save the ledger."""
+    """The attribution of cards to owners, and the ledger."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
         """Load the saved ledger. Raises ConfigError if the key for hashed names cannot be read."""
@@ -34,7 +34,7 @@ class OwnerAccounting:
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def write(self, store: Store) -> None:
-        """Write completed records. Save the ledger if there were any, if an owner is new, and once a minute."""
+        """Write completed records and, if needed, the ledger."""
         with store.lock():
             completed = self.ledger.take_completed()
             is_due = self._file is not None and (completed or self.ledger.has_new_owner or self._file.is_due)
@@ -43,7 +43,7 @@ class OwnerAccounting:
             self._file.write(completed, saved)
 
     def end(self, store: Store) -> None:
-        """Write all records. The next daemon continues the records of current owners."""
+        """Write all records, which the next daemon continues."""
         if self._file is None:
             return
         with store.lock():
@@ -66,7 +66,7 @@ class JobFolderWatcher:
         self._checked_ns = 0
 
     def check(self) -> None:
-        """Check for a change. This costs one system call."""
+        """Poll the schedulers if the folder has changed."""
         now_ns = time.time_ns()
         try:
             changed_ns = self._path.stat().st_mtime_ns

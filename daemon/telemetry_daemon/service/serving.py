@@ -44,7 +44,7 @@ class ReplayArguments:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The replacement for this machine's devices: simulated cards (`demo`) or a recording."""
+    """What replaces this machine's devices: simulated cards or a recording."""
 
     demo: str | None = None
     faults: str | None = None
@@ -84,7 +84,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
 
 
 async def _serve_and_exit(service: Service) -> int:
-    """Serve, and exit the process within the loop, because closing the loop would wait for hung threads."""
+    """Serve, and exit the process without waiting for hung threads."""
     status = await service.run()
     log.exit_at_once(status)
     return status

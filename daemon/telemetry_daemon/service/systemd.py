@@ -12,12 +12,12 @@ _SEND_TIMEOUT_SECONDS = 1.0
 
 
 def ready(status: str = "ready") -> bool:
-    """Report that the start or a reload has finished. Return whether the message was sent."""
+    """Report that the start or a reload has finished."""
     return notify("READY=1", f"STATUS={status}")
 
 
 def reloading() -> bool:
-    """Report that a reload has begun. systemd waits for the next `ready`."""
+    """Report that a reload has begun, which the next `ready` ends."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
@@ -32,7 +32,7 @@ def watchdog() -> bool:
 
 
 def notify(*assignments: str) -> bool:
-    """Send assignments, one per line. Return False if there is no listener or sending failed."""
+    """Send assignments, and return whether they were sent."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
@@ -48,6 +48,6 @@ def notify(*assignments: str) -> bool:
 
 
 def watchdog_interval() -> float | None:
-    """Return the seconds between calls of `watchdog` (half of the limit), or None if there is no watchdog."""
+    """Return the seconds between calls of `watchdog`, or None without a watchdog."""
     pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

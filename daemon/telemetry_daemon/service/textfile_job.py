@@ -21,7 +21,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 
 class TextfileJob:
-    """Writes the metrics to a file, and removes the file at the end, because the collector would export it forever."""
+    """Writes the metrics to a file, and removes the file at the end."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class TextfileJob:
         self.is_configured = bool(path)
 
     def run(self) -> None:
-        """Write the file. A failure that lasts is logged once."""
+        """Write the file. Failures are logged."""
         with self._write_lock:
             content = text_page(self._snapshot(), self._metrics, self._owners)
             if self._is_ended:
@@ -53,12 +53,12 @@ class TextfileJob:
                     log.warning("cannot write the textfile", extra={"path": str(self._path), "error": error})
 
     def end(self) -> None:
-        """Stop writing and remove the file. Do not wait for a hung disk."""
+        """Stop writing and remove the file."""
         self._is_ended = True
         if not self.is_configured or not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:
-            named.remove(self._path)
+            named.remove(self._path)  # the collector would export it forever
         except OSError as error:
             log.warning("cannot remove the textfile", extra={"path": str(self._path), "error": error})
         finally:
@@ -66,7 +66,6 @@ class TextfileJob:
 
 
 def _replace_file(path: Path, content: bytes) -> None:
-    """Replace the file. On a full disk, remove the old file first. Raises OSError."""
     try:
         named.replace(path, content, _FILE_MODE)
     except OSError:

@@ -1,4 +1,4 @@
-"""Saves 8 of 36 MiB: stand-ins replace modules that asyncio and APScheduler import, but do not need in the daemon."""
+"""Saves 8 of 36 MiB by replacing modules that asyncio and APScheduler do not need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 
 class _PackageNotFoundError(Exception):
-    """The stand-in for an exception of importlib.metadata. APScheduler catches it, and works without its version."""
+    """The stand-in for an exception that APScheduler catches."""
 
 
 class _Unused:
@@ -52,7 +52,7 @@ WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": is
 
 @contextmanager
 def unused_imports_replaced(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
-    """Replace unused modules by stand-ins within this context. Modules that are already imported remain unchanged."""
+    """Replace unused modules by stand-ins within this context."""
     inserted = {name: _create_module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
     sys.modules.update(inserted)  # type: ignore[arg-type]  # None is the documented marker for a missing module
     try:

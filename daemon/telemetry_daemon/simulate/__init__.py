@@ -1,1 +1,1 @@
-"""A simulated node for `--demo`, tests and benchmarks: cards of any vendor behind the real poller and merge."""
+"""A simulated node with cards of any vendor."""

@@ -1,4 +1,4 @@
-"""One simulated card and its metrics: power follows load, temperature follows power, and both may limit the clocks."""
+"""One simulated card and its metrics."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SimulatedValue = float | dict[str, float]
 
 @dataclass(slots=True)
 class CardState:
-    """The state of the card at index `position`: counters since its last reset, and busy time and work since its job began."""
+    """The state of the simulated card at index `position`."""
 
     demo: Demo
     position: int
@@ -95,7 +95,7 @@ class CardState:
         return self.job.pattern if self.job is not None else IDLE
 
     def reset(self) -> None:
-        """Put the card back on the bus after a loss or a reset. Clears all counters except `errors_before_reset`."""
+        """Put the card back on the bus, and clear its counters."""
         corrected, uncorrected = self.errors_before_reset
         self.errors_before_reset = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
@@ -113,7 +113,7 @@ class CardState:
         return self.now < self.slow_until
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:
-        """Advance by one second. `job` is the card's current job."""
+        """Advance by one second, with the card's current job."""
         self.now = now
         if job is None or self.job is None or job.pid != self.job.pid:
             self.busy_seconds = self.work_done = 0.0
@@ -173,7 +173,7 @@ class CardState:
 
 
 def memory_used_bytes(card: CardState) -> float:
-    """Return the memory used by driver and job. On a card with partitions, only the partitions use memory."""
+    """Return the memory used by the driver and the job."""
     model = card.model
     partition_sizes = [int(part.memory_share * model.memory_mib) for part in card.demo.partitions]
     usable_sizes = partition_sizes or [model.memory_mib - model.memory_reserved_mib]

@@ -16,7 +16,7 @@ _MAX_QUOTE_LENGTH = 48
 
 
 class DemoError(ValueError):
-    """An invalid value of `--demo` or `--fault`. The message quotes the invalid part."""
+    """An invalid value of `--demo` or `--fault`."""
 
 
 # Maps each word of `--demo` to a vendor, with the vendor's default model or with the model that the word names.
@@ -30,7 +30,7 @@ DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 
 
 def parse_demo(text: str) -> Groups:
-    """Return the groups of cards in `text`, or the default groups if `text` is blank. Raise DemoError if `text` is invalid."""
+    """Return the groups of cards in `text`, or the default groups. Raise DemoError."""
     if not text.strip():
         return DEFAULT_GROUPS
     counts: dict[str, int] = {}

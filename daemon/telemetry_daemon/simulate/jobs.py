@@ -1,4 +1,4 @@
-"""The sources that report the simulated jobs: a scheduler with owners and processes, and files with the jobs' steps."""
+"""The sources that report the simulated jobs and their steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMUNICATION_SHARE = 0.24
 
 @dataclass(frozen=True, slots=True)
 class _JobsReader(Reader):
-    """The reader of a source about jobs. `create_data` returns the data of a capture."""
+    """The reader of a source about jobs."""
 
     source: str
     clock: Clock
@@ -71,7 +71,7 @@ def owners_parser() -> SourceParser:
 
 
 def simulated_parser(capture: Capture) -> SourceParser | None:
-    """Return the parser for a capture of the simulator, such as in a recorded demo, or None for other captures."""
+    """Return the parser for a capture of the simulator, or None for other captures."""
     if not isinstance(capture.request, Library) or capture.request.reader != READER:
         return None
     if capture.source == SCHEDULER:
@@ -80,7 +80,7 @@ def simulated_parser(capture: Capture) -> SourceParser | None:
 
 
 def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
-    """Return a claim and a task for each owner of each card. `start_time` is the Unix time of the simulation's start."""
+    """Return a claim and a task for each owner of each card."""
     return [
         (
             _claim(owner, devices[card.position], start_time + job.start, str(index) if len(job.owners) > 1 else ""),
@@ -107,14 +107,14 @@ def _process_keys(owner: Owner) -> tuple[str, ...]:
 
 
 def steps_reader(readers: Sequence[SimulatedReader], clock: Clock) -> Reader:
-    """Return a reader of the simulated step files. The slowest card determines the steps of its job."""
+    """Return a reader of the simulated step files."""
     return _JobsReader(
         steps.SOURCE, clock, lambda: [file for reader in readers for file in reader.call_locked(_step_files)]
     )
 
 
 def _step_files(simulation: Simulation, devices: Sequence[Device]) -> list[Plain]:
-    """Return a step file for each card of the jobs that use links. A job with a lost card has no files."""
+    """Return a step file for each card of the jobs that use links."""
     cards_by_position = {card.position: card for card in simulation.present_cards()}
     files: list[Plain] = []
     for card in cards_by_position.values():

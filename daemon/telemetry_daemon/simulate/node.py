@@ -1,4 +1,4 @@
-"""The simulated node of `--demo`: cards with their owners and their jobs' steps. The host's readings are real."""
+"""The simulated node of `--demo`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
-    """A node with simulated sources. Its clock starts `past_seconds` behind, and `start_data` advances it to the present."""
+    """A node with simulated sources, whose clock starts `past_seconds` behind."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Simulates one vendor's cards and their faults second by second. Results depend on the seed, not on the poll rate."""
+"""Simulates one vendor's cards and their faults, second by second."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SOME_FAULTS = FaultRates(
 
 
 class Simulation:
-    """The cards of one vendor with their faults. `events` are the events since the last poll: (second, position, code)."""
+    """The cards of one vendor with their faults."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Simulation:
                 card.reset()
 
     def _fault_stages(self) -> Mapping[str, Callable[[float], None]]:
-        """Return the function of each staged fault. It is called every second with the seconds since the fault was due."""
+        """Return the function that stages each fault every second."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,

@@ -1,4 +1,4 @@
-"""The simulated sources of a node, each with a parser and a reader, as real sources have."""
+"""The simulated sources of a node."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _PARTITION_LOADS = (1.0, 0.55, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _CaptureData:
-    """The data of a simulated capture: the report without its readings, and each device's values by metric."""
+    """The data of a simulated capture: a report, and each device's values by metric."""
 
     # A value is a number, numbers by label, or a reason for absence. This form has a fifth of the full report's size.
     report: Report
@@ -67,7 +67,7 @@ class _CaptureData:
 
 
 class SimulatedReader(Reader):
-    """Answers the polls of one vendor's source with simulated data. `first_slot` makes bus addresses unique."""
+    """Answers the polls of one vendor's source with simulated data."""
 
     def __init__(
         self, vendor: Vendor, simulation: Simulation, clock: Clock, *, seed: int = DEFAULT_SEED, first_slot: int = 0
@@ -105,7 +105,7 @@ class SimulatedReader(Reader):
         )
 
     def call_locked(self, function: Callable[[Simulation, Sequence[Device]], _T]) -> _T:
-        """Call the function with the simulation and its devices, and hold the lock meanwhile. Return the function's result."""
+        """Call the function with the lock held, and return the result."""
         with self._lock:
             return function(self._simulation, self._devices)
 
@@ -160,7 +160,7 @@ class SimulatedReader(Reader):
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report in a capture of a simulated source, or a failed report if its data is invalid."""
+    """Return the report in a capture, which has failed if its data is invalid."""
     try:
         capture_data = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
         _check_data(capture_data)
@@ -198,7 +198,7 @@ def _readings(values_by_device: Iterable[Mapping[str, object]]) -> Iterator[Read
 
 
 class SimulatedSource:
-    """One vendor's simulated cards: `parser` has the polls, `reader` answers them."""
+    """One vendor's simulated cards, with a parser and a reader."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ def simulated_sources(
     staged_faults: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with unique bus addresses. If a past is simulated, the first source has an incident."""
+    """Return a source for each group, with unique bus addresses."""
     create_source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()
@@ -259,7 +259,7 @@ def _not_supported(_card: CardState) -> str:
 
 
 def _processes(cards: Sequence[CardState]) -> Iterator[Process]:
-    """Yield a process for each owner of each card. Owners of one card use the same amount of memory."""
+    """Yield the processes of the jobs, one per owner and card."""
     for index, card in enumerate(cards):
         job, count = card.job, process_count(card)
         if job is not None:

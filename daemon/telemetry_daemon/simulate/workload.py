@@ -41,7 +41,7 @@ class WorkPattern:
     progress: float = 1.0
 
     def as_hung(self) -> WorkPattern:
-        """Return the pattern of a hung job: fully busy at little more than idle power."""
+        """Return the pattern of a hung job, which keeps cards busy at low power."""
         return replace(self, load=1.0, swing=0.0, pause_seconds=0.0, noise=0.0, intensity=_HUNG_INTENSITY, progress=0.0)
 
 
@@ -66,7 +66,7 @@ _USERS = (("alice", "physics"), ("bob", "biology"), ("carol", "chemistry"), ("da
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job on one or more cards. Its start and end are in seconds of the simulation. Its owners share the cards."""
+    """A job on one or more cards. Its start and end are in seconds of the simulation."""
 
     pattern: WorkPattern
     cards: tuple[int, ...]
@@ -94,12 +94,12 @@ class Job:
         return self.pid + self.cards.index(card) * max(len(self.owners), 1) + owner
 
     def _level(self, phase: float) -> float:
-        """Return a load level from -1 to 1 that is the same for all cards of the job until the next phase."""
+        """Return a load level from -1 to 1 for a phase of the job."""
         return crc32(b"%d %d" % (self.pid, phase)) / (1 << 31) - 1.0
 
 
 class Workload:
-    """Starts jobs on free cards. The same random numbers give the same jobs."""
+    """Starts jobs on free cards."""
 
     def __init__(self, card_count: int, random: Random) -> None:
         self._random = random
@@ -108,7 +108,7 @@ class Workload:
         self.jobs: list[Job | None] = [None] * card_count
 
     def advance(self, now: float, usable: Sequence[bool]) -> None:
-        """Advance by one second: end jobs that are over, and randomly start a job on usable free cards."""
+        """Advance by one second, in which jobs may end and start."""
         for index, job in enumerate(self.jobs):
             if job is not None and (now >= job.end or not usable[index]):
                 self.jobs[index] = None
@@ -131,7 +131,7 @@ class Workload:
         self.jobs = [replace(job, end=until)] * len(cards)
 
     def hang(self, cards: Sequence[int], until: float) -> None:
-        """Simulate a hung job: utilization stays high, progress stops, and the job is killed at the end."""
+        """Simulate a hung job, which is killed at `until`."""
         for index in cards:
             job = self.jobs[index]
             if job is not None:
@@ -158,7 +158,7 @@ class Workload:
         )
 
     def _create_owners(self, pattern: WorkPattern) -> list[Owner]:
-        """Return a pod for an inference server, a batch job for training, or two jobs that share a card for notebooks."""
+        """Return a pod, a batch job, or two jobs that share a card."""
         if pattern in (_DECODING, _SERVING):
             pod = f"chat-{self._next_number()}"
             return [Owner("pod", f"llm/{pod}/server", "llm", pod, "server")]

@@ -1,1 +1,1 @@
-"""The HTTP site of the daemon: routes, the live page, cached metrics and the event stream."""
+"""The HTTP site of the daemon."""

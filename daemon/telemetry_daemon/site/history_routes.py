@@ -18,7 +18,7 @@ _PARAMETERS = ("device", "metric", "since")
 
 
 def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
-    """Return the history document in pieces, one per device, rendered on demand. Raises BadQueryError immediately."""
+    """Return the history document in pieces, one per device. Raises BadQueryError."""
     parameters = _parse_parameters(query)
     ids = _select_device_ids(parameters.get("device"), snapshot, history.ids())
     metrics = _select_metrics(parameters.get("metric"))
@@ -32,7 +32,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def selected_snapshot(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """Return the snapshot document with only the requested devices. Unknown parameters are ignored. Raises BadQueryError."""
+    """Return the snapshot document of the requested devices. Raises BadQueryError."""
     requested = parse_qs(query, keep_blank_values=True).get("device")
     return snapshot_json.render(
         snapshot, extra, None if requested is None else frozenset(_select_device_ids(requested, snapshot, ()))

@@ -41,7 +41,7 @@ OFFERS = (
 
 @dataclass(frozen=True, slots=True)
 class _MediaRange:
-    """An element of an Accept header: the media types that it matches, and their quality."""
+    """An element of an Accept header."""
 
     media_type: str
     parameters: dict[str, str]
@@ -49,7 +49,7 @@ class _MediaRange:
     index: int
 
     def specificity(self, offer: Offer) -> int:
-        """Return how specifically the element matches this offer, from 1 to 4, or 0 if it does not match."""
+        """Return how specifically the element matches this offer, or 0 if it does not."""
         version = self.parameters.get("version")
         if self.media_type == offer.media_type:
             if version is None:
@@ -62,7 +62,7 @@ class _MediaRange:
 
 @_cache_by_header
 def choose_format(accept: str) -> tuple[Syntax, str]:
-    """Return the syntax and content type of the response. The default is plain text."""
+    """Return the syntax and content type of the response, by default plain text."""
     ranges = [_MediaRange(*element, index) for index, element in enumerate(_header_elements(accept))]
     accepted = [(offer, best) for offer in OFFERS if (best := _most_specific(offer, ranges)) and best.quality > 0]
     if not accepted:
@@ -73,7 +73,7 @@ def choose_format(accept: str) -> tuple[Syntax, str]:
 
 
 def _most_specific(offer: Offer, ranges: list[_MediaRange]) -> _MediaRange | None:
-    """Return the most specific element that matches this offer. Only that element applies (RFC 9110)."""
+    """Return the element that applies to this offer (RFC 9110), or None."""
     best = max(ranges, key=lambda element: element.specificity(offer), default=None)
     return best if best is not None and best.specificity(offer) else None
 
@@ -111,7 +111,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def filter_families(page: bytes, names: Collection[str]) -> bytes:
-    """Return the families of a metrics page that have one of these names, or samples with one of these names."""
+    """Return the families of a metrics page that include one of these names."""
     requested = {name.encode("utf-8", "replace") for name in names}
     _, *families = (b"\n" + page).split(b"\n" + _FAMILY_START)
     parts = [_FAMILY_START + family.removesuffix(b"\n") + b"\n" for family in families if requested & _names_in(family)]
@@ -125,7 +125,7 @@ def _names_in(family: bytes) -> set[bytes]:
 
 
 class BadQueryError(Exception):
-    """An invalid query. The message is one line with the error and the remedy."""
+    """An invalid query. The message is one line."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The page at `/`: one HTML file that is complete without its script and loads no other files."""
+"""The page at `/`, which is complete without its script."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _header_html(snapshot: Snapshot) -> str:
 
 
 def _clipped(tag: str, text: str, classes: str = "") -> str:
-    """Return an element that the browser may clip. Its title has the whole text."""
+    """Return an element that the browser may clip, with the whole text in its title."""
     return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
@@ -188,7 +188,7 @@ def _finding_html(finding: Finding) -> str:
 
 
 def _reading_item(line: details.Line, counter: MergedReading | None) -> str:
-    """Return a reading as HTML. A counter gets the attributes from which the script computes its rate."""
+    """Return a reading as HTML, with attributes for the rate of a counter."""
     name, content, note = map(escaped, line)
     attributes = ""
     if counter is not None and not isinstance(counter.value, Absent):

@@ -31,7 +31,7 @@ class PeerPages:
         self._renderers: dict[str, CompatRenderer] = {}
 
     def page(self, name: str, query: str) -> tuple[str, PageRenderer]:
-        """Return the cache key and the renderer of the requested page. Raises BadQueryError."""
+        """Return the cache key and the renderer of a page. Raises BadQueryError."""
         if name not in EXPORTERS:
             raise BadQueryError(404, f"unknown exporter {quoted(name)}; valid exporters: {', '.join(EXPORTERS)}")
         defaults = self._defaults.get(name, PageDefaults())

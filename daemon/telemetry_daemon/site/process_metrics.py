@@ -1,4 +1,4 @@
-"""Metrics that are read at each request: the node's clock, and the standard `process_…` metrics of the daemon."""
+"""The node's clock, and the standard `process_…` metrics of the daemon."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _READERS: Mapping[Metric, Callable[[_ProcessState], float]] = {
 
 
 class ProcessMetrics:
-    """The node's clock and the standard process metrics. Child processes have metrics per source instead."""
+    """The node's clock and the standard process metrics."""
 
     def __init__(self, proc: Path = _PROC) -> None:
         self._stat_file = proc / "self" / "stat"
@@ -70,14 +70,14 @@ class ProcessMetrics:
         }
 
     def render(self, syntax: Syntax) -> bytes:
-        """Return the metrics in this syntax, without `# EOF`. Unavailable values are omitted."""
+        """Return the available metrics in this syntax, without `# EOF`."""
         state = _ProcessState(self._read_stat_fields(), self._descriptors, self._read_boot_time)
         values = [time.time(), *(_value_or_none(reader, state) for reader in _READERS.values())]
         lines = zip(self._line_prefixes[syntax], values, strict=True)
         return "".join([f"{prefix}{value}\n" for prefix, value in lines if value is not None]).encode()
 
     def _read_stat_fields(self) -> list[bytes]:
-        """Return the fields after the command's name, or no fields if /proc is not readable, as in some containers."""
+        """Return the fields after the command's name, or none if /proc is not readable."""
         try:
             return self._stat_file.read_bytes().rpartition(b")")[2].split()
         except OSError:  # the metrics are omitted

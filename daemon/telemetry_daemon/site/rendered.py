@@ -1,4 +1,4 @@
-"""Response bodies: rendered at the first request, cached per snapshot, compressed, or streamed in pieces."""
+"""Response bodies that are cached, compressed or streamed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PageRenderer = Callable[[Snapshot, Syntax], bytes]
 
 
 class RenderedPages:
-    """The rendered pages of the newest snapshot. Not thread-safe: used in the event loop only."""
+    """The rendered pages of the newest snapshot. Not thread-safe."""
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._get_snapshot = snapshot
@@ -40,7 +40,7 @@ class RenderedPages:
         self._snapshot = None
 
     def body(self, name: str, render: Callable[[Snapshot], bytes]) -> bytes:
-        """Return the page. It is rendered with `render` at the first request after a new snapshot."""
+        """Return the page, rendered at the first request after a new snapshot."""
         snapshot = self._get_snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -51,7 +51,7 @@ class RenderedPages:
         return self._bodies[name]
 
     def gzipped(self, name: str, render: Callable[[Snapshot], bytes]) -> GzippedBody:
-        """Return the compressed page. It is rendered with `render` at the first request after a new snapshot."""
+        """Return the compressed page, rendered at the first request after a new snapshot."""
         body = self.body(name, render)
         if name not in self._gzipped:
             self._gzipped[name] = GzippedBody(body)
@@ -59,7 +59,7 @@ class RenderedPages:
 
 
 class GzippedBody:
-    """A compressed body to which each response adds a tail, in the same gzip member: browsers read only the first member."""
+    """A compressed body, to which each response adds a tail in the same gzip member."""
 
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
@@ -70,13 +70,13 @@ class GzippedBody:
         self._length = len(body)
 
     def with_tail(self, tail: bytes) -> tuple[bytes, bytes]:
-        """Return the compressed body and its tail. The tail is not compressed, because zlib would release the GIL."""
+        """Return the compressed body and the uncompressed tail."""
         trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTH_MODULUS)
-        return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])
+        return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])  # zlib would release the GIL
 
 
 def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces as one gzip member. A yielded piece may be empty."""
+    """Yield the pieces, which may be empty, as one gzip member."""
     compressor = _zlib.compressobj(_LEVEL, _DEFLATED, GZIP)
     yield from map(compressor.compress, pieces)
     yield compressor.flush()

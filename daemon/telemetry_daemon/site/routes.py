@@ -1,4 +1,4 @@
-"""The routes of the site: metrics, health, readiness, documents and the page, all rendered from the newest snapshot."""
+"""The routes of the site, all rendered from the newest snapshot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EOF_BY_SYNTAX: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: 
 
 @dataclass(frozen=True, slots=True)
 class _MetricsPage:
-    """A page of metrics: its key in the cache, its renderer, and the metrics that are read at each request."""
+    """A page of metrics. `tail` is read at each request."""
 
     cache_key: str
     render: PageRenderer
@@ -52,7 +52,7 @@ class _MetricsPage:
 
 
 class Site:
-    """Responds to GET and HEAD requests. `snapshot` returns the same object until a change. `extra` are plugin metrics."""
+    """Responds to GET and HEAD requests."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Site:
         return () if self._create_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
 
     def _peer_page(self, request: Request) -> Response:
-        """Return a page in the format of another exporter. Its modules are imported at the first request."""
+        """Return a page in the format of another exporter."""
         if self._create_peer_pages is None:
             return self._not_found()
         if self._peer_pages is None:

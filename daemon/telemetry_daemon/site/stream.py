@@ -1,4 +1,4 @@
-"""The event stream at `/api/v1/events`. Each event is rendered once for all clients, and only if there are clients."""
+"""The event stream at `/api/v1/events`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_ID = "0.0"
 
 
 class StreamClient:
-    """A client of the stream. A slow client receives only the newest readings, and one that stops reading is disconnected."""
+    """A client of the event stream."""
 
     def __init__(
         self, events: Iterator[bytes], on_leave: Callable[[StreamClient], None], address: str = "", started: float = 0.0
@@ -75,7 +75,7 @@ class StreamClient:
         self._on_leave(self)
 
     def queue(self, name: str, event: bytes) -> None:
-        """Queue an event. Disconnect a client with too many unread bytes."""
+        """Queue an event, or disconnect a client with too many unread bytes."""
         if not self._is_up_to_date and self._waiting and name == self._waiting[-1][0] == _READINGS:
             self._dequeue(self._waiting.pop)
         if self._unread_bytes > MAX_UNREAD_BYTES:
@@ -97,7 +97,7 @@ class StreamClient:
 
 
 class Streams:
-    """Sends events to all clients of the event stream. `instance` identifies one run of the daemon in event IDs."""
+    """Sends events to all clients of the event stream."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, get_snapshot: Callable[[], Snapshot], history: History, instance: str
@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a new stream may begin. At the limit, end a stream of the client that has the most, or an old one."""
+        """Return whether a new stream may begin, for which another may be ended."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
@@ -172,7 +172,6 @@ class Streams:
             self._schedule_check()
 
     def _schedule_check(self) -> None:
-        """Schedule the next check at the end of the pause or, if there is no new snapshot, when the current one expires."""
         if self._next_check is not None:
             self._next_check.cancel()
         snapshot, due_time = self._get_snapshot(), self._rendered_at + MIN_PAUSE_SECONDS
@@ -181,7 +180,7 @@ class Streams:
         self._next_check = self._loop.call_at(due_time, self._check_snapshot)
 
     def _render_if_due(self) -> Snapshot:
-        """Send the events of a new snapshot, at most once a second. Return the snapshot that was sent last."""
+        """Send the events of a new snapshot, and return the snapshot that was sent last."""
         snapshot, now = self._get_snapshot(), self._loop.time()
         is_due = snapshot is not self._snapshot and now - self._rendered_at >= MIN_PAUSE_SECONDS
         if self._snapshot is None or is_due:
@@ -216,14 +215,14 @@ class Streams:
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first_events(self, snapshot: Snapshot, state: Entry, last_id: str) -> Iterator[bytes]:
-        """Yield the first events of a client: state, readings and missed slots. The last event has the current id."""
+        """Yield the first events of a client: state, readings and missed slots."""
         yield self._event("state", to_json(state), last_id)
         yield self._readings_event(snapshot, last_id)
         if last_id:
             yield from self._missed_history(last_id)
 
     def _missed_history(self, last_id: str) -> Iterator[bytes]:
-        """Yield the slots since the client's last event, or all slots if that event was sent before a restart."""
+        """Yield the history since the client's last event."""
         instance, _, slot = last_id.partition(".")
         # Slots of an earlier daemon are unknown. The slot that was open at the last event is sent again.
         first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
@@ -242,7 +241,7 @@ def _merge_objects(times: Entry, device: str) -> str:
 
 
 def _changed_entries(previous: Entry, current: Entry, state: Entry) -> Iterator[tuple[str, Entry]]:
-    """Yield events for changed devices and troubles. After any other change, yield the whole state."""
+    """Yield events for changed devices and troubles, or the whole state."""
     ignored = {"devices": None, "troubles": None}
     if not previous or {**previous, **ignored} != {**current, **ignored}:
         if previous:

@@ -15,11 +15,11 @@ _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*
 
 
 class WebError(Exception):
-    """The server cannot serve with its settings. The message is one line with cause and remedy."""
+    """The server cannot serve with its settings."""
 
 
 class ListenError(WebError):
-    """The operating system does not allow listening now. Another attempt may succeed."""
+    """The operating system does not allow listening now, but may allow it later."""
 
 
 class WebConfigError(WebError):

@@ -25,12 +25,12 @@ class Caller:
 
 
 def host_of(peer: object) -> str:
-    """Return the client's name for log lines. `peer` is the result of `getpeername`."""
+    """Return the client's name for log lines, from the result of `getpeername`."""
     return str(peer[0]) if isinstance(peer, tuple) else "a local client"
 
 
 def client_of(peer: object) -> str:
-    """Return the client's name for limits. All users of a Unix socket are one client. `peer` is the result of `getpeername`."""
+    """Return the client's name for limits, from the result of `getpeername`."""
     if not isinstance(peer, tuple):
         return LOCAL_CLIENT
     address = ip_address(str(peer[0]))
@@ -40,14 +40,14 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Parse an IP address. An IPv4-mapped address, such as `::ffff:10.0.0.7`, becomes IPv4. Raises ValueError."""
+    """Parse an IP address, and unwrap an IPv4-mapped address. Raises ValueError."""
     address = ipaddress.ip_address(text)
     ipv4 = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return ipv4 or address
 
 
 class TokenBucket:
-    """A bucket of `burst` tokens that regains a token per interval. Times are monotonic seconds."""
+    """A bucket of `burst` tokens that regains a token per interval."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -62,7 +62,7 @@ class TokenBucket:
         return self._missing_tokens
 
     def allow(self, now: float) -> bool:
-        """Take a token if the bucket has one. Return whether a token was taken."""
+        """Take a token, and return whether the bucket had one."""
         if self.missing_tokens(now) > self._burst - 1.0:
             return False
         self.take(now)
@@ -74,7 +74,7 @@ class TokenBucket:
 
 
 class ClientBuckets:
-    """A token bucket per client. Beyond `MAX_CLIENTS`, the least recently used bucket is dropped."""
+    """A token bucket for each of the most recent clients."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -91,14 +91,14 @@ class ClientBuckets:
 
 
 class RateLimits:
-    """Limits the request rate of each client. Servers that share an instance share the counts."""
+    """Limits the request rate of each client, across all servers that share the instance."""
 
     def __init__(self) -> None:
         self._settings = (0.0, 0)
         self._buckets: ClientBuckets | None = None
 
     def configure(self, interval_seconds: float, burst: int) -> None:
-        """Set the limits. An interval of 0 means no limit. If the limits are unchanged, the counts remain."""
+        """Set the limits. An interval of 0 means no limit."""
         if (interval_seconds, burst) != self._settings:
             self._settings = interval_seconds, burst
             self._buckets = ClientBuckets(interval_seconds, burst) if interval_seconds else None

@@ -1,4 +1,4 @@
-"""The types that the parts of the web server exchange: requests, responses, and channels. No sockets here."""
+"""The types that the parts of the web server exchange, without sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL_SOCKET = "local.sock"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD request. Header names are in lower case. `authority` is the requested host and port."""
+    """A GET or HEAD request. Header names are in lower case."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class BodyPieces(Protocol):
     """The rest of a response body, which is produced piece by piece while it is sent."""
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
-        """Accept callbacks for the event loop: `notify` announces a new piece, and `disconnect` closes the connection."""
+        """Accept the callbacks that announce a new piece and close the connection."""
 
     def next(self) -> bytes | None:
         """Return the next piece, empty bytes if none is ready yet, or None after the last."""
@@ -39,7 +39,7 @@ class BodyPieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Its body consists of parts, so that cached bytes are not copied. Any `pieces` are sent after the body."""
+    """A response. Any `pieces` are sent after the parts of the body."""
 
     status: int
     body: tuple[bytes, ...]
@@ -70,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class ReceivedData:
-    """Decoded bytes of a client: `data` for HTTP, a `reply` to send back, and whether the client closed the channel."""
+    """Decoded bytes of a client, and a `reply` to send back."""
 
     data: bytes
     reply: bytes = b""
@@ -78,7 +78,7 @@ class ReceivedData:
 
 
 class HandshakeError(Exception):
-    """The TLS handshake failed. `alert` is sent before the connection is closed."""
+    """The TLS handshake failed, which `alert` reports to the client."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)
@@ -86,7 +86,7 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Encrypts and decrypts the bytes of a connection. This base class changes nothing."""
+    """Encrypts and decrypts a connection's bytes. This base class changes nothing."""
 
     def receive(self, data: bytes) -> ReceivedData:
         """Decrypt bytes from the socket."""

@@ -1,1 +1,1 @@
-"""Access control: TLS, passwords, rate limits and host names, configured like Prometheus exporters."""
+"""Access control, configured like Prometheus exporters."""

@@ -1,4 +1,4 @@
-"""Decides which requests are served, based on the web configuration file and the host name. Reloads changed files."""
+"""Decides which requests are served."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedWebConfig:
-    """A loaded web configuration: the file, everything it refers to, and a watch for changes to these files."""
+    """A loaded web configuration, and a watch for changes to the files."""
 
     file: str
     watch: FileWatch
@@ -78,10 +78,10 @@ def load_config(file: str) -> LoadedWebConfig:
 
 
 def _read_and_watch(file: str) -> tuple[WebConfig, FileWatch]:
-    """Return the configuration with a watch that was started before the files were read, so that no change is missed."""
+    """Return the configuration, and a watch for changes to the files."""
     names: tuple[str, ...] = (file,)
     while True:
-        watch = FileWatch(names)
+        watch = FileWatch(names)  # before the files are read, so that no change is missed
         config = load_web_config(file)
         names = _files_of(file, config.tls)
         if names == watch.files:
@@ -94,7 +94,7 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Allows or refuses requests by the web configuration. While its files are invalid, it refuses with status 500."""
+    """Allows or refuses requests, all of them while the configuration is invalid."""
 
     def __init__(self, loaded: LoadedWebConfig, limits: RateLimits | None = None) -> None:
         self._loaded = loaded
@@ -118,7 +118,7 @@ class AccessControl:
 
     @property
     def client_requirements(self) -> object:
-        """Return the current requirements for client certificates. If they change, older connections are closed."""
+        """Return the current requirements for client certificates."""
         return self._loaded.client_requirements
 
     @property
@@ -132,7 +132,7 @@ class AccessControl:
         return self._loaded.config.headers
 
     def reload_if_changed(self) -> None:
-        """Read the files again if they changed. Call this often: it checks at most once a second."""
+        """Read the files again if they changed. Call this often."""
         now = time.monotonic()
         if not self._loaded.file or now - self._checked_at < CHECK_INTERVAL_SECONDS:
             return
@@ -155,13 +155,13 @@ class AccessControl:
         self._host_rule = HostRule(names, listening_at)
 
     def channel(self, first_byte: int) -> Channel | None:
-        """Return a channel for a new connection, or None if TLS is required and the client uses plain HTTP."""
+        """Return a channel for a new connection, or None if the client must use TLS."""
         if self._loaded.context is not None and first_byte != _TLS_HANDSHAKE_RECORD:
             return None
         return self._loaded.channel()
 
     def decide(self, request: Request, caller: Caller, callback: DecisionCallback) -> None:
-        """Call `callback` with the refusal, or with None to allow the request: immediately or after the password check."""
+        """Call `callback` with the refusal, or with None to allow the request."""
         credentials = request.headers.get("authorization", "")
         user = self._auth.cached_user(credentials)
         if self._error_text:
@@ -206,7 +206,7 @@ class AccessControl:
 
 
 class FileWatch:
-    """Detects changes to files since its creation. A file that appears or disappears counts as changed."""
+    """Detects changes to files."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
@@ -238,7 +238,7 @@ def _is_settled(stamp: tuple[int, ...]) -> bool:
 
 
 class HostRule:
-    """Checks the `Host` header, because a foreign web page could otherwise read the site by DNS rebinding."""
+    """Checks the `Host` header, to prevent DNS rebinding."""
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))
@@ -265,7 +265,7 @@ class HostRule:
 
 
 def _canonical_host(host: str) -> str:
-    """Return a host in comparable form: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
+    """Return a host in comparable form, such as `localhost` for `LocalHost.`."""
     try:
         return str(ip_address(host.partition("%")[0]))
     except ValueError:  # a host name instead of an address

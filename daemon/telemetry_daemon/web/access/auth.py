@@ -1,4 +1,4 @@
-"""Basic authentication with bcrypt. A thread checks one password at a time; clients take turns; results are cached."""
+"""Basic authentication with bcrypt, in a separate thread."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Callback = Callable[[LoginResult], None]
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A password to check. `key` identifies the combination of user, hash and password."""
+    """A password to check. `key` identifies user, hash and password."""
 
     key: bytes
     user: bytes
@@ -59,7 +59,7 @@ class _PendingCheck:
 
 
 class BasicAuth:
-    """Checks `Authorization` headers. All methods must be called from the event loop's thread."""
+    """Checks `Authorization` headers. Not thread-safe."""
 
     def __init__(self) -> None:
         self._users: Mapping[bytes, bytes] = {}
@@ -98,7 +98,7 @@ class BasicAuth:
         return credentials[0]
 
     def check(self, header: str, caller: Caller, callback: Callback) -> None:
-        """Check the password in a header. Call `callback` with the result, immediately if it is cached."""
+        """Check the password in a header, and call `callback` with the result."""
         credentials = parse_basic(header)
         if credentials is None:
             callback(LoginResult.WRONG)
@@ -111,7 +111,7 @@ class BasicAuth:
             self._enqueue(attempt, caller, callback)
 
     def forget(self, caller: Caller) -> None:
-        """Drop the callback of a caller that has left. The check still completes, because the client will retry."""
+        """Drop the callback of a caller that has left."""
         for check in self._pending_checks():
             check.callbacks.pop(caller, None)
 
@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop the newest check of the client with the most checks. Return False if `client` itself has the most."""
+        """Drop a check of the busiest client. Return False if that is `client`."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()
@@ -162,7 +162,7 @@ class BasicAuth:
             check.callbacks.clear()
 
     async def close(self) -> None:
-        """Stop the worker thread. Wait up to two seconds for a running check."""
+        """Stop the worker thread, and wait up to two seconds for a running check."""
         self._attempt_queue.put(None)
         # The interpreter aborts if it exits while a thread runs bcrypt.
         for _ in range(CLOSING_CHECKS):
@@ -213,7 +213,7 @@ def _notify_callers(check: _PendingCheck, result: LoginResult) -> None:
 
 
 class _ResultCache:
-    """A cache of check results. Any client can send wrong passwords, so a wrong result never evicts a right one."""
+    """A cache of check results, in which wrong results never evict right ones."""
 
     def __init__(self) -> None:
         self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
@@ -227,7 +227,7 @@ class _ResultCache:
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Cache a result. If the cache is full, the oldest wrong result is dropped."""
+        """Cache a result, in place of the oldest wrong result if the cache is full."""
         if sum(map(len, self._results.values())) >= MAX_CACHED_RESULTS:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]
@@ -235,7 +235,7 @@ class _ResultCache:
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:
-    """Return user and password from an `Authorization: Basic …` header, or None if it is invalid."""
+    """Return user and password from an `Authorization: Basic …` header."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,4 +1,4 @@
-"""Reads YAML strictly: values are read by key and type. Errors name the file, the line and the key."""
+"""Reads YAML strictly: values are read by key and type."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Table:
     entries: tuple[tuple[str, int, yaml.Node], ...] = ()
 
     def error(self, key: str, problem: str) -> WebConfigError:
-        """Return an error for a key of this table. The message is one line with file, line number and full key."""
+        """Return an error that names the file, the line and the full key."""
         line = next((line for name, line, _ in self.entries if name == key), self.line)
         return _error(self.file, line, self._path_of(key), problem)
 
     def check_keys(self, keys: Collection[str], expected: str = "unknown key; valid keys: ") -> None:
-        """Raise WebConfigError if the table has a key that is not in `keys`. `expected` introduces the list of keys."""
+        """Raise WebConfigError if the table has a key that is not in `keys`."""
         for name, _, _ in self.entries:
             if name not in keys:
                 raise self.error(name, f"{expected}{', '.join(keys)}")
@@ -48,7 +48,7 @@ class Table:
         return tuple(name for name, _, _ in self.entries)
 
     def text(self, key: str) -> str:
-        """Return the key's value as a string, empty if it is absent or null. A number is returned as written."""
+        """Return the key's value as a string, empty if it is absent or null."""
         node = self._node(key)
         return "" if node is None else self._text_of(key, node)
 
@@ -69,7 +69,7 @@ class Table:
         return None
 
     def whole_number(self, key: str) -> int:
-        """Return the key's whole number, which must be 0 or more. Return 0 if the key is absent or null."""
+        """Return the key's number, or 0. Raise WebConfigError unless it is a whole number."""
         text = self.text(key) or "0"
         if not (text.isascii() and text.isdigit() and len(text) <= 9):
             raise self.error(key, "must be a whole number of 0 or more")

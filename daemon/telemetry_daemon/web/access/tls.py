@@ -1,4 +1,4 @@
-"""TLS: the SSL context from the web configuration, the check of client certificates, and encryption in memory."""
+"""The SSL context, the check of client certificates, and encryption in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VERIFY_MODES = {
 
 
 def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
-    """Return the SSL context for a TLS configuration. `file`, the web configuration, is named in errors."""
+    """Return the SSL context for a TLS configuration. `file` is named in errors."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if config.prefers_server_ciphers:
@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that checks a client's certificate after the handshake and returns an error, or "" if valid."""
+    """Return a function that returns an error for an invalid client certificate."""
     if not allowed_sans:
         return lambda _: ""
     allowed_names = frozenset(map(canonical_san, allowed_sans))
@@ -144,8 +144,8 @@ def _origin(pem: Pem, file: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yield a path to an in-memory file with this content. A private key must not be written to a disk."""
-    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    """Yield a path to an in-memory file with this content."""
+    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)  # a private key must not be written to a disk
     try:
         with open(descriptor, "wb", closefd=False) as memory:
             memory.write(content)
@@ -172,7 +172,7 @@ class TlsChannel(Channel):
         self._is_established = False
 
     def receive(self, data: bytes) -> ReceivedData:
-        """Return the decrypted bytes, and bytes to send back. Raises HandshakeError or ssl.SSLError."""
+        """Return the decrypted bytes, and bytes to send back. Raises HandshakeError, SSLError."""
         self._incoming.write(data)
         if not self._is_established and not self._complete_handshake():
             return ReceivedData(b"", self._outgoing.read())

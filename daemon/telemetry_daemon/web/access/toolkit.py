@@ -99,7 +99,7 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The content of a web configuration file. If `tls` is None, HTTP is plain. A rate interval of 0 sets no rate limit."""
+    """The content of a web configuration file. If `tls` is None, HTTP is plain."""
 
     tls: TlsConfig | None = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -109,7 +109,7 @@ class WebConfig:
 
 
 def load_web_config(file: str) -> WebConfig:
-    """Return the configuration in a file. An empty file means plain HTTP for all clients."""
+    """Return the configuration in a file."""
     from telemetry_daemon.web.access.strict_yaml import read_table
 
     table = read_table(file, read_small_file(file, "the web configuration file"))
@@ -125,7 +125,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, description: str) -> bytes:
-    """Return the bytes of a file. If it cannot be read, raise WebConfigError, which contains `description`."""
+    """Return the bytes of a file, called `description` in errors. Raises WebConfigError."""
     try:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:

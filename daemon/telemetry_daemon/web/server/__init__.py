@@ -1,1 +1,1 @@
-"""The web server's sockets: listeners, connections with deadlines and limits, and HTTP on them."""
+"""The web server's sockets: listeners, connections, and HTTP on them."""

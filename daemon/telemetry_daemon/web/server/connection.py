@@ -1,4 +1,4 @@
-"""A client's connection: reads requests, calls the site, and sends responses. Every step has a deadline."""
+"""A client's connection: reads requests, calls the site, and sends responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Connection(asyncio.BufferedProtocol):
-    """One connection, from accept to close. `Phase` lists its states."""
+    """One connection, from accept to close."""
 
     _shared: SharedState
     _transport: asyncio.Transport = field(init=False)
@@ -77,9 +77,9 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def pause_writing(self) -> None:
-        """Stop sending and reading. Otherwise TLS replies would accumulate for a client that never reads."""
+        """Stop sending and reading."""
         self._is_write_blocked = True
-        self._stop_reading()
+        self._stop_reading()  # otherwise, TLS replies to a client that never reads would accumulate
 
     def resume_writing(self) -> None:
         """Continue when the kernel's buffer has room again."""
@@ -357,8 +357,8 @@ class Connection(asyncio.BufferedProtocol):
             self._resume_reading()
 
     def _start_closing(self) -> None:
-        """Send the close message and wait for the client to close. Closing with unread input would truncate the response."""
-        self._enter_phase(Phase.CLOSING)
+        """Send the close message and wait for the client to close."""
+        self._enter_phase(Phase.CLOSING)  # closing with unread input would truncate the response
         self._set_deadline(self._shared.deadlines.linger, self.abort)
         if closing_bytes := self._channel.closing_bytes() if self._channel else b"":
             self._transport.write(closing_bytes)

@@ -1,4 +1,4 @@
-"""HTTP on one connection: converts bytes to requests, and responses to bytes. No sockets here."""
+"""HTTP on one connection, without sockets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The response to an invalid request. If `is_final` is true, the connection is closed after it."""
+    """The response to an invalid request. If `is_final`, the connection is closed."""
 
     response: Response
     is_final: bool
@@ -34,7 +34,7 @@ class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of
 
 
 class HttpConversation:
-    """The requests on one connection, in order. For each, call `next_request`, `encode` and `prepare_next`."""
+    """The requests on one connection: call `next_request`, `encode`, `prepare_next` for each."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
@@ -50,7 +50,7 @@ class HttpConversation:
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """Return the next request or its refusal, or None if its head is incomplete. Raises ClientLeft."""
+        """Return the next request or refusal, or None if it is incomplete. Raises ClientLeft."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):
@@ -66,7 +66,7 @@ class HttpConversation:
         return request
 
     def encode(self, response: Response, extra_headers: Headers = (), *, is_final: bool = False) -> list[bytes]:
-        """Return the bytes of a response, without its pieces. Raises ValueError for invalid headers."""
+        """Return the bytes of a response, without `pieces`. Raises ValueError for invalid headers."""
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -133,7 +133,7 @@ def _join_headers(event: h11.Request) -> dict[str, str]:
 
 
 def _split_target(target: str) -> tuple[str, str, str] | None:
-    """Return authority, decoded path and query, or None if the target is invalid. Proxies may send a full URL."""
+    """Return authority, decoded path and query of a target, which may be a full URL."""
     authority = ""
     if not target.startswith("/"):
         scheme, separator, remainder = target.partition("://")
@@ -153,7 +153,7 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
 
 
 def _response_headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
-    """Return all headers of a response. Headers in `extra_headers` replace headers of the same name."""
+    """Return all headers of a response. `extra_headers` replace headers of the same name."""
     replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _format_date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:

@@ -1,4 +1,4 @@
-"""Opens listening sockets, even beside an old socket on the same port, and finds the process that uses a port."""
+"""Opens listening sockets, and finds the process that uses a port."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket. `text` is its address as in the settings; `address` has the port that is actually used."""
+    """A listening socket. `address` has the actual port."""
 
     text: str
     socket: socket.socket
@@ -46,7 +46,7 @@ class Listener:
     inode: int = 0
 
     def close(self) -> None:
-        """Stop listening. Remove the file of a Unix socket, unless another process has replaced it."""
+        """Stop listening, and remove the file of a Unix socket."""
         if self.socket.family == socket.AF_UNIX:
             path = Path(self.address.removeprefix(UNIX_PREFIX))
             with contextlib.suppress(OSError):  # the file was removed
@@ -56,7 +56,7 @@ class Listener:
 
 
 def open_listener(text: str, old_listeners: Iterable[Listener] = ()) -> Listener:
-    """Return a socket that listens at this address. It may share its port with the listeners in `old_listeners`."""
+    """Return a socket that listens at this address. Raises WebError."""
     address = parse_address(text)
     try:
         if isinstance(address, UnixAddress):
@@ -133,7 +133,7 @@ def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -
 
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
-    """Return a name's first IPv4 address, or its first address if it has no IPv4 address, as exporters in Go do."""
+    """Return a name's first address, preferably IPv4, as exporters in Go do."""
     # The host is passed as bytes. For a str, Python would load the IDNA codec, which remains in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
@@ -175,7 +175,7 @@ def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[
 def _listen_beside(
     listening_socket: socket.socket, sockaddr: tuple[object, ...], old_listeners: list[Listener]
 ) -> None:
-    """Bind and listen. If necessary, share the port with an old listener that will be closed."""
+    """Bind and listen, if necessary beside an old listener."""
     try:
         listening_socket.bind(sockaddr)
         listening_socket.listen(BACKLOG)
@@ -195,7 +195,7 @@ def _listen_beside(
 
 
 def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
-    """Yield address, user ID and inode of each socket that listens on this port. Raises OSError."""
+    """Yield address, user ID and inode of each socket listening on a port. Raises OSError."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError), (PROC / "net" / name).open() as table:  # no tcp6 without IPv6
             for line in table:
@@ -205,7 +205,7 @@ def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
 
 
 def _decode_host(digits: str) -> str:
-    """Return the IP address that the kernel printed. Each 32-bit word is in the byte order of the machine."""
+    """Return the IP address that the kernel printed."""
     raw = bytes.fromhex(digits)
     words = [raw[start : start + _WORD_BYTES] for start in range(0, len(raw), _WORD_BYTES)]
     network = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)

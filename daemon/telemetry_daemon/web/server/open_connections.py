@@ -64,7 +64,7 @@ class OpenConnection(Protocol):
 
 
 class OpenConnections:
-    """The open connections by phase, oldest first. If there are too many, connections are closed."""
+    """The open connections by phase, oldest first, up to a limit."""
 
     def __init__(self, limit: int = MAX_CONNECTIONS) -> None:
         self._connections: dict[Phase, dict[OpenConnection, None]] = {phase: {} for phase in Phase}
@@ -80,7 +80,7 @@ class OpenConnections:
         return len(self._connections[phase])
 
     def add(self, connection: OpenConnection) -> None:
-        """Add a new connection. Beyond the limit, an old connection is closed."""
+        """Add a connection. Beyond the limit, an old one is closed."""
         self._insert(connection, Phase.UNFINISHED)
 
     def move(self, connection: OpenConnection, old: Phase, new: Phase) -> None:
@@ -96,7 +96,7 @@ class OpenConnections:
                 self._delete(connection, phase)
 
     def evict_oldest(self) -> bool:
-        """Close the oldest connection of the least active phase. Return False if there is no connection."""
+        """Close the oldest of the least active connections. Return False if there is none."""
         for phase in _EVICTION_ORDER:
             if self._connections[phase]:
                 self._evict(next(iter(self._connections[phase])), phase)
@@ -136,7 +136,7 @@ class OpenConnections:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit on open files, up to the hard limit, and return the new soft limit."""
+    """Raise the soft limit on open files, and return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY:
@@ -148,7 +148,7 @@ def raise_descriptor_limit() -> int:
 
 
 def connection_limit(descriptors: int, upper_limit: int) -> int:
-    """Return the limit on connections: the descriptors that are free, minus a reserve for readers, up to `upper_limit`."""
+    """Return the limit on connections, which leaves some descriptors for readers."""
     open_descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return max(MIN_CONNECTIONS, min(upper_limit, descriptors - open_descriptors - DESCRIPTORS_FOR_READERS))
 

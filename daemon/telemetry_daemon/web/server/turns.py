@@ -1,4 +1,4 @@
-"""Runs one longer callback per round of the event loop, so that scrapes are answered in between."""
+"""Runs one longer callback per round of the event loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 
 
 class TurnQueue:
-    """A queue of callbacks, at most one per connection. Clients take turns."""
+    """A queue of callbacks in which clients take turns."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[Hashable, Callable[[], None]]] = {}

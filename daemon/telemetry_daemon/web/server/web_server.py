@@ -1,4 +1,4 @@
-"""The web server: listens on its addresses, accepts clients, and closes all connections at the end."""
+"""The web server: listens on its addresses, and accepts clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ServerStatistics:
 
 
 class WebServer:
-    """Serves a site on addresses such as `:9100` or `unix:/path`. All methods must be called in one event loop."""
+    """Serves a site on addresses such as `:9100` or `unix:/path`. Not thread-safe."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class WebServer:
         )
 
     async def start(self) -> None:
-        """Listen on all addresses. If any of them fails, listen on none and raise WebError."""
+        """Listen on all addresses, or on none. Raises WebError."""
         access = AccessControl(load_config(self._config_file), self._limits)
         self._serve(_open_all(self._listen), access)
         self._allow_hosts(self._allowed_hosts)
@@ -104,11 +104,11 @@ class WebServer:
         self._accept_on(listeners)
 
     async def serve_forever(self) -> None:
-        """Wait until `close` is called. Raises the error that prevents the server from accepting connections."""
+        """Wait until `close` is called, or raise the error that ends the server."""
         await asyncio.shield(self._closed)
 
     async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Apply new settings. Addresses that remain are served without interruption. On WebError, nothing changes."""
+        """Apply new settings without interruption, or raise WebError and change nothing."""
         addresses = tuple(dict.fromkeys(listen))
         loaded_config = load_config(config_file)
         old_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address not in addresses]
@@ -134,7 +134,7 @@ class WebServer:
                 connection.finish()
 
     async def close(self) -> None:
-        """Stop listening, let running responses finish for a second, and disconnect all clients. May be called twice."""
+        """Finish running responses, and disconnect all clients. May be called twice."""
         acceptors = list(self._acceptors.values())
         self._acceptors.clear()
         if not acceptors:
@@ -169,7 +169,7 @@ class WebServer:
             self._acceptors[listener.text] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Check host names only at the configured addresses, not at an old address that a new address includes."""
+        """Check host names at the configured addresses."""
         listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
         self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
 
@@ -179,7 +179,6 @@ class WebServer:
             self._closed.set_exception(error)
 
     async def _create_connection(self, client: socket.socket) -> None:
-        """Create the connection of a client. This takes one round of the loop, so that other clients get their turn."""
         if not self._is_admitted(client):
             client.close()
             return
@@ -192,7 +191,7 @@ class WebServer:
 
 # This class does not use `loop.sock_accept`: cancelling that call may lose an accepted client.
 class _Acceptor:
-    """Accepts clients and passes them to `create_connection`. Calls `evict_connection` if no descriptors are left."""
+    """Accepts clients and passes them to `create_connection`."""
 
     def __init__(
         self,
@@ -212,13 +211,13 @@ class _Acceptor:
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
 
     async def stop(self) -> None:
-        """Stop accepting clients. Those that are already accepted are still passed on."""
+        """Stop accepting clients."""
         self._is_stopping = True
         self._wake.set()
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
-        """Accept the waiting connections after `stop`. Those that are not worth serving are closed."""
+        """Accept the connections that still wait after `stop`."""
         with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
                 client = self._accept_client()
