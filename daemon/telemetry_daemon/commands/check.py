@@ -15,7 +15,7 @@ from telemetry_daemon.commands import options
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.dataclass import dataclass, field
 
-if TYPE_CHECKING:  # at run time, imported only when a node is examined
+if TYPE_CHECKING:  # imported at run time only when a node is examined
     from telemetry_daemon.commands.rendering import Result
     from telemetry_exporters.judgement.checkup import Checkup
 

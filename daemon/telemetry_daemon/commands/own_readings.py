@@ -25,7 +25,7 @@ from telemetry_daemon.terminal import exits, log, streams
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Absent, Device, MergedDevice, Reading, Report, Snapshot, Tier
 
-if TYPE_CHECKING:  # at run time, imported only for recordings
+if TYPE_CHECKING:  # imported at run time only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 

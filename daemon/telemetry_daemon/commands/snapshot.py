@@ -17,7 +17,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Process, Snapshot
 
-if TYPE_CHECKING:  # at run time, imported only for `--processes`
+if TYPE_CHECKING:  # imported at run time only for `--processes`
     from telemetry_parsers.ownership import Task
 
 EXAMPLES = {

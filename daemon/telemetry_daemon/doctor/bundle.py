@@ -55,12 +55,12 @@ _USERS = "basic_auth_users"
 
 
 class BundleError(Exception):
-    """A bundle cannot be written. The message names the file, the reason and the remedy."""
+    """A bundle cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in the bundle. `masked` counts the masked places in it."""
+    """A file in the bundle, with the count of its masked places."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Bundle:
     def add_text(
         self, name: str, title: str, text: str, mask: Callable[[str], str] | None = None, limit: int = _MAX_TEXT_LENGTH
     ) -> None:
-        """Add a text member, truncated to `limit` characters and masked by `mask` or, by default, the bundle's mask."""
+        """Add a masked text member, truncated to `limit` characters."""
         if not text.strip():
             self.add_missing(name, "there is none, or it is empty")
             return
@@ -133,7 +133,7 @@ class Bundle:
 
 
 def check_path(path: Path) -> None:
-    """Raise BundleError if the folder is not writable, or if the path exists and is not a bundle."""
+    """Raise BundleError if no bundle can be written to the path."""
     if path == Path("-"):
         raise BundleError("a bundle cannot be written to a terminal; name a file, such as bug.tar.gz")
     head = b""
@@ -153,7 +153,7 @@ def check_path(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write the bundle atomically, readable only by its owner. Raise BundleError on failure."""
+    """Write the bundle atomically, readable only by its owner, or raise BundleError."""
     try:
         named.write_file(path, content)
     except OSError as error:
@@ -165,7 +165,7 @@ def _error_text(path: Path, error: OSError) -> str:
 
 
 def _decompress_head(head: bytes) -> bytes:
-    """Decompress the beginning of a file. Return b"" if the file is not gzip."""
+    """Decompress the beginning of a file, or return b"" if it is not gzip."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, 512)
     except zlib.error:  # not a bundle
@@ -203,7 +203,7 @@ def masked_page(text: str, mask: Mask) -> str:
 
 
 def redacted_web(content: bytes) -> str:
-    """Return a web configuration without secrets. It still shows keys, booleans, numbers, and how many users there are."""
+    """Return a web configuration without secrets."""
     import yaml
 
     try:

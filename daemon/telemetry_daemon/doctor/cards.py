@@ -39,7 +39,7 @@ _BUG_REMEDY = "this is a bug of device telemetry: send the file of `telemetry do
 
 @dataclass(frozen=True, slots=True)
 class VendorSources:
-    """The names of a vendor's sources, grouped by state. `read_by` are the working sources that read the cards."""
+    """The names of a vendor's sources, grouped by state."""
 
     vendor: str
     read_by: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class VendorSources:
 
 
 def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection[str] = ()) -> VendorSources:
-    """Group a vendor's sources by state. Sources in `complete_sources` list all cards of this container."""
+    """Group a vendor's sources by state."""
     devices = [device for device in snapshot.devices if device.vendor == vendor and device.up]
     reading_sources = {reading.source for device in devices for reading in device.readings}
     statuses = [status for status in snapshot.sources if status.vendor == vendor or status.source in reading_sources]
@@ -81,7 +81,7 @@ def vendor_sources(snapshot: Snapshot, vendor: str, complete_sources: Collection
 
 
 def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield each device fault in the snapshots once. `recordings` maps a fault to its newest recording."""
+    """Yield each device fault once, with its newest recording from `recordings`."""
     reported: set[tuple[str, str]] = set()
     for snapshot in snapshots:
         verdict = judge(snapshot)
@@ -101,7 +101,7 @@ def device_faults(snapshots: Sequence[Snapshot], recordings: Mapping[str, str]) 
 
 
 def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, int]) -> Iterator[Finding]:
-    """Yield a finding for each vendor with too few cards. Lost cards count as present. Paused sources are skipped."""
+    """Yield a finding for each vendor with fewer cards than expected."""
     for vendor, expected_count in sorted(expected.items()):
         count = max(present_devices(snapshot)[vendor] for snapshot in snapshots)
         lost = max(
@@ -114,7 +114,7 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
 
 
 def present_devices(snapshot: Snapshot) -> Counter[str]:
-    """Count each vendor's real devices that are up. Partitions are not counted."""
+    """Count each vendor's real devices that are up, without partitions."""
     return Counter(
         device.vendor for device in snapshot.devices if device.up and device.parent is None and not device.simulated
     )
@@ -208,7 +208,7 @@ def _remedy_for_denial(machine: Machine, error: int, node: DeviceNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One vendor's cards in one source's list. `is_incomplete` means that the source itself reports missing cards."""
+    """One vendor's cards in one source's list."""
 
     source: str
     vendor: str
@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield a listing for each vendor whose cards a source lists. Devices in the same slot count as one card."""
+    """Yield a listing for each vendor whose cards a source lists."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings that have as many cards as the container expects, or as it has device nodes."""
+    """Return the incomplete listings that have all cards of the container."""
     if not machine.container:
         return ()
 
@@ -239,7 +239,7 @@ def container_listings(machine: Machine, listed: Sequence[Listing], expected: Ma
 
 
 def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[str]:
-    """Yield notes about cards assigned to virtual machines and about the container. They are not problems."""
+    """Yield notes about virtual machines and the container."""
     assigned_cards = [card for card in machine.cards if card.is_passed_through]
     if assigned_cards:
         drivers = ", ".join(sorted({card.driver for card in assigned_cards}))
@@ -254,7 +254,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
 def contradictions(
     bus_addresses: Mapping[str, Sequence[str]], listed: Sequence[Listing], devices: Sequence[MergedDevice]
 ) -> Iterator[Finding]:
-    """Yield differences between the PCI bus, the sources and the merged devices. `bus_addresses` has cards by vendor."""
+    """Yield differences between the PCI bus, the sources and the merged devices."""
     for listing in listed:
         addresses = frozenset(map(_pci_slot, bus_addresses.get(listing.vendor, ())))
         # If there are no addresses, this process cannot see the bus.
@@ -314,7 +314,7 @@ def _disagreement_findings(first: Listing, second: Listing) -> Iterator[Finding]
 
 
 def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
-    """Return the slots that are missing from `others`. PCI domains are ignored if any slot lacks its domain."""
+    """Return the slots that are missing from `others`."""
     has_domains = all(slot.count(":") == 2 for slot in (*slots, *others))
 
     def comparable_slot(slot: str) -> str:
@@ -325,5 +325,5 @@ def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
 
 
 def _pci_slot(address: str) -> str:
-    """Return a PCI address without the function number, because some tools use it to number the parts of a card."""
+    """Return a PCI address without the function number."""
     return address.lower().partition(".")[0]

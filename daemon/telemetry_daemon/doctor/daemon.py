@@ -78,7 +78,7 @@ _RESTART_REQUEST = "75"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The daemon's systemd unit. `properties` maps names to values, as `systemctl show` prints them."""
+    """The daemon's systemd unit, with its properties from `systemctl show`."""
 
     properties: Mapping[str, str]
 
@@ -122,7 +122,7 @@ def read_unit() -> Unit | None:
 
 
 def run_program(program: str, *arguments: str) -> str:
-    """Return the output of a system program, or "" if it is missing, fails or does not finish in time."""
+    """Return the output of a system program, or "" if it fails."""
     tool = ToolSearch(program, "", os.environ.get("PATH", ""), ()).find(program)
     if tool is None or tool.distrust_reason:
         return ""
@@ -135,7 +135,7 @@ def run_program(program: str, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonView:
-    """A daemon's report. `bus_counts` and `expected` count cards by vendor. `settings_hash` covers settings that affect readings."""
+    """A daemon's report, with card counts by vendor."""
 
     name: str
     snapshot: Snapshot
@@ -153,7 +153,7 @@ class DaemonView:
 
 
 def request_view(address: Address, credentials: Credentials, page_path: str = "/metrics") -> DaemonView:
-    """Return the report of the daemon at the address. Raise NodeError if it does not answer."""
+    """Return the report of the daemon at the address, or raise NodeError."""
     page = ""
     with closing(Client(address, credentials, _TIMEOUT_SECONDS)) as client:
         response = client.get(SNAPSHOT)
@@ -182,7 +182,7 @@ def request_view(address: Address, credentials: Credentials, page_path: str = "/
 
 @dataclass(frozen=True, slots=True)
 class LocalDaemon:
-    """This node's daemon: its report, or why it does not answer. A broken daemon runs, but sends no valid response."""
+    """This node's daemon: its report, or why it does not answer."""
 
     view: DaemonView | None = None
     why_not: str = ""
@@ -200,7 +200,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Try the addresses in order. Return `daemon` with the first report, or with the reason why no daemon answers."""
+    """Return `daemon` with the first report, or with the reason why no address answers."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
@@ -221,14 +221,14 @@ def _try_address(address: Address, credentials: Credentials, page_path: str, dae
 
 
 def _may_accept_another_user(error: NodeError) -> bool:
-    """Return whether the daemon refused the request, but might accept one from another user or with a password."""
+    """Return whether the daemon might accept the refused request from another user."""
     if error.status:
         return error.status < _HTTP_SERVER_ERROR
     return isinstance(error.__cause__, PermissionError) and not isinstance(error.__cause__, UnsafeError)
 
 
 def _is_broken(error: NodeError, address: Address) -> bool:
-    """Return whether a daemon runs at this Unix socket but does not answer. A TCP port may belong to another program."""
+    """Return whether a daemon runs at this Unix socket but does not answer."""
     if not address.unix:
         return False
     cause = error.__cause__
@@ -238,7 +238,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 
 def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about a daemon that does not answer, or whose readings differ from those of this command."""
+    """Yield findings about a daemon that does not answer or has other readings."""
     return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own, daemon))
 
 

@@ -201,7 +201,7 @@ class DoctorJson:
 
 
 def document(examined: Examination) -> dict[str, Any]:
-    """Return the JSON document as a dictionary. All keys are present; unknown values are None."""
+    """Return the JSON document as a dictionary."""
     other, machine, limits = examined.other, examined.machine, examined.limits
     is_this_node = other is None
     full_document = DoctorJson(

@@ -29,7 +29,7 @@ _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The facts and findings about a node. `other` is another node's report. `expected` counts cards by vendor."""
+    """The facts and findings about this node, or about the `other` node."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -97,7 +97,7 @@ def _findings(facts: Examination, complete_sources: Collection[str]) -> Iterator
 
 
 def text_lines(facts: Examination, sanitize: Callable[[str], str], *, show_all: bool = False) -> Iterator[str]:
-    """Yield the lines of the text output. `sanitize` makes strings printable. `show_all` adds details of missing sources."""
+    """Yield the lines of the text output, made printable by `sanitize`."""
     for heading, text in _report_rows(facts, show_all=show_all):
         prefix = f"{heading:<10} " if heading else ""
         # No-break spaces prevent a line break around `×`.

@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem and its remedy. `where` names the component, and `what` describes the problem."""
+    """A problem of a component, and its remedy."""
 
     where: str
     what: str

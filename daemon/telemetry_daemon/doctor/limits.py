@@ -32,7 +32,7 @@ _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(min|s|ms|us)\b")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a process. None means no limit. `tasks` are processes and threads."""
+    """The limits of a process. None means no limit."""
 
     memory_bytes: int | None = None
     tasks: int | None = None
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the daemon. `trouble` says why it is unusable. `owner` is "" if it belongs to the current user."""
+    """A folder of the daemon. `trouble` says why it is unusable."""
 
     setting: str
     path: str
@@ -56,7 +56,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """The lowest acceptable value of a limit, and the options of containers and of the systemd unit that set the limit."""
+    """The lowest acceptable value of a limit, and the options that set it."""
 
     name: str
     minimum: float
@@ -82,7 +82,7 @@ _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)",
 
 
 def container_findings(limits: Limits, container: str) -> Iterator[Finding]:
-    """Yield findings about container limits that are too small. Outside a container, the daemon has its own limits."""
+    """Yield findings about container limits that are too small."""
     if container:
         option = "resources.limits of the pod" if container == "Kubernetes" else "the container's options"
         for requirement in (_MEMORY, _TASKS, _CPUS, _OPEN_FILES):
@@ -104,7 +104,7 @@ def proc_findings(limits: Limits, *, owners_are_shown: bool) -> Iterator[Finding
 
 
 def folder_findings(folders: Sequence[Folder], container: str, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about unusable folders. If a daemon runs, or outside a container, skip folders of other users."""
+    """Yield findings about unusable folders."""
     for folder in folders:
         what, remedy = _problem_and_remedy(folder)
         if what and not (folder.owner and (daemon.is_running or not container)):
@@ -128,7 +128,7 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
 
 
 def read_limits(root: Path, unit: Unit | None = None) -> Limits:
-    """Return the limits of this process. If a unit is given, its view of /proc is examined instead."""
+    """Return the limits of this process."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     # The hard limit counts, because the daemon raises its soft limit on open files to it.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -202,7 +202,7 @@ def _hides_from_groups(options: Mapping[str, str], groups: Collection[int]) -> b
 
 
 def read_folders(settings: Settings) -> tuple[Folder, ...]:
-    """Return the daemon's folders. A missing folder that can be created is omitted."""
+    """Return the daemon's folders, except missing folders that can be created."""
     state = settings.state
     paths = {"state.directory": state.directory, "state.runtime_directory": state.runtime_directory}
     return tuple(folder for setting, path in paths.items() if (folder := _folder_at(setting, Path(path))) is not None)
@@ -245,5 +245,5 @@ def _missing_folder(setting: str, path: Path) -> Folder | None:
 
 
 def _other_owner(user_id: int) -> str:
-    """Return the name of the user with this ID, or "" if this process runs as that user or as root."""
+    """Return the user's name, or "" if this process has that user's rights."""
     return "" if os.geteuid() in (0, user_id) else user_name(user_id)

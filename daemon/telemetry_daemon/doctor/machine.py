@@ -26,7 +26,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node and the vendors that it may belong to. `refusal` is the errno of opening it, or 0 on success."""
+    """A device node, the vendors that it may belong to, and the errno of opening it."""
 
     path: str
     vendors: tuple[str, ...]
@@ -38,7 +38,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """This machine. `container` is the kind of container in which this process runs, or ""."""
+    """This machine. `container` is the kind of container, or ""."""
 
     user: str = "root"
     groups: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Machine:
 
 
 def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
-    """Examine the machine whose file system is at `root`. Suspended cards are not woken."""
+    """Examine the machine whose file system is at `root`."""
     cards = pci.find_accelerators(root / "sys/bus/pci/devices")
     vendor_at = {card.bus_id: card.vendor for card in cards}
     return Machine(current_user(), group_names(), _container(root, environment), cards, tuple(_nodes(root, vendor_at)))

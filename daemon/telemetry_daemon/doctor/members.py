@@ -59,7 +59,7 @@ _HISTORY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BundleMaterial:
-    """The data for the members: facts about the node, its configuration, and the credentials for its daemon."""
+    """The data for the bundle's members."""
 
     examined: Examination
     polled: PolledSources
@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members. Captures are masked first: the mask learns identities from them, and hides these everywhere."""
+    """Add all members, masking identities from the captures everywhere."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -103,7 +103,7 @@ def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> M
 
 
 def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list[bytes]:
-    """Return the daemon's newest captures, oldest first, within the limits on size and time. Raise ControlError."""
+    """Return the daemon's newest captures, oldest first, or raise ControlError."""
     daemon = material.examined.daemon
     if daemon.is_broken:  # a broken daemon does not answer on its control socket
         raise ControlError(daemon.why_not)
@@ -121,7 +121,7 @@ def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list
 
 
 def _report_of(capture: Capture, polled: PolledSources) -> Report | None:
-    """Return the report of a capture, from which the mask learns. Return None for plugins, which must not run here."""
+    """Return the report from which the mask learns, or None for plugins."""
     source = next((source for source in polled.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 

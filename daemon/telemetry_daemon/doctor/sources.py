@@ -82,7 +82,7 @@ _OWNER_REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ExaminedSource:
-    """A source with its status and captures. Its parser and captures are unknown if it is on another node."""
+    """A source with its status and captures. On another node, its parser is unknown."""
 
     status: SourceStatus
     devices: tuple[MergedDevice, ...]
@@ -99,7 +99,7 @@ class ExaminedSource:
 
 @dataclass(frozen=True, slots=True)
 class PolledSources:
-    """The result of polling the sources. `captures` has each capture and its report in order of arrival."""
+    """The result of polling the sources, with all captures in order of arrival."""
 
     snapshot: Snapshot
     examined_sources: tuple[ExaminedSource, ...]
@@ -110,7 +110,7 @@ class PolledSources:
 def poll_sources(
     loaded: ParserSet, settings: Settings, only: Sequence[str], root: Path, on_waiting: Callable[[Sequence[str]], None]
 ) -> PolledSources:
-    """Poll all sources once, or those in `only`. A source of owners needs the cards: if `only` has one, poll all."""
+    """Poll all sources once, or those in `only`."""
     received: list[tuple[Capture, Report | None]] = []
 
     def keep_capture(capture: Capture, report: Report | None) -> None:
@@ -155,7 +155,7 @@ def _listed(sources: Sequence[ExaminedSource], captures: Sequence[tuple[Capture,
 def findings(
     sources: Sequence[ExaminedSource], ok_in_daemon: Collection[str] = (), complete_sources: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Yield findings about failed sources and reported problems. Sources in `complete_sources` list all cards."""
+    """Yield findings about failed sources and reported problems."""
     for source in sources:
         status = source.status
         if status.state in UNSUCCESSFUL and not (BUSY in status.detail and status.source in ok_in_daemon):
@@ -196,7 +196,7 @@ def installed_tools(source: ExaminedSource) -> tuple[Tool, ...]:
 
 
 def absent_metrics_by_reason(source: ExaminedSource) -> dict[str, list[str]]:
-    """Map each reason for absence to the metrics that it affects. Skip metrics that partitions do not report."""
+    """Map each reason for absence to the metrics that it affects."""
     absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in source.devices

@@ -24,7 +24,7 @@ _CREATE_FLAGS = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
-    """A path is not used because another user could redirect it. The text contains a remedy."""
+    """A path is not used because another user could redirect it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(errno.EACCES, text)
@@ -42,7 +42,7 @@ class PathStep:
 
     @property
     def is_link(self) -> bool:
-        """Return whether this is a link. The mode of a link has no meaning."""
+        """Return whether this step is a link."""
         return stat.S_ISLNK(self.status.st_mode)
 
     @property
@@ -61,13 +61,13 @@ class PathStep:
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
-        """Return whether users other than the owner and the members of these groups may write to it."""
+        """Return whether users other than the owner and these groups may write to it."""
         shared_bits = stat.S_IWOTH | (0 if self.status.st_gid in groups else stat.S_IWGRP)
         return bool(self.status.st_mode & shared_bits)
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
-    """Open the path, and return an O_PATH descriptor. Call `visit` for each step from /; it may raise an error."""
+    """Return an O_PATH descriptor of the path, after calling `visit` for each step from /."""
     current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
@@ -92,12 +92,12 @@ def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
 
 
 def open_folder(path: Path) -> int:
-    """Return a descriptor of the folder at the path. Only links that root or this user created are followed."""
+    """Return a descriptor of a folder, following only links of root or this user."""
     return open_path(path, _SharedPathCheck().visit)
 
 
 def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
-    """Open a folder to which only this user (for root: the service's user) can write. Return descriptor and status."""
+    """Return descriptor and status of a folder to which no other user can write."""
     check = _OwnPathCheck()
     with ExitStack() as on_error:
         descriptor = open_path(path, check.visit)
@@ -108,13 +108,13 @@ def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
 
 
 class _SharedPathCheck:
-    """Checks a path whose folders other users may write to. Links of other users are refused."""
+    """Checks a path whose folders other users may write to."""
 
     def __init__(self) -> None:
         self._is_protected = True
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raise UnsafeError if another user could change it."""
+        """Raise UnsafeError if another user could change this step."""
         if not step.is_link:
             self._is_protected = self._is_protected and step.is_protected
         elif not (self._is_protected and step.is_ours):
@@ -122,7 +122,7 @@ class _SharedPathCheck:
 
 
 class _OwnPathCheck(_SharedPathCheck):
-    """Checks the path to a folder that belongs to this user. `last` is the last step that is not a link."""
+    """Checks the path to a folder that belongs to this user."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _OwnPathCheck(_SharedPathCheck):
         self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
-        """Check the next step. Raise UnsafeError if another user could change it."""
+        """Raise UnsafeError if another user could change this step."""
         super().visit(step)
         if not step.is_link:
             if self._runs_as_root:
@@ -141,7 +141,7 @@ class _OwnPathCheck(_SharedPathCheck):
             self.last = step
 
     def check_end(self) -> None:
-        """Check that the last step is a folder to which no other user can write. Raise OSError."""
+        """Raise OSError unless the last step is a folder that no other user can write to."""
         path, status = self.last.path, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -171,7 +171,7 @@ def _close_on_exit(open_descriptors: ExitStack, descriptor: int) -> int:
 
 
 def _open_step(name: str, folder_descriptor: int) -> int:
-    """Return an O_PATH descriptor of the file. Open it as a folder first, because that triggers automount."""
+    """Return an O_PATH descriptor of a file or folder, after triggering automount."""
     try:
         return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder_descriptor)
     except NotADirectoryError:  # a link or a file
@@ -179,12 +179,12 @@ def _open_step(name: str, folder_descriptor: int) -> int:
 
 
 def create(folder_descriptor: int, name: str, access: int = os.O_WRONLY) -> int:
-    """Create an empty file with mode 0600, and return its descriptor. Raise FileExistsError if the name exists."""
+    """Create an empty file with mode 0600 and return its descriptor. Raises FileExistsError."""
     return os.open(name, _CREATE_FLAGS | access, 0o600, dir_fd=folder_descriptor)
 
 
 def status_of(folder_descriptor: int, name: str) -> os.stat_result | None:
-    """Return the status of a file without following a link, or None if the name does not exist."""
+    """Return the status of a file or link, or None if it does not exist."""
     try:
         return os.stat(name, dir_fd=folder_descriptor, follow_symlinks=False)
     except FileNotFoundError:  # the name does not exist
@@ -198,14 +198,14 @@ def is_named(folder_descriptor: int, name: str, descriptor: int) -> bool:
 
 
 def remove(folder_descriptor: int, name: str) -> None:
-    """Remove a file or a link if it exists. Raise OSError, for example for a folder."""
+    """Remove a file or a link if it exists. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):  # already removed
         os.unlink(name, dir_fd=folder_descriptor)
 
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Open a folder to list it or to change its owner. Links are not followed."""
+    """Open a folder to list it or to change its owner, without following links."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
@@ -215,7 +215,7 @@ def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
 
 @contextlib.contextmanager
 def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
-    """Create a temporary file. After the block, it atomically replaces the named file. After an error, it is removed."""
+    """Yield a temporary file that atomically replaces the named file after the block."""
     temporary_name, descriptor = _locked_temporary_file(folder_descriptor)
     try:
         yield descriptor
@@ -231,7 +231,7 @@ def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
 
 
 def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
-    """Return the name and descriptor of a new file. Its lock shows other processes that its writer still runs."""
+    """Return the name and descriptor of a new file that is locked while its writer runs."""
     while True:
         temporary_name = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder_descriptor, temporary_name)
@@ -256,7 +256,7 @@ def _remove_abandoned_files(folder: int) -> None:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Write all bytes to the descriptor. Raise OSError."""
+    """Write all bytes to the descriptor. Raises OSError."""
     remaining = memoryview(content)
     while remaining:
         remaining = remaining[os.write(descriptor, remaining) :]
@@ -276,7 +276,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return text that names another user or group that could replace the file, or None. Raise OSError if it is missing."""
+    """Return which other user or group could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real_path, real_path.parent)
@@ -314,7 +314,7 @@ class TemporaryFile:
         return self._path
 
     def remove_name(self) -> None:
-        """Remove the name. Open descriptors remain valid."""
+        """Remove the file's name, but keep open descriptors valid."""
         Path(self._path).unlink(missing_ok=True)
 
 
@@ -333,7 +333,7 @@ def temporary_file() -> Iterator[TemporaryFile]:
 
 
 def _open_temporary(path: str) -> int:
-    """Return a descriptor of a new file, unnamed (O_TMPFILE) if the file system supports that, otherwise with this path."""
+    """Return a descriptor of a new file, without a name if possible."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:  # overlayfs supports O_TMPFILE since Linux 6.1; after other errors, the next call fails, too

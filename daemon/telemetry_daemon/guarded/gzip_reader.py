@@ -24,7 +24,7 @@ MAX_RATIO, ALLOWED_BYTES = 250, 1 << 30
 
 
 class GzipReader(io.RawIOBase):
-    """Decompresses the gzip members of a stream. `damage` says why the data ended early, or is empty."""
+    """Decompresses the gzip members of a stream. `damage` says why the data ended early."""
 
     def __init__(self, compressed: BinaryIO) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class GzipReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read the next bytes into the buffer, and return the byte count, which is 0 at the end."""
+        """Read bytes into the buffer, and return their count, which is 0 at the end."""
         while not self._is_at_end:
             piece = self._read_piece(len(buffer))
             if piece:
@@ -85,7 +85,7 @@ class GzipReader(io.RawIOBase):
         return compressed
 
     def _data_before_damage(self) -> bytes:
-        """Return the data between the last output and a damaged byte. The fast decoder drops these data."""
+        """Return the data between the last output and a damaged byte."""
         self._compressed.seek(self._stream_start + self._member_start)
         skipped_bytes, data = self._output_bytes - self._member_output_start, bytearray()
         try:
@@ -115,7 +115,7 @@ class GzipReader(io.RawIOBase):
 
 
 def _decompress_slowly(compressed: BinaryIO, fast_bytes: int) -> Iterator[bytes]:
-    """Yield the data of a member: the first `fast_bytes` in large pieces, the rest byte by byte. Raise zlib.error at damage."""
+    """Yield the data of a member, byte by byte after `fast_bytes`. Raises zlib.error."""
     decompressor = standard_zlib.decompressobj(GZIP)
     while not decompressor.eof and (pending := compressed.read(_COMPRESSED_CHUNK_BYTES)):
         while pending and fast_bytes:

@@ -29,14 +29,14 @@ _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Atomically replace a file or link with a new file of this content and mode. Raise OSError."""
+    """Atomically replace a file or link. Raises OSError."""
     with _open_folder_of(path) as folder, folders.replacement(folder, path.name) as descriptor:
         folders.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Atomically write a file with mode 0600. It may replace only a regular file. Raise OSError."""
+    """Atomically write a file with mode 0600, replacing only a regular file. Raises OSError."""
     with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
@@ -47,13 +47,13 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or link if it exists. Raise OSError."""
+    """Remove a file or link if it exists. Raises OSError."""
     with _open_folder_of(path) as folder:
         folders.remove(folder, path.name)
 
 
 def open_stream(path: Path) -> int | None:
-    """Return a descriptor to write to a device, pipe or stream, or None for a regular or missing file. Raise OSError."""
+    """Return a descriptor to write to a device or pipe, or None. Raises OSError."""
     match = _STREAM_PATH.match(str(path))
     if match is not None:
         return os.dup(_STREAMS[match[1]] if match[1] else int(match[2] or match[3]))
@@ -63,7 +63,7 @@ def open_stream(path: Path) -> int | None:
 
 
 def open_existing(path: Path) -> int | None:
-    """Return a descriptor to read a regular file, or None if the path is not one. Raise OSError."""
+    """Return a descriptor to read a regular file, or None. Raises OSError."""
     with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
@@ -73,7 +73,7 @@ def open_existing(path: Path) -> int | None:
 
 @final
 class FileNameLock:
-    """A lock on a file name, for `write_file`. Raises BlockingIOError if another process holds the lock, or another OSError."""
+    """A lock on a file name. Raises BlockingIOError if another process holds it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -93,7 +93,7 @@ class FileNameLock:
         return os.pread(self._descriptor, max_bytes, 0)
 
     def write_file(self, content: bytes) -> int:
-        """Atomically replace the file with a new file of mode 0600. Return a descriptor to continue writing. Raise OSError."""
+        """Atomically replace the file, and return a descriptor to continue writing."""
         with _open_folder_of(self._path) as folder:
             self._check_not_replaced(folder)
             with folders.replacement(folder, self._path.name) as descriptor:
@@ -103,7 +103,7 @@ class FileNameLock:
         return duplicate
 
     def close(self) -> None:
-        """Unlock the name, and remove the empty file that was created for the lock if nothing was written. Raise OSError."""
+        """Unlock the name, and remove the file if nothing was written."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor < 0:
             return
@@ -140,7 +140,7 @@ def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
 
 
 def _open_device(folder: int, name: str, status: os.stat_result) -> int:
-    """Return a descriptor to write to a device or pipe. Links and pipes of other users are refused."""
+    """Return a descriptor to write to a device or to a pipe of this user."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):
@@ -167,7 +167,7 @@ def new_socket() -> Iterator[socket.socket]:
 
 
 def connect(path: Path, timeout_seconds: float) -> socket.socket:
-    """Return a connection to the Unix socket at the path. Links are refused. Raise OSError."""
+    """Return a connection to the Unix socket at the path. Raises OSError."""
     with _open_folder_of(path) as folder, contextlib.ExitStack() as on_exit:
         socket_descriptor = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         on_exit.callback(os.close, socket_descriptor)
@@ -180,7 +180,7 @@ def connect(path: Path, timeout_seconds: float) -> socket.socket:
 
 
 def has_listener(path: Path) -> bool:
-    """Return whether a process listens on the socket. A daemon that was killed leaves a socket without a listener."""
+    """Return whether a process listens on the socket."""
     try:
         connect(path, _PROBE_SECONDS).close()
     except OSError:  # no such socket, or no process listens
@@ -207,7 +207,7 @@ def is_own_user_or_group(connection: socket.socket) -> bool:
 
 
 def bind_unix_socket(path: Path) -> socket.socket:
-    """Return a socket bound to the path, replacing a socket without a listener. Raise OSError, such as FileExistsError."""
+    """Return a socket bound to the path, replacing an unused socket. Raises OSError."""
     with _open_folder_of(path) as folder:
         _remove_unused(folder, path)
         with new_socket() as listener:

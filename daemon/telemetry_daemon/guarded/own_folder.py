@@ -22,7 +22,7 @@ FOLDER_MODE = 0o755
 
 @final
 class OwnFolder:
-    """An open folder of the service. Files that root creates get the folder's owner. Methods may raise OSError."""
+    """An open folder of the service. New files get the folder's owner."""
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
         self._descriptor = descriptor
@@ -56,7 +56,7 @@ class OwnFolder:
             self._descriptor = -1
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file. Raise TooLargeError if it is larger than the limit."""
+        """Return the content of a regular file, or raise TooLargeError."""
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
@@ -67,7 +67,7 @@ class OwnFolder:
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
-        """Append complete lines to a file. If the file would exceed `max_bytes`, first rename it to `rotated_name`."""
+        """Append lines to a file, renamed to `rotated_name` first if it would exceed `max_bytes`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
@@ -115,7 +115,7 @@ class OwnFolder:
         return {name: status for name, status in statuses.items() if status is not None}
 
     def lock_file(self, name: str) -> int:
-        """Open a file to lock, and create it if it is missing. The caller closes the returned descriptor."""
+        """Open or create a file to lock. The caller closes the returned descriptor."""
         try:
             descriptor = folders.create(self._descriptor, name, os.O_RDWR)
         except FileExistsError:  # the usual case, because lock files are not removed
@@ -124,7 +124,7 @@ class OwnFolder:
         return descriptor
 
     def existing_lock_file(self, name: str) -> int:
-        """Open an existing file to lock, and return its descriptor. A file with several hard links is refused."""
+        """Open an existing file to lock. The caller closes the returned descriptor."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
@@ -142,7 +142,7 @@ class OwnFolder:
         folders.remove(self._descriptor, name)
 
     def bind_socket(self, name: str, mode: int) -> socket.socket:
-        """Return a Unix socket with this name and mode. An existing file of this name is replaced."""
+        """Return a Unix socket with this name and mode, replacing an existing file."""
         self.remove(name)
         with new_socket() as listener:
             # The file gets this mode (unix(7)). Changing the umask would affect all threads.
@@ -153,13 +153,13 @@ class OwnFolder:
         return listener
 
     def _give_to_owner(self, descriptor: int) -> None:
-        """Change the owner of a file that root created to the folder's owner, so that the daemon can use it."""
+        """Change the owner of a file to the folder's owner, so that the daemon can use it."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
 
 def bind_own_socket(path: Path, mode: int = 0o600) -> socket.socket:
-    """Bind a Unix socket in a folder of the service. A socket without a listener is replaced. Raise OSError."""
+    """Bind a Unix socket in a folder of the service. Raises OSError."""
     if has_listener(path):
         raise OSError(f"another daemon listens on {path}")
     with OwnFolder.create_at(path.parent) as folder:
@@ -191,7 +191,7 @@ def _create_folder(path: Path, mode: int) -> None:
 
 
 def _give_folder(name: str, parent_descriptor: int) -> None:
-    """Give a folder that root has just created to the owner of its parent, unless the folder was replaced meanwhile."""
+    """Change the owner of a folder that root has just created to its parent's owner."""
     parent_status = os.fstat(parent_descriptor)
     with folders.open_for_listing(parent_descriptor, name) as descriptor:
         if os.fstat(descriptor).st_uid == ROOT and parent_status.st_uid != ROOT:
@@ -200,7 +200,7 @@ def _give_folder(name: str, parent_descriptor: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """The state of a file, to detect changes. `changed` is the time of the last change, in nanoseconds since 1970."""
+    """The state of a file, to detect changes. `changed` is in nanoseconds."""
 
     inode: int
     size: int
@@ -210,7 +210,7 @@ class FileVersion:
 
 @final
 class Inbox:
-    """A folder in which other users leave files to read. Links are not followed. Methods raise OSError, such as UnsafeError."""
+    """A folder in which other users leave files to read. Methods raise OSError."""
 
     def __init__(self, descriptor: int, owner: int | None) -> None:
         self._descriptor = descriptor
@@ -218,13 +218,13 @@ class Inbox:
 
     @classmethod
     def at(cls, path: Path, owners: tuple[int, ...] = ()) -> Inbox:
-        """Open an existing folder to which only its owner can write. If owners are given, it must belong to one of them."""
+        """Open an existing folder to which only its owner can write."""
         descriptor, step = _open_inbox(path, lambda step: _private_folder_problem(step, owners))
         return cls(descriptor, step.status.st_uid)
 
     @classmethod
     def public_at(cls, path: Path) -> Inbox:
-        """Open an existing folder in which all users may create files, but not replace files of other users."""
+        """Open an existing folder in which users cannot replace each other's files."""
         return cls(_open_inbox(path, _public_folder_problem)[0], None)
 
     def __enter__(self) -> Inbox:
@@ -248,7 +248,7 @@ class Inbox:
         return {name: version for name, version in versions if version is not None}
 
     def read(self, name: str, limit_bytes: int) -> bytes:
-        """Return the content of a regular file. Raise UnsafeError if its owner may not leave files here."""
+        """Return the content of a regular file, or raise UnsafeError."""
         owner = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_uid
         if self._owner is not None and owner not in (ROOT, self._owner, os.geteuid()):
             raise UnsafeError(f"it belongs to user {owner}, who may not leave files here; remove it")
@@ -262,7 +262,7 @@ class Inbox:
 
 
 def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[int, PathStep]:
-    """Return a descriptor of the folder, and its owner and mode. Raise OSError, or UnsafeError if there is a problem."""
+    """Return a descriptor and the status of a folder, or raise UnsafeError."""
     path_descriptor = open_folder(path)
     try:
         step = PathStep(path, os.fstat(path_descriptor))
@@ -275,7 +275,7 @@ def _open_inbox(path: Path, find_problem: Callable[[PathStep], str]) -> tuple[in
 
 
 def _public_folder_problem(step: PathStep) -> str:
-    """Return why a folder for all users is refused, or an empty string. Such a folder must have the sticky bit."""
+    """Return why a folder for all users is refused, or an empty string."""
     if not step.is_ours:
         return f"{step.path} belongs to user {step.status.st_uid}: chown root {step.path}"
     if step.is_shared(groups=()) and not step.is_sticky:

@@ -23,7 +23,7 @@ _TEXT_BY_TYPE = {
 
 
 class NotAFileError(OSError):
-    """The path is not a regular file. `strerror` names its type."""
+    """The path is not a regular file."""
 
     def __init__(self, mode: int, path: str) -> None:
         error_number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
@@ -38,7 +38,7 @@ class TooLargeError(OSError):
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """Return the content of a regular file. Raise OSError if it is too large. Devices are not opened or woken."""
+    """Return the content of a regular file up to the limit. Raises OSError."""
     descriptor = open_file(path, folder)
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
@@ -50,7 +50,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
 
 
 def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
-    """Return the stripped text of a file, or an empty string if it is missing or unreadable."""
+    """Return the stripped text of a file, or "" if it cannot be read."""
     try:
         return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
     except OSError:  # missing or unreadable
@@ -58,7 +58,7 @@ def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
 
 
 def open_file(path: str, folder: int | None = None) -> int:
-    """Open a regular file to read, and return its descriptor. With `folder`, links are not followed. Raise OSError."""
+    """Return a descriptor to read a regular file. Raises OSError."""
     follow_links = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow_links).st_mode):
         raise NotAFileError(mode, path)
@@ -70,12 +70,12 @@ def open_file(path: str, folder: int | None = None) -> int:
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Return all bytes of a stream. Raise TooLargeError if there are more than the limit."""
+    """Return all bytes of a stream, or raise TooLargeError."""
     return _read_all(stream.read, limit_bytes, name)
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe at a path of the user's choice. Raise OSError for a pipe without a writer."""
+    """Return all bytes of a file, device or pipe that the user named. Raises OSError."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         first_bytes = _first_bytes(descriptor)
@@ -89,7 +89,7 @@ def read_named(path: str, limit_bytes: int) -> bytes:
 
 
 def _first_bytes(descriptor: int) -> bytes | None:
-    """Return the first bytes, or b"" for an empty file, or None if a pipe has a writer but no data yet."""
+    """Return the first bytes, or None if a pipe has no data yet."""
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except BlockingIOError:

@@ -40,7 +40,7 @@ class StandIns:
         return len(self._stand_ins)
 
     def for_id(self, value: str) -> str:
-        """Return the stand-in for an identity or name. Case, punctuation and prefix do not change the stand-in."""
+        """Return the stand-in for an identity or name, independent of case and punctuation."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
@@ -112,7 +112,7 @@ def _replace_character(character: str, hash_byte: int) -> str:
 
 
 def _disguised_address(value: str, hash_bytes: bytes) -> str:
-    """Return an address in which each octet and each hexadecimal digit is replaced by another of equal length."""
+    """Return an address with other octets and hexadecimal digits of equal length."""
     head, colon, quad = value.rpartition(":")
     choices = iter(hash_bytes)
 

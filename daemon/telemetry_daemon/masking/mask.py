@@ -34,7 +34,7 @@ _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class Mask:
-    """Masks identities that parsers found, `names` of hosts and people, and likely identities. Thread-safe."""
+    """Masks known and likely identities, including `names` of hosts and people. Thread-safe."""
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class Mask:
             self._known = self._with_identities(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the text with its identities replaced. `key` is the key or name that announces the text, if any."""
+        """Return the text with masked identities; `key` is the key that announces it."""
         with self._lock:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
@@ -78,7 +78,7 @@ class Mask:
             return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return a capture without identities. `report` is what the parser read from it, or None if it failed."""
+        """Return a capture without identities, including those in its report."""
         with self._lock:
             self._known = self._with_identities(Report() if report is None else report)
             return self._mask_capture(capture)
@@ -93,7 +93,7 @@ class Mask:
         )
 
     def _with_identities(self, report: Report) -> KnownIdentities:
-        """Return the known identities plus the report's. Processes, numbers and models of older reports are dropped."""
+        """Return the known identities and those of the report."""
         identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
         self._known.ids.add(text for text in identities if len(text) >= _MIN_ID_LENGTH and is_identifying(text))
         return replace(
@@ -117,7 +117,7 @@ class Mask:
         return tuple(self._mask_text(text) for text in texts)
 
     def _mask_line(self, line: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the masked words of a command line. The words are masked together, because a flag is the key of its value."""
+        """Mask a command line's words together, because a flag announces its value."""
         masked_words = self._mask_text("\t".join(line)).split("\t")
         return tuple(masked_words) if len(masked_words) == len(line) else self._mask_texts(line)
 
@@ -175,7 +175,7 @@ def _versions(report: Report) -> Iterator[str]:
 
 
 def _model_words(report: Report) -> Iterator[str]:
-    """Yield the words of model names, which are not masked even if a host is called `h100`."""
+    """Yield the words of model names, which are never masked."""
     for device in report.devices:
         yield from _MODEL_WORD.findall(device.model or "")
 
@@ -189,7 +189,7 @@ def _measured_numbers(report: Report) -> Iterator[str]:
 def names_here(
     hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ, groups: Path = _GROUPS
 ) -> frozenset[str]:
-    """Return this node's host, user and group names. Host names are included with and without their domain."""
+    """Return this node's host, user and group names."""
     own_name = os.uname().nodename
     host_names = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
     people = (*_people(_lines(users)), *_people(_lines(groups)), *(environment.get(name, "") for name in _LOGINS))

@@ -29,13 +29,13 @@ _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
 # Words are indexed by their beginning: the first letters and digits, or one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
-# Logs write a line end or tab as two characters, after which a new word begins.
+# A line end or tab in a log may be two characters, such as `\n`. A word may begin after them.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
 _WORD_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class WholeWords:
-    """Finds the words of a set in strings, ignoring case. The search time does not depend on the size of the set."""
+    """Finds the words of a set in strings, ignoring case."""
 
     def __init__(self, words: Iterable[str] = ()) -> None:
         self._by_head: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ class WholeWords:
         self.add(words)
 
     def add(self, words: Iterable[str]) -> None:
-        """Add words. Characters before the first letter or digit of a word are ignored."""
+        """Add words to find."""
         for word in words:
             if head := _HEAD.search(word):
                 self._add(head[0].lower(), word[head.start() :])
@@ -57,7 +57,7 @@ class WholeWords:
             lengths.sort(reverse=True)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each known word in a string. At each position, the longest word is preferred."""
+        """Yield the start and end of each known word in a string."""
         end = 0
         for match in _HEAD.finditer(text) if self._lengths else ():
             for start in (
@@ -104,7 +104,7 @@ class KnownIdentities:
 
 
 def find_secrets(text: str, identities: KnownIdentities, key_treatment: Treatment | None = None) -> list[Secret]:
-    """Return the secrets in a string, in order, without overlaps. `key_treatment` applies if it is a key's value."""
+    """Return the secrets in a string, in order and without overlaps."""
     if len(text) <= _MAX_CACHED_LENGTH and _looks_harmless(text, key_treatment) and not identities.occur_in(text):
         return []
     return sorted(_search(text, identities, key_treatment).found, key=lambda secret: secret.start)
@@ -112,7 +112,7 @@ def find_secrets(text: str, identities: KnownIdentities, key_treatment: Treatmen
 
 @lru_cache(maxsize=1 << 14)
 def _looks_harmless(text: str, key_treatment: Treatment | None) -> bool:
-    """Return whether nothing in the text looks like an identity. Known identities are not considered."""
+    """Return whether nothing in the text looks like an unknown identity."""
     search = _search(text, KnownIdentities(), key_treatment)
     return not search.found and not search.has_examined
 
@@ -141,7 +141,7 @@ def _search(text: str, identities: KnownIdentities, key_treatment: Treatment | N
 
 
 class _Search:
-    """The secrets found so far in a string. Each part of the string is examined once."""
+    """The secrets found so far in a string."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -186,7 +186,7 @@ def _spans_of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterat
 
 
 def _process_name_spans(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the spans of process names that follow a key or share a line with their PID."""
+    """Yield the spans of process names near a key or their PID."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:
@@ -221,7 +221,7 @@ def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
 
 
 def _name_columns(line: str) -> list[tuple[int, int]]:
-    """Return the spans of the headings for names, if the headings in this line are at least two spaces apart."""
+    """Return the spans of the headings in this line whose columns contain names."""
     if len(line) > _MAX_LINE_LENGTH or not _BLANK_HEADING.match(line):
         return []
     return [match.span() for match in _WORD.finditer(line) if _is_heading_of_names(match[0])]
@@ -233,7 +233,7 @@ def _is_heading_of_names(word: str) -> bool:
 
 
 def _words_below(line: str, line_start: int, columns: list[tuple[int, int]]) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the words that are at least partly below a heading, because columns may be aligned left or right."""
+    """Yield the words that are at least partly below a heading."""
     for match in _WORD.finditer(line) if columns and len(line) <= _MAX_LINE_LENGTH else ():
         is_below = any(match.start() < right and left < match.end() for left, right in columns)
         if is_below and _NAME_IN_A_CELL.match(match[0]):  # other identities have a recognizable shape

@@ -73,7 +73,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern of values to mask. Strings without a word in `needs` are skipped. `accepts` filters matches."""
+    """A pattern of values to mask, in strings with a word in `needs`."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -81,12 +81,12 @@ class Shape:
     needs: tuple[str, ...] = ()
 
     def may_be_in(self, lower: str) -> bool:
-        """Return whether a lower-case text has a required word. This check saves a slow case-insensitive search."""
+        """Return whether a lower-case text has one of the required words."""
         return not self.needs or any(word in lower for word in self.needs)
 
 
 def is_identifying(value: str) -> bool:
-    """Return whether a value after a key is an identity, unlike `N/A`, `GPU-XX`, zeros or a masked value."""
+    """Return whether a value after a key is an identity, unlike `N/A` or zeros."""
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
@@ -94,7 +94,7 @@ def is_identifying(value: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether the text is an IP address of a machine, unlike loopback addresses, netmasks and 0.0.0.0."""
+    """Return whether the text is an IP address of a machine, unlike 127.0.0.1."""
     address = _parse_address(text)
     return address is not None and not (address.is_loopback or address.is_unspecified or text.startswith("255."))
 
@@ -122,7 +122,7 @@ def _is_numbered_id(match: re.Match[str]) -> bool:
 
 
 def _is_not_version(match: re.Match[str]) -> bool:
-    """Return whether a dotted quad is an IP address rather than a version. Private addresses are never versions."""
+    """Return whether a dotted quad is an IP address rather than a version."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -133,13 +133,13 @@ def _is_not_version(match: re.Match[str]) -> bool:
 
 
 def _has_many_digits(match: re.Match[str]) -> bool:
-    """Return whether a hexadecimal number has more than 32 bits and, unlike masks, at least three different digits."""
+    """Return whether a hexadecimal number looks like an identity, unlike a mask."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Return whether a string looks like a key: upper-case and lower-case letters and digits, but no absolute path."""
+    """Return whether a string looks like a base64 key, unlike a path."""
     return not match["value"].startswith("/") and all(
         re.search(character_class, match["value"]) for character_class in ("[a-z]", "[A-Z]", "[0-9]")
     )
@@ -281,7 +281,7 @@ _MAX_KEY_LENGTH = 60
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """Return the treatment for the value of this JSON key, heading or file name, or None if it announces no identity."""
+    """Return the treatment of this key's value, or None if the key announces no identity."""
     if len(key) > _MAX_KEY_LENGTH:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

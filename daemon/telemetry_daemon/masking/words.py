@@ -80,14 +80,14 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """In a path, an address or a command line, yield the span of each word that is not harmless."""
+    """Yield the span of each word in a path or command line that is not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
 
 
 def is_harmless(word: str) -> bool:
-    """Return whether a word identifies no person or host, such as a listed word, a short number or a letter."""
+    """Return whether a word, such as a short number, identifies no person or host."""
     if word.isdigit():
         return len(word) <= _MAX_INDEX_LENGTH
     if len(word) == 1 or word.lower() in HARMLESS_WORDS or not word.lower().strip("x"):
@@ -97,7 +97,7 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Return whether a word may be masked as a name, unlike numbers, `gpu`, `card0`, `max` or `GpuClock`."""
+    """Return whether a word may be masked as a name, unlike `gpu` or `card0`."""
     if len(word) < _MIN_KNOWN_NAME_LENGTH or _NUMBER.match(word):
         return False
     parts = _NAME.findall(word)
@@ -108,7 +108,7 @@ def may_be_name(word: str) -> bool:
 
 
 def _is_tool_part(part: str) -> bool:
-    """Return whether a part of a name is a word, an index or a number that tools print."""
+    """Return whether tools print this part of a name."""
     if _NUMBER.match(part):
         return True
     words = [word.lower() for word in _CAPITALIZED.findall(part) if len(word) > 1]
@@ -116,13 +116,13 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word. It may end with an index, unless it names a host, as in `node17`."""
+    """Return whether tools print this word, with or without an index."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
 
 
 def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """In a tool's output, yield the span of each word that looks like an identity and is not in `harmless`."""
+    """Yield the span of each word in a tool's output that looks like an identity."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units
@@ -144,7 +144,7 @@ def _identity_parts(token: str) -> Iterator[Span]:
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
-    """Return whether a label of a domain, or of a file name such as `user-1000.slice`, is harmless."""
+    """Return whether a label of a domain or file name is harmless."""
     if token.rpartition(".")[2].lower() not in FILE_SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))
@@ -164,7 +164,7 @@ def _is_domain(token: str) -> bool:
 
 
 def looks_like_identity(word: str) -> bool:
-    """Return whether a word looks like a serial number: a very long number, or letters and digits unlike a model's name."""
+    """Return whether a word looks like a serial number."""
     if word.isdigit():
         return len(word) > _MAX_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)

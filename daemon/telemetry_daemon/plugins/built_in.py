@@ -32,7 +32,7 @@ def lazy_parser(parser: DescribedParser, target: str) -> Parser:
 
 
 class _LazyParse:
-    """Imports a parser at the first capture. Returns a failed report if that fails, and tries again at the next capture."""
+    """Imports a parser at its first capture."""
 
     def __init__(self, parser: DescribedParser, target: str) -> None:
         self._parser = parser

@@ -13,7 +13,7 @@ MODULE_READER = "READER"
 
 @dataclass(frozen=True, slots=True)
 class PluginFailure:
-    """A plugin that was not loaded. `text` is one line with the reason and a remedy."""
+    """A plugin that was not loaded, with the reason and a remedy."""
 
     plugin: str
     origin: str
@@ -22,7 +22,7 @@ class PluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A parser that is not loaded yet. `target` is `MODULE:OBJECT` or `FILE:OBJECT`. `remedy` is for failures to load it."""
+    """A parser that is not loaded yet. `target` is `MODULE:OBJECT` or `FILE:OBJECT`."""
 
     plugin: str
     origin: str
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All parsers, the targets of the library readers by name, and the failures. If names are equal, the first parser wins."""
+    """All parsers, the library readers' targets by name, and the failures."""
 
     parsers: tuple[Candidate, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Candidates:
 
 
 def reader_target_of(candidate: Candidate) -> str:
-    """Return the target of the library reader in a plugin file, or an empty string for a parser of a distribution."""
+    """Return the target of the library reader in a plugin file, or ""."""
     if not candidate.target.startswith("/"):
         return ""
     return f"{candidate.origin}:{MODULE_READER}"

@@ -23,7 +23,7 @@ DeviceItem = TypeVar("DeviceItem", Event, Process)
 
 
 def checked_report(report: Report, parser: DescribedParser) -> Report:
-    """Return the report without invalid readings, events and processes, or a failed report if the device list is invalid."""
+    """Return the report without invalid parts, or a failed report."""
     list_errors = _device_list_errors(report.devices, parser.vendor)
     if list_errors:
         return Report(outcome="failed", reason="internal", problems=_to_problems(parser.name, list_errors))
@@ -61,7 +61,7 @@ def _is_whole_device(devices: tuple[Device, ...], index: int) -> bool:
 
 
 def _checked_device(device_index: int, device: Device, errors: list[str]) -> Device:
-    """Return the device without an invalid index, bus ID or fact, and append an error for each."""
+    """Return the device without invalid values, and append an error for each."""
     index, bus_id = device.index, device.bus_id
     if index is not None and index < 0:
         errors.append(f"device {device_index} has the negative index {index}")
@@ -135,7 +135,7 @@ def _to_problems(name: str, errors: list[str]) -> tuple[Problem, ...]:
 
 
 def describe_parser(worker: Worker, target: str, seconds: float) -> DescribedParser:
-    """Ask the worker for the description of the parser at `target`. Raise WorkerError or CodecError."""
+    """Ask the worker to describe a parser. Raises WorkerError or CodecError."""
     return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 
@@ -146,7 +146,7 @@ def isolated_parser(parser: DescribedParser, worker: Worker, target: str, deadli
 
 @dataclass(frozen=True, slots=True)
 class _IsolatedParse:
-    """Parses a capture in the worker and checks the report; returns a failed report if the worker fails."""
+    """Parses a capture in the worker and checks the report."""
 
     parser: DescribedParser
     worker: Worker

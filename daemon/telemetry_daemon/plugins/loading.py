@@ -19,7 +19,7 @@ from telemetry_parsers.model import Library, Metric
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Time limits for importing a plugin and for parsing a capture. A good parser parses a mebibyte in less than a second."""
+    """Time limits for importing a plugin and for parsing a capture."""
 
     describe_seconds: float = 10.0
     parse_seconds: float = 5.0
@@ -34,7 +34,7 @@ WorkerFactory = Callable[[str, Mapping[str, str]], Worker]
 
 @dataclass(frozen=True, slots=True)
 class LoadedParser:
-    """A parser ready for use. `worker` runs a plugin or a library reader; it is None if the parser needs neither."""
+    """A parser ready for use, with the worker of a plugin or a library reader."""
 
     parser: Parser
     origin: str
@@ -45,7 +45,7 @@ class LoadedParser:
 @final
 @dataclass(frozen=True, slots=True)
 class ParserSet:
-    """The loaded parsers, the failures, the library readers by name, and the loading time. A `with` block closes all workers."""
+    """The loaded parsers and the failures. A `with` block closes all workers."""
 
     parsers: tuple[LoadedParser, ...] = ()
     failures: tuple[PluginFailure, ...] = ()
@@ -63,7 +63,7 @@ class ParserSet:
         return tuple({metric.name: metric for item in self.parsers for metric in item.parser.metrics}.values())
 
     def close(self) -> None:
-        """Close all workers. Closing a worker takes at most a second, usually a few milliseconds."""
+        """Close all workers, within a second each."""
         for loaded_parser in self.parsers:
             if loaded_parser.worker is not None:
                 loaded_parser.worker.close()
@@ -79,7 +79,7 @@ class ParserSet:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A candidate with its loaded parser. If it could not be loaded, `loaded` is None and `error` says why."""
+    """A candidate with its loaded parser, or with an error."""
 
     candidate: Candidate
     loaded: LoadedParser | None
@@ -89,7 +89,7 @@ class _Result:
 def load_parsers(
     candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS
 ) -> ParserSet:
-    """Load all valid parsers; never raises. If names collide, built-in parsers win, then those of distributions, then files."""
+    """Load all valid parsers; never raises."""
     start_time = time.monotonic()
     descriptions = built_in.descriptions()
     results = [
@@ -119,7 +119,7 @@ def _load_built_in(
 def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, limits: TimeLimits
 ) -> _Result:
-    """Load a plugin. A temporary worker describes the parser; the worker for parsing starts at the first capture."""
+    """Load a plugin after a temporary worker has described its parser."""
     # Imported only if there are plugins.
     from telemetry_daemon.plugins.isolated import describe_parser, isolated_parser
     from telemetry_parsers.checks.declaration import violations
@@ -144,7 +144,7 @@ def _load_isolated(
 
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the parsers whose names are not used twice, and the failures. Names of built-in parsers are always reserved."""
+    """Return the parsers whose names are not used twice, and the failures."""
     by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
@@ -165,7 +165,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return which plugin already uses the name of the parser or of one of its metrics, or an empty string."""
+    """Return which plugin already uses a name of this parser, or an empty string."""
     earlier = by_name.get(loaded.parser.name, result)
     if earlier is not result:
         return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"

@@ -52,7 +52,7 @@ def _reader_targets(entry_points: Iterable[_EntryPoint], failures: list[PluginFa
 
 
 def _find_entry_points(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_EntryPoint]:
-    """Return the entry points of parsers and readers, built-in ones first. Of distributions with one name, the first counts."""
+    """Return the entry points of parsers and readers, built-in ones first."""
     by_distribution: dict[str, list[_EntryPoint]] = {}
     for distribution in distributions:
         try:
@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """From these folders, yield the modules that no other user can change. Add a failure for each other module."""
+    """Yield these folders' modules that no other user can change, and add failures."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)
@@ -110,7 +110,7 @@ def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterat
 
 
 def _safety_problem(file: Path) -> str | None:
-    """Return why the module is not safe to run, with a remedy, or None if no other user can change it."""
+    """Return why the module is not safe to run, or None."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:

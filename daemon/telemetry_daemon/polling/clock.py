@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockGuard:
-    """Compares the wall clock with the monotonic clock twice a second. Calls `on_step` if the wall clock was set."""
+    """Watches the wall clock, and calls `on_step` if it was set."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class ClockGuard:
         self.ticks = 0
 
     def start(self) -> None:
-        """Start the thread. As a daemon thread, it does not keep the process alive."""
+        """Start a thread, which does not keep the process alive."""
         self._thread = threading.Thread(target=self._run, name="clock-guard", daemon=True)
         self._thread.start()
 
@@ -43,7 +43,7 @@ class ClockGuard:
         self._stopped = True
 
     def join(self, timeout_seconds: float) -> bool:
-        """Wait until the thread has stopped. Return False if it is still running after the timeout."""
+        """Wait until the thread has stopped, and return False after the timeout."""
         if self._thread is None:
             return True
         self._thread.join(timeout_seconds)

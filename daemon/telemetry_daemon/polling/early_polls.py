@@ -19,7 +19,7 @@ _identity_of: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uui
 
 
 class EarlyPolls:
-    """Remembers the last device list of each poll, and selects polls to run early. Polls that never ran are due anyway."""
+    """Remembers the last device list of each poll, and selects polls to run early."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class EarlyPolls:
     def polls_after(
         self, source: Source, poll: Poll, outcome: PollOutcome, events: Iterable[DeviceEvent], sources: list[Source]
     ) -> Iterator[SourcePoll]:
-        """Yield the polls that must run at once after this outcome, with the names of their sources."""
+        """Yield the polls that must run at once after this outcome."""
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
@@ -38,12 +38,12 @@ class EarlyPolls:
             yield from self._polls_without_device(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:
-        """Forget the device lists of a source. Its next lists do not count as changed."""
+        """Forget the device lists of a source."""
         for poll in source.parser.polls:
             self._listed.pop((source.name, poll.name), None)
 
     def _remember_devices(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Store the poll's device list. Return whether it changed, so that an index may refer to another device now."""
+        """Store the poll's device list, and return whether it changed."""
         if report is None:
             return False
         devices = list(map(_identity_of, report.devices))
@@ -57,7 +57,7 @@ class EarlyPolls:
                 yield source.name, other
 
     def _list_polls_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield the device-listing polls of the vendor's other sources: their outdated lists would keep a lost card."""
+        """Yield other sources' list polls, whose outdated lists would keep a lost card."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """From the vendor's sources that list no devices, yield the polls that found no device to run for."""
+        """Yield polls that found no device, from sources that list no devices themselves."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

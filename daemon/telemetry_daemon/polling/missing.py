@@ -27,7 +27,7 @@ class _Suspended:
 
 
 class MissingPolls:
-    """Suspends the jobs of polls whose tool, library or files are missing, and checks all of them in a single job."""
+    """Checks all polls whose tool, library or files are missing in a single job."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], check: CheckPoll) -> None:
         self._scheduler = scheduler
@@ -63,7 +63,7 @@ class MissingPolls:
             self._update_job()
 
     def _update_job(self) -> None:
-        """Run the job at the shortest interval of all suspended polls. Remove the job if no poll is suspended."""
+        """Run the job at the shortest interval of all suspended polls, if any."""
         shortest = min((poll.interval for polls in self._suspended.values() for poll in polls.values()), default=None)
         if shortest == self._interval:
             return

@@ -54,7 +54,7 @@ def empty_pci_view(_vendor: str) -> PciView:
 
 
 class Node(ABC):
-    """Base class of this machine, a simulated node and a recorded node. A node creates its sources."""
+    """Base class of this machine, a simulated node and a recorded node."""
 
     # For a recorded node: returns when and on which node the recording was made.
     recorded: Callable[[], ReplayInfo] | None = None
@@ -65,11 +65,11 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of the data. The clock of a recording shows the past, and may stop or run faster."""
+        """Return the clock of the data, which in a recording shows the past."""
         return self._clock
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it
-        """Start filling the store and history with recorded or simulated data. Does nothing for a real machine."""
+        """Start filling the store and history with recorded or simulated data."""
 
     def handlers(self) -> Mapping[str, Handler]:
         """For control requests that depend on the kind of node, map their names to their handlers."""

@@ -47,12 +47,12 @@ def _lists_devices(source: Source) -> bool:
 
 
 def _is_per_device(poll: Poll) -> bool:
-    """Return whether the poll runs once per device. Another poll must then list the devices first."""
+    """Return whether the poll runs once per device."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
 def _waits_for(parser: Parser, other: Parser) -> bool:
-    """Return whether a source must run after the other source, which lists the cards or processes that it needs."""
+    """Return whether a source needs the cards or processes that the other source lists."""
     return other.vendor == parser.vendor or (reports_owners(parser) and bool(other.vendor))
 
 
@@ -77,7 +77,7 @@ class OneShot:
         self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
-        """Poll all sources, and return a snapshot. A poll that exceeds the time limit fails with the reason `timeout`."""
+        """Poll all sources within the time limit, and return a snapshot."""
         store = Store(self._hostname, self._clock, attribution=self._create_attribution())
         store.facts.set_peaks(self._peaks)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
@@ -127,7 +127,7 @@ class OneShot:
         return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Poll a source and drop the outcome, because CPU utilization, for example, is the average since the previous poll."""
+        """Poll a source once, so that the next poll can compute an average since then."""
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:

@@ -83,5 +83,5 @@ def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence
 
 
 def _is_listed(address: str, listed: Collection[str]) -> bool:
-    """Return whether an address, or its part without the PCI domain, is listed. Some tools print no domain."""
+    """Return whether an address is listed, with or without its PCI domain."""
     return address in listed or address.partition(":")[2] in listed

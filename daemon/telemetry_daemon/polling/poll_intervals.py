@@ -35,7 +35,7 @@ class FastPollNeed:
 
 
 def base_interval(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds between successful polls. The configured interval is for fast polls. It never speeds up expensive polls."""
+    """Return the seconds between successful polls."""
     if settings.interval is not None and poll.tier == "fast":
         return max(settings.interval, poll.interval if poll.name in _EXPENSIVE else 0.0)
     return poll.interval
@@ -47,7 +47,7 @@ def deadline(poll: Poll, settings: SourceSettings) -> float:
 
 
 def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float:
-    """Return the longest time that one run of all polls may take. Sources run in parallel, the polls of a source in turn."""
+    """Return the longest time that one run of all polls may take."""
     return max((sum(deadline(poll, settings) for poll in parser.polls) for parser, settings in sources), default=0.0)
 
 
@@ -65,12 +65,12 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Return whether a source runs a tool. A library or files with the same values are cheaper."""
+    """Return whether a source runs a tool instead of using a library or files."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether all core readings of the vendor's devices come from other sources, so this source is not needed."""
+    """Return whether other sources report all core readings of the vendor's devices."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -89,7 +89,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return the need after this check. It begins when core readings are missing, and lasts at least five minutes."""
+    """Return whether fast polls are needed after this check, and since when."""
     if mode != "auto" or need.is_needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
@@ -98,7 +98,7 @@ def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -
 
 
 class Releases:
-    """The sources that must not be used because the operator has released them for a time. Thread-safe."""
+    """The sources that the operator has released for a time. Thread-safe."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -106,17 +106,17 @@ class Releases:
         self._until: dict[str, float] = {}
 
     def release(self, source: str, seconds: float = math.inf) -> None:
-        """Release a source for this many seconds. A previous release is replaced."""
+        """Release a source for this many seconds."""
         with self._lock:
             self._until[source] = self._monotonic() + seconds
 
     def resume(self, source: str) -> bool:
-        """End the release of a source. Return whether the source was released."""
+        """End the release of a source, and return whether the source was released."""
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return when the source's release ends, as text, or an empty string if the source is not released."""
+        """Return as text when the source's release ends, or an empty string."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

@@ -109,13 +109,13 @@ class Poller:
         self._store.remove_source(name)
 
     def replace_source(self, name: str, create_source: Callable[[], Source]) -> None:
-        """Replace a source with a new source that has other settings. The readings of the old source are dropped."""
+        """Replace a source with a new source that has other settings."""
         with self._change_lock:
             self.remove(name)
             self.add(create_source())
 
     def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Stop using a source's tool or library for a time. Return the PIDs that may still use a device."""
+        """Release a source for a time, and return the PIDs that may still use a device."""
         with self._change_lock:
             return self._release(self.sources()[name], create_source(), seconds)
 
@@ -130,7 +130,7 @@ class Poller:
         return previous.left_behind()
 
     def resume(self, name: str) -> bool:
-        """End the release of a source, and poll it at once. Return whether the source was released."""
+        """Poll a released source again, and return whether it was released."""
         with self._change_lock:
             source = self.sources()[name]
             was_released = self._releases.resume(name)
@@ -156,7 +156,7 @@ class Poller:
             return dict(self._sources)
 
     def poll_now(self, name: str) -> int:
-        """Run all polls of a source at once. Return the number of polls, which is 0 for an unknown source."""
+        """Run all polls of a source at once, and return their count."""
         source = self.sources().get(name)
         polls = source.parser.polls if source is not None else ()
         for poll in polls:
@@ -164,7 +164,7 @@ class Poller:
         return len(polls)
 
     def read_counters(self) -> None:
-        """Poll the expensive counters of all sources now, or later if the last request was less than a second ago."""
+        """Poll the expensive counters of all sources, at most once a second."""
         now = self._clock.monotonic()
         with self._lock:
             if self._counters_due > now:
@@ -178,7 +178,7 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a predicate that becomes true when all polls have finished or timed out. `poll_now` starts them."""
+        """Return a predicate that becomes true when all polls have finished or timed out."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
@@ -194,7 +194,7 @@ class Poller:
         return has_finished
 
     def realign(self) -> None:
-        """Reschedule all polls after the wall clock was set or the machine woke up. Run polls with expired results at once."""
+        """Reschedule all polls after the wall clock was set or the machine woke up."""
         realign_jobs(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
@@ -242,7 +242,7 @@ class Poller:
         self._process_outcome(source, poll, outcome)
 
     def _check_missing(self, name: str, poll: Poll) -> None:
-        """Check for a poll's tool, library or files. If they may exist now, run the poll soon on its source's thread."""
+        """Check whether a poll's tool, library or files are still missing."""
         source = self.sources().get(name)
         if source is None or self._release_failure(name):
             return  # the source was removed or released after this check was scheduled
@@ -253,7 +253,7 @@ class Poller:
             self._process_outcome(source, poll, outcome)
 
     def _run_poll(self, source: Source, poll: Poll) -> PollOutcome:
-        """Run a poll. Repeat it if the machine was suspended meanwhile, because parts of the output may be outdated."""
+        """Run a poll, and repeat it if the machine was suspended meanwhile."""
         slept = self._clock.slept()
         outcome = source.run_poll(poll, self._targets(source, poll))
         if self._clock.slept() - slept < MIN_SLEEP_SECONDS:
@@ -261,7 +261,7 @@ class Poller:
         return source.run_poll(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """Return the targets of a poll that runs once per device, or of a source without a vendor. Other polls have none."""
+        """Return the targets of a poll, if it needs any."""
         is_per_device = isinstance(poll.request, Command) and poll.request.per is not None
         return self._store.targets(source.name) if is_per_device or not source.parser.vendor else Targets()
 
@@ -296,12 +296,12 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
-        """Return whether a poll is due. Its job runs at the base interval, so a poll with a longer interval skips runs."""
+        """Return whether a poll is due when its job runs at the base interval."""
         last_start = self._started_at.get(key)
         return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 
     def _update_need(self, source: Source) -> None:
-        """Poll an expensive tool rarely while cheaper sources report all core readings, else at its normal interval."""
+        """Poll an expensive tool rarely while cheaper sources report all core readings."""
         if source.settings.mode != "auto" or not poll_intervals.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, FastPollNeed())
@@ -343,7 +343,7 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _log_level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the level at which to log a new state: debug for a disabled source, and for a tool that is missing again."""
+        """Return the level at which to log a new state."""
         is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

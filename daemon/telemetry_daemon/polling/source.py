@@ -28,7 +28,7 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
-    """The result of a poll that ran or was skipped. The report is None if the reader or the parser failed."""
+    """The result of a poll, without a report if the reader or the parser failed."""
 
     capture: Capture
     report: Report | None
@@ -36,7 +36,7 @@ class PollOutcome:
 
 
 class Source:
-    """A parser with its readers and settings. `worker_cpu_seconds` returns the CPU time of the worker that runs the parser."""
+    """A parser with its readers and settings."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Source:
         return self.parser.name
 
     def run_poll(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> PollOutcome:
-        """Run a poll within its deadline or `limit_seconds`, whichever is shorter. The outcome may be a failure."""
+        """Run a poll within its deadline or `limit_seconds`, whichever is shorter."""
         pci = self._pci(self.parser.vendor)
         failure = self._failure_before_poll(poll, pci)
         if failure is not None:
@@ -89,7 +89,7 @@ class Source:
         return PollOutcome(capture, self._with_unlisted_devices(poll, report, pci), result)
 
     def outcome_if_missing(self, poll: Poll) -> PollOutcome | None:
-        """Return the outcome if the poll's tool, library or files are missing, or None if the poll must run. Never blocks."""
+        """Return the outcome if the tool, library or files are missing. Never blocks."""
         reader = self._readers[poll.name]
         if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
             return None
@@ -116,7 +116,7 @@ class Source:
         return None
 
     def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """Return the report, with an additional problem if it lists fewer devices than the PCI bus has."""
+        """Return the report, with a problem if it lists fewer devices than the PCI bus."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
         problem = unlisted_problem(report.devices, self.parser.vendor, pci.addresses)

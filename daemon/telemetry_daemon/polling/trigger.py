@@ -20,7 +20,7 @@ _EARLY_SHARE = 0.25
 
 
 class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """Runs a job at `phase_seconds` plus each multiple of the interval on the monotonic clock. Missed runs are skipped."""
+    """Runs a job at `phase_seconds` plus each multiple of the interval."""
 
     __slots__ = ("_interval", "_monotonic", "_phase")
 
@@ -34,7 +34,7 @@ class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no
         self._monotonic = monotonic
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
-        """Return the time of the next tick. A previous run shortly before a tick counts as that tick's run."""
+        """Return the time of the next tick."""
         elapsed_intervals = (self._monotonic() - self._phase) / self._interval
         early = 0.0 if previous_fire_time is None else _EARLY_SHARE
         wait = (math.floor(elapsed_intervals + early) + 1 - elapsed_intervals) * self._interval
@@ -45,12 +45,12 @@ class MonotonicTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no
 
 
 def phase_of(source: str, poll: str, interval_seconds: float) -> float:
-    """Return a pseudo-random phase within the interval. It differs between polls but is the same after a restart."""
+    """Return a pseudo-random phase within the interval, the same after each restart."""
     return zlib.crc32(f"{source}\0{poll}".encode()) / 2**32 * interval_seconds
 
 
 def realign_jobs(scheduler: BaseScheduler) -> None:
-    """Reschedule all jobs after the wall clock was set. Paused jobs stay paused."""
+    """Reschedule all jobs, except paused jobs, after the wall clock was set."""
     for job in scheduler.get_jobs():
         if getattr(job, "next_run_time", None) is not None:
             with suppress(JobLookupError):  # the job was removed in the meantime
@@ -58,7 +58,7 @@ def realign_jobs(scheduler: BaseScheduler) -> None:
 
 
 class SingleThreadExecutor(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
-    """An executor with one thread. The thread starts at once, because a tool may use up the tasks of the service (TasksMax=)."""
+    """An executor with one thread, which starts at once."""
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)

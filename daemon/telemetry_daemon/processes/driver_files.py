@@ -29,7 +29,7 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output` for each path that matches the request, a serialized `Files`. Sorted by name."""
+    """Return a serialized `Output`, sorted by name, for each path that matches `Files`."""
     # The name of an output is the path below `root`. Its text is the text of the file or the target of the link; binary
     # content is base64 in `data`. The status of an unreadable file is the errno. Links to folders are followed.
     root_path = root.rstrip("/")
@@ -45,7 +45,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether the folders before the first wildcard of any pattern exist. Cannot block, because it reads no driver."""
+    """Return whether the folder of any pattern exists. Cannot block."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
@@ -89,7 +89,7 @@ def _binary_output(name: str, path: str) -> Plain:
 
 
 class _SkipRules:
-    """The folders that must not be read because of the content of a file in them, such as the power state of a card."""
+    """The folders that must not be read, for example because a card is suspended."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
@@ -115,7 +115,7 @@ def _has_content(path: str, text: str) -> bool:
 
 
 class PathMatcher:
-    """Finds the paths below a root that match patterns. Each folder is listed once."""
+    """Finds the paths below a root that match patterns."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -124,13 +124,13 @@ class PathMatcher:
         self._matching: dict[tuple[str, ...], list[str]] = {(): [""]}
 
     def matches(self, pattern: str) -> Iterator[str]:
-        """Yield the paths that match, relative to the root. Links are followed; `**` is not recursive."""
+        """Yield the matching paths, relative to the root. `**` is not recursive."""
         *folders, file_pattern = _path_parts(pattern)
         for folder in self._matching_folders(tuple(folders)):
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """If `matches` could not list the existing folder before the first wildcard, return the errno, else None."""
+        """Return why `matches` could not list the pattern's folder, as errno, or None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:
@@ -140,7 +140,7 @@ class PathMatcher:
         return self._matching[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the matching folders. A name without wildcards is returned even if no such folder exists."""
+        """Return the matching folders, without checking names that have no wildcards."""
         names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 

@@ -30,14 +30,14 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process exited. A negative status is a signal, and None is unknown. CPU time includes reaped children."""
+    """How a process exited. A negative status is a signal, and None is unknown."""
 
     status: int | None
     cpu_seconds: float
 
 
 class Process:
-    """A process with the pipes of its output. Signals go to its group, whose ID is the PID, until the process is reaped."""
+    """A process that leads a group, with the pipes of its output."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid
@@ -49,7 +49,7 @@ class Process:
         self._closed = False
 
     def has_exited(self) -> bool:
-        """Return whether the process has exited. It stays a zombie until `reap`, so that its group ID is not reused."""
+        """Return whether the process has exited, without reaping it."""
         if self._exit_info is not None:
             return True
         try:
@@ -66,7 +66,7 @@ class Process:
             os.killpg(self.pid, signal_number)
 
     def reap(self) -> ExitInfo:
-        """Wait for the exit and return its status and CPU time. The status is None if the process was reaped elsewhere."""
+        """Wait for the exit, and return its status and CPU time."""
         if self._exit_info is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
             self._exit_info = ExitInfo(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
@@ -93,7 +93,7 @@ Launcher = Callable[[LaunchRequest], Process]
 
 
 def launch(request: LaunchRequest) -> Process:
-    """Start a process with empty standard input, and pipes for its output. Raise OSError or ValueError if that fails."""
+    """Start a process with pipes for its output. Raises OSError or ValueError."""
     with contextlib.ExitStack() as our_ends, contextlib.ExitStack() as child_ends:
         stdout, child_stdout = _open_pipe(our_ends, child_ends)
         stderr, child_stderr = _open_pipe(our_ends, child_ends)
@@ -155,7 +155,7 @@ def _read_stat(pid: int) -> _Stat | None:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal, such as `SIGKILL`, or `signal 77` if it has no name."""
+    """Return the name of a signal, such as `SIGKILL` or `signal 77`."""
     try:
         return signal.Signals(number).name
     except ValueError:  # the signal has no name

@@ -22,7 +22,7 @@ _PROGRAM = (
 
 
 class NoAnswerError(Exception):
-    """The process could not be started, or did not exit in time. The text says which."""
+    """The process could not be started, or did not exit in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class ProcessResult:
 
 
 def command_for(module: str) -> tuple[str, ...]:
-    """Return the command that calls `main` of a module. `main` reads its request from standard input."""
+    """Return the command that calls `main` of a module, which reads standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
 class ShortLivedProcess:
-    """A process that starts while the caller continues. `complete` sends its request and waits for its result."""
+    """A process that runs while the caller continues."""
 
     def __init__(self, command: Sequence[str], request: str, descriptors: Sequence[int] = ()) -> None:
-        """Start the process with these inherited descriptors. Raise NoAnswerError if that fails."""
+        """Start the process with these inherited descriptors. Raises NoAnswerError."""
         self._start_time = time.monotonic()
         self._request = request
         try:
@@ -52,7 +52,7 @@ class ShortLivedProcess:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def complete(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
-        """Send the request, and wait for the exit. Raise NoAnswerError with the hint if the deadline passes."""
+        """Send the request and wait for the exit. Raises NoAnswerError."""
         remaining = max(0.0, self._start_time + deadline_seconds - time.monotonic())
         try:
             output, errors = self._child.communicate(self._request, timeout=remaining)
@@ -63,7 +63,7 @@ class ShortLivedProcess:
 
 
 def run_command(command: Sequence[str], request: str, deadline_seconds: float) -> ProcessResult:
-    """Run the command with this request, and return its result. Raise NoAnswerError if it does not start or finish."""
+    """Run the command with this request, and return its result. Raises NoAnswerError."""
     return ShortLivedProcess(command, request).complete(deadline_seconds)
 
 
@@ -81,7 +81,7 @@ def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Pop
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child and the processes that it started. Do not wait long, because the child may be stuck in the driver."""
+    """Kill the child and the processes that it started, without a long wait."""
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # Do not read to the end: a process outside the group may keep the pipes open.

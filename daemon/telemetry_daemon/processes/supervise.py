@@ -84,17 +84,17 @@ _MAX_PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits on output and waiting times. The grace time, the kill time and a pause must add up to less than a second."""
+    """Limits on output and waiting times."""
 
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
     grace_seconds: float = 0.25
-    kill_seconds: float = 0.5
+    kill_seconds: float = 0.5  # with the grace time and a pause, less than a second
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `exit_info` is None if the tool still runs. If `is_cut`, the last line may be incomplete."""
+    """The result of a run. `exit_info` is None if the tool still runs."""
 
     cause: Cause
     stdout: bytes
@@ -111,7 +111,7 @@ def supervise(
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits. At the deadline, or when `closing` is set, kill or abandon it."""
+    """Read the output until the process exits or is terminated at the deadline."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, deadline, closing)
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """Reap the tool if it exits in time, and kill the processes that it left behind. Return whether all processes are gone."""
+    """Reap the tool, kill its processes, and return whether all of them are gone."""
     deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False
@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the time is over. Check it at least once, and return its last value."""
+    """Wait until the condition is true or the time is over, and return its last value."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():

@@ -14,11 +14,11 @@ _MAX_MODULE_BYTES = 8 << 20
 
 
 class PluginProtocolError(Exception):
-    """A plugin violates the protocol for plugins. The text names each violation."""
+    """A plugin violates the protocol for plugins."""
 
 
 def load_target(target: str) -> Any:
-    """Import the module of a target, and return the attribute. Raise any exception that the import raises."""
+    """Import a target's module and return the attribute. Raises whatever the import raises."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):
@@ -29,7 +29,7 @@ def load_target(target: str) -> Any:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Return the type, the text and the source line of an exception as one line of text."""
+    """Return the type, text and source line of an exception as one line."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 # `__str__` of a foreign exception may fail
@@ -45,7 +45,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _module_from_file(path: str) -> ModuleType:
-    """Import a module from its source file. A cached .pyc file is not used, because other users may have written it."""
+    """Import a module from its source file, never from a cached .pyc file."""
     name = "telemetry_plugin_" + path.rpartition("/")[2].removesuffix(".py")
     if name not in sys.modules:
         module = ModuleType(name)

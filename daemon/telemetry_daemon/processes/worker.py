@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call failed. `failure` is the state of the source after the call."""
+    """A call failed and left the source in `state`."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
@@ -38,7 +38,7 @@ class WorkerTimeoutError(WorkerError):
 
 
 class WorkerStuckError(WorkerError):
-    """The worker did not exit when it was killed. No other worker is started until it has exited."""
+    """The worker did not exit when it was killed."""
 
     state: State = "stuck"
     reason: Reason | None = None
@@ -57,11 +57,11 @@ class WorkerOverflowError(WorkerError):
 
 
 class WorkerFaultError(WorkerError):
-    """The code in the worker raised an exception, which the text describes. The worker continues."""
+    """The code in the worker raised an exception, and the worker continues."""
 
 
 class Worker:
-    """Runs plugin or library code in one process at a time. Thread-safe: calls wait for each other."""
+    """Runs plugin or library code in one process at a time. Thread-safe."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Worker:
         return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
-        """Send a request and return the serialized result. Raise WorkerError, also if cancelled before the request is sent."""
+        """Send a request and return the serialized result. Raises WorkerError."""
         deadline = time.monotonic() + deadline_seconds
         if not self._call_lock.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")
@@ -122,7 +122,7 @@ class Worker:
             self._call_lock.release()
 
     def stop(self) -> None:
-        """Stop the process within a second, and interrupt the current call. The next call starts a new process."""
+        """Stop the process within a second, and interrupt the current call."""
         self._stopping.set()
         if self._call_lock.acquire(timeout=_CLOSE_SECONDS):
             try:
@@ -133,7 +133,7 @@ class Worker:
                 self._call_lock.release()
 
     def close(self) -> None:
-        """Stop the process. Later calls raise WorkerDiedError."""
+        """Stop the process for good. Later calls raise WorkerDiedError."""
         self._closed.set()
         self.stop()
 
@@ -219,7 +219,7 @@ class Worker:
         return is_gone
 
     def _back_off(self, error_type: type[WorkerError], text: str) -> None:
-        """Delay the next start by 1, 2, 4 … 60 s, so that a plugin that fails at once is not restarted in a loop."""
+        """Delay the next start by 1, 2, 4 … 60 s after repeated failures."""
         self._last_error_type, self._last_error = error_type, text
         self._not_before = self._clock() + min(2.0**self._crashes, _MAX_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)

@@ -31,7 +31,7 @@ class RequestHandler:
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, request: dict[str, Plain]) -> Plain:
-        """Perform a serialized request, and return the serialized result. `worker_wire.py` defines the requests."""
+        """Perform a serialized request of `worker_wire.py`, and return the serialized result."""
         if request["ask"]["kind"] == "read":
             return self._read_source(request["ask"])
         if self._parser_runner is None:
@@ -68,7 +68,7 @@ class RequestHandler:
         return [_library_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
-        """Call a function of a reader. After an exception, close the reader. The next poll opens it again."""
+        """Call a function of a reader, and close the reader after an exception."""
         try:
             return function(*arguments)
         except BaseException:
@@ -97,7 +97,7 @@ def serve(request_descriptor: int, answer_descriptor: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer requests from the descriptor that the last argument names. The other arguments are for the output of `ps`."""
+    """Answer requests from the descriptor that the last argument names."""
     request_descriptor = int(arguments[-1])
     os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _reset_signals() -> None:
-    """Unblock all signals, and restore the default action of those that must be able to terminate the worker."""
+    """Unblock all signals, and let SIGTERM and SIGALRM terminate the worker."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for signal_number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(signal_number, signal.SIG_DFL)

@@ -36,7 +36,7 @@ class AnswerTooLargeError(Exception):
 
 
 class WorkerProcess:
-    """A started worker process, for use by one thread at a time. An exchange ends early when `interrupted` returns True."""
+    """A started worker process, for use by one thread at a time."""
 
     def __init__(
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
@@ -76,7 +76,7 @@ class WorkerProcess:
         return f"the worker {_exit_text(self.exit_info) if self._exited_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, deadline: float) -> bytes:
-        """Send a line, and return the answer. Raise LateError at the deadline, GoneError or AnswerTooLargeError."""
+        """Send a line and return the answer. Raises LateError, GoneError or AnswerTooLargeError."""
         unsent = memoryview(line)
         poll = select.poll()
         poll.register(self._requests, select.POLLOUT)
@@ -96,13 +96,13 @@ class WorkerProcess:
                     return answer
 
     def stop(self) -> bool:
-        """Close the worker's input, and kill the worker if it does not exit then. Return whether its processes are gone."""
+        """End the worker, and return whether its processes are gone."""
         self._close_requests()
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return self.kill()
 
     def kill(self) -> bool:
-        """Kill the worker and its group within a second. Return whether its processes are gone."""
+        """Kill the worker within a second, and return whether its processes are gone."""
         self._exited_by_itself = self._process.has_exited()
         self._close_requests()
         terminate(self._process, _LIMITS)
@@ -136,7 +136,7 @@ class WorkerProcess:
             raise self._exit_error() from None
 
     def _exit_error(self) -> GoneError:
-        """Return the error for a closed pipe. First wait for the exit of the process, which follows shortly."""
+        """Return the error for a closed pipe, after the process has exited."""
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return GoneError()
 
@@ -154,7 +154,7 @@ class WorkerProcess:
         return answer
 
     def _read_stderr(self) -> bool:
-        """Read standard error, and keep its last bytes. Return False if it is closed."""
+        """Read from standard error, and return False if it is closed."""
         chunk = os.read(self._process.stderr, _CHUNK_BYTES)
         self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL_BYTES:]
         return bool(chunk)
@@ -171,7 +171,7 @@ class WorkerProcess:
 
 
 def _path_flags() -> tuple[str, ...]:
-    """Return the flags of this interpreter that affect its import path. The worker gets the same flags."""
+    """Return this interpreter's flags that affect the worker's import path."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 

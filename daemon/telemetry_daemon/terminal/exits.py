@@ -23,7 +23,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class CommandError(Exception):
-    """An error that the user can fix: a line for each problem with its remedy, and an exit status."""
+    """An error that the user can fix, with a line for each problem."""
 
     def __init__(self, *lines: str, status: int = USAGE) -> None:
         super().__init__("\n".join(lines))
@@ -40,7 +40,7 @@ class SignalledError(KeyboardInterrupt):
 
 
 def raise_on_signals() -> None:
-    """Raise SignalledError on a signal that ends the command, so that it kills its tools and restores the terminal."""
+    """Raise SignalledError on a signal that ends the command."""
     for signal_number in _ENDING_SIGNALS:
         if signal.getsignal(signal_number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
             signal.signal(signal_number, _raise_signalled_error)

@@ -49,7 +49,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """Defer log records of at least this level to the end of the `with` block. Only the first ten are then written."""
+    """Defer log records of at least this level to the end of the `with` block."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)
@@ -65,14 +65,14 @@ def deferred(level: str) -> Iterator[None]:
 
 
 class ChangeLog:
-    """Remembers the last state of each key, so that a fault is logged once when it begins, not at every poll."""
+    """Remembers the last state of each key, so that a fault is logged only once."""
 
     def __init__(self) -> None:
         self._states: dict[Hashable, object] = {}
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Store the state of the key. Return whether the state is new or differs from the previous state."""
+        """Store the state of the key, and return whether it is new."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -98,7 +98,7 @@ class _DeferringHandler(logging.Handler):
 
 
 class _LineHandler(logging.Handler):
-    """Writes each record as a line. After lines were lost, logs their count before the next line."""
+    """Writes each record as a line, and the count of lost lines."""
 
     def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, is_journal: bool) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class _LineWriter:
         self._has_partial_line = False
 
     def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Write one line. Wait up to `patience_milliseconds` if the pipe is full. Return whether the whole line was written."""
+        """Write one line within `patience_milliseconds`, and return whether this succeeded."""
         data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
@@ -185,7 +185,7 @@ def _facts_of(record: logging.LogRecord) -> Facts:
 
 
 def _format_text(facts: Facts) -> str:
-    """Return `time level=… msg="…" key=value …`. Only JSON contains the name of the logger."""
+    """Return `time level=… msg="…" key=value …`, without the logger's name."""
     message = f"level={facts['level']} msg={_quote(str(facts['msg']))}"
     pairs = [
         f"{key}={_format_value(value)}" for key, value in facts.items() if key not in ("time", "level", "msg", "logger")

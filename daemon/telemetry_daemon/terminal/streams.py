@@ -34,20 +34,20 @@ def _open_null(descriptor: int, flags: int) -> None:
 
 
 def _replace_missing_characters(stream: TextIO) -> None:
-    """Let a terminal show `?` for unsupported characters. Files and pipes are written in UTF-8, as the formats require."""
+    """Show `?` for characters that a terminal does not support."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def say(text: str, program: str = "telemetry") -> None:
-    """Write a line to standard error without control characters, because a name in it could control the terminal."""
+    """Write a line to standard error, without its control characters."""
     from telemetry_exporters.text import clean
 
     sys.stderr.write(f"{program}: {clean(text)}\n")
 
 
 def terminal_width() -> int:
-    """Return the width from $COLUMNS or of the terminal, by default 80. Importing shutil for this would take 5 ms."""
+    """Return the width of the terminal, by default 80."""
     columns_text = os.environ.get("COLUMNS", "")
     if columns_text.isascii() and columns_text.isdecimal() and int(columns_text) > 0:
         return int(columns_text)
@@ -58,14 +58,14 @@ def terminal_width() -> int:
 
 
 def show_waiting(names: Sequence[str]) -> None:
-    """Show the names of the sources that the command waits for. Without names, clear the line."""
+    """Show the sources that the command waits for, or clear the line."""
     names_text = ", ".join(names)
     shown_text = names_text if len(names_text) <= _MAX_NAMES_LENGTH else f"{names_text[:_MAX_NAMES_LENGTH]}…"
     show_progress(f"waiting for {shown_text}" if names else "")
 
 
 def show_progress(text: str) -> None:
-    """Replace the current line by this text if standard error is a terminal that can clear lines."""
+    """Replace the current line by this text if standard error is a terminal."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         sys.stderr.write(_CLEAR_LINE + text)
         sys.stderr.flush()

@@ -13,7 +13,7 @@ _MAX_NAMES = 20
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return up to two similar names. If `name` is another tool of a vendor, return the source with the same readings."""
+    """Return up to two similar names, or the source that replaces a tool of this name."""
     valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid
@@ -24,26 +24,26 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def patterns_like(name: str, keys: Iterable[str]) -> list[str]:
-    """Return the pattern `BEGINNING*` if the name is similar to the beginning of a word in these keys."""
+    """Return the pattern `BEGINNING*` if a word in these keys begins similarly."""
     beginnings = {word[: len(name)] for key in keys for word in key.split("_")}
     return [f"'{beginning}*'" for beginning in _most_similar(name, beginnings, 1)]
 
 
 def _most_similar(name: str, names: Iterable[str], limit: int) -> list[str]:
-    """Return the names with the same letters in another order. If there are none, return the most similar names."""
+    """Return the names with swapped letters, or else the most similar names."""
     ordered = sorted(names)
     rearranged = [other for other in ordered if sorted(other) == sorted(name)]
     return rearranged[:limit] or difflib.get_close_matches(name, ordered, n=limit, cutoff=_MIN_SIMILARITY)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return `; did you mean X or Y?` for the end of a message, or an empty string without names."""
+    """Return `; did you mean X or Y?`, or an empty string without names."""
     question = " or ".join(names)
     return f"; did you mean {question}?" if question else ""
 
 
 def suggest_or_list(name: str, names: Iterable[str]) -> str:
-    """Return `; did you mean X?` with similar names. If none is similar, list all names, unless there are too many."""
+    """Return a suggestion of similar names, or else a list of all names."""
     ordered = sorted(set(names))
     if len(ordered) > _MAX_NAMES or not ordered:
         return did_you_mean(similar_names(name, ordered))

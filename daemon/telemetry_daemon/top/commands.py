@@ -19,14 +19,14 @@ _UTIME_FIELD, _STIME_FIELD, _START_FIELD = 12, 13, 20
 
 
 class ProcessReader:
-    """Reads processes. CPU usage is the average since the previous read or, in the first read, since the start."""
+    """Reads processes, and their CPU usage since the previous read."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, started: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return the running processes by PID. `started` maps PIDs to Unix start times, so that reused PIDs are detected."""
+        """Return the running processes by PID, given their Unix start times."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])
@@ -41,7 +41,7 @@ class ProcessReader:
         return running
 
     def _read_times(self, pid: int) -> tuple[float, float] | None:
-        """Return the start time since boot and the CPU time in seconds, or None if the process cannot be read."""
+        """Return the start time since boot and the CPU time in seconds, or None."""
         try:
             content = proc_text(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
@@ -53,7 +53,7 @@ class ProcessReader:
 
 
 class FeedWithProcesses(Feed):
-    """Adds command lines and CPU usage to a feed of this node, for processes whose start time is reported."""
+    """Adds command lines and CPU usage of processes to a feed of this node."""
 
     def __init__(self, feed: Feed, processes: ProcessReader) -> None:
         self.title = feed.title
@@ -85,7 +85,7 @@ class FeedWithProcesses(Feed):
         return tuple(replace(node, running=self._running) for node in nodes)
 
     def set_focus(self, focus: Focus) -> None:
-        """Pass the focus to the feed. Read processes while they are visible."""
+        """Pass the focus to the feed, and read processes while they are visible."""
         self._feed.set_focus(focus)
         if focus.processes and self._started:
             self._read_requested.set()
@@ -95,7 +95,7 @@ class FeedWithProcesses(Feed):
         return self._feed.press(key)
 
     def close(self) -> None:
-        """Stop reading. A hanging thread ends with this program."""
+        """Stop reading, without waiting for a thread that hangs."""
         self._closed.set()
         self._read_requested.set()
         self._feed.close()

@@ -22,7 +22,7 @@ NOT_UNDERSTOOD = "the response is not valid"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the screen shows: the view, its node and card (the first if empty), and whether processes are visible."""
+    """The visible view, with its node and card (the first if empty)."""
 
     view: View = View.CARDS
     node: str = ""
@@ -31,7 +31,7 @@ class Focus:
 
 
 class Feed(Protocol):
-    """The readings of one or more nodes. `start` and `close` return at once, even if a node or a tool hangs."""
+    """The readings of one or more nodes. `start` and `close` return at once."""
 
     # The origin of the readings, for the title line.
     title: str
@@ -49,7 +49,7 @@ class Feed(Protocol):
         ...
 
     def press(self, key: str, /) -> bool:  # noqa: ARG002  # only a recording has keys
-        """Handle a key of the feed, such as pause or seek in a recording. Return whether the feed has used the key."""
+        """Handle a key, such as pause in a recording, and return whether the feed used it."""
         return False
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class LatestState:
             self._state = replace(self._state, past=past)
 
     def put_trouble(self, trouble: str) -> None:
-        """Store why reading failed. The last snapshot is kept."""
+        """Store why reading failed, and keep the last snapshot."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
@@ -93,7 +93,7 @@ class LatestState:
             self._requested_at = None
 
     def state(self) -> NodeState:
-        """Return the newest state with its age, and with the problem if the node does not answer."""
+        """Return the newest state with its age and problem."""
         now, requested_at = self._clock(), self._requested_at
         with self._lock:
             state = self._state

@@ -34,7 +34,7 @@ _NO_STREAM_STATUSES = frozenset({_NOT_FOUND, 503})
 
 
 class Follower(Feed):
-    """Follows a daemon: one thread reads its stream, another thread requests readings that the stream does not have."""
+    """Follows a daemon with two threads: for its stream, and for all other readings."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
@@ -72,7 +72,7 @@ class Follower(Feed):
             self._request_now.set()
 
     def _show_all_sensors(self) -> None:
-        """Show every sensor of the card from the last complete snapshot. The stream has only the sensor with the highest value."""
+        """Show every sensor of the card from the last complete snapshot."""
         with self._lock:
             if self._snapshot is not None and self._complete is not None:
                 self._snapshot = _with_device_from(self._snapshot, self._complete, self._visible_id(self._snapshot))
@@ -144,7 +144,7 @@ class Follower(Feed):
             self._wake()
 
     def _request_due(self, client: Client) -> None:
-        """Request a complete snapshot if it is due, else the visible card or the health. Then request new history."""
+        """Request what is due: a complete snapshot, the visible card, health or history."""
         now, focus = time.monotonic(), self._focus
         pause = _COMPLETE_SECONDS.get(focus.view, _BACKGROUND_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
         if now - self._fetched_at >= pause:
@@ -209,7 +209,7 @@ def _with_device_from(snapshot: Snapshot, other: Snapshot, device_id: str) -> Sn
 def with_readings(
     snapshot: Snapshot, reported: ReadingsJson, columns: Sequence[str], scales: Sequence[float]
 ) -> Snapshot:
-    """Return the snapshot with the newest numbers. It is unchanged if the stream has other devices."""
+    """Return the snapshot with the stream's newest numbers."""
     if len(reported.values) != len(snapshot.devices) or tuple(columns) != KEPT or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(
@@ -226,7 +226,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with a stream row's values. For each metric, a row has only the sensors' highest value."""
+    """Return the device with the values of a row of the stream."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
@@ -243,7 +243,7 @@ _NOT_REPORTED = "not reported"
 
 
 def join_histories(before: Past | None, after: Past) -> Past:
-    """Join two histories, and keep the newest SLOTS slots. If there is a gap between them, return only the later one."""
+    """Join two histories, or return the later one if there is a gap."""
     if before is None or before.slot_seconds != after.slot_seconds:
         return after
     offset = round((after.start - before.start) / before.slot_seconds)
@@ -270,7 +270,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the number of slots from `first` up to but excluding `end`, and the device's series in these slots."""
+    """Return the slot count from `first` up to but excluding `end`, and the device's series."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

@@ -30,7 +30,7 @@ class _ScheduledRequest:
 
 
 class ManyNodesFeed(Feed):
-    """Requests the snapshot of each node periodically, and follows the stream of the node that the screen shows."""
+    """Polls the snapshots of all nodes, and follows the stream of the visible node."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
         self.title = "polled over the network"
@@ -76,7 +76,7 @@ class ManyNodesFeed(Feed):
             self._followed.set_focus(focus)
 
     def close(self) -> None:
-        """Stop. A thread that waits for a node ends with the process."""
+        """Stop, without waiting for a thread that waits for a node."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -94,7 +94,7 @@ class ManyNodesFeed(Feed):
                 self._changed.notify()
 
     def _next_request(self) -> _ScheduledRequest | None:
-        """Wait until a request to a node is due and return it. Return None if the feed is closed."""
+        """Wait until a request is due and return it, or None if the feed is closed."""
         with self._changed:
             while not self._is_over:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS
@@ -109,7 +109,7 @@ class ManyNodesFeed(Feed):
             return None
 
     def _request_snapshot(self, name: str) -> bool:
-        """Request the node's snapshot. Return whether the node answered."""
+        """Request the node's snapshot, and return whether the node answered."""
         latest = self._latest[name]
         try:
             with latest.showing_delay():

@@ -58,7 +58,7 @@ class PolledNode:
         self._is_ready, self._next_wake = False, 0.0
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start polling. A simulation first computes its past in another thread, and the screen shows the progress."""
+        """Start polling in another thread."""
         self._store.set_change_callback(partial(self._wake_screen, wake))
         self._start_thread = threading.Thread(
             target=self._start_polling, args=(self._node.sources(self._settings),), name="start", daemon=True
@@ -80,7 +80,7 @@ class PolledNode:
         """Ignore the focus: everything is polled."""
 
     def close(self) -> None:
-        """Stop polling within a time limit. Do not wait for a tool that hangs in a driver."""
+        """Stop polling within a time limit."""
         thread = threading.Thread(target=self._close_all, name="end", daemon=True)
         thread.start()
         thread.join(_CLOSE_SECONDS)

@@ -100,7 +100,7 @@ class _Screen:
         self._needs_redraw = False
 
     def size(self) -> Size:
-        """Return the terminal's size. If it has changed, update curses."""
+        """Return the terminal's current size."""
         with contextlib.suppress(OSError, curses.error):  # the terminal may be gone
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
@@ -114,7 +114,7 @@ class _Screen:
         self._needs_redraw = True
 
     def suspend(self, number: int, _frame: FrameType | None) -> None:
-        """On ^Z, restore the terminal for the shell and stop this process. When it continues, redraw everything."""
+        """Restore the terminal on ^Z, stop this process, and redraw when it continues."""
         with contextlib.suppress(curses.error):  # the terminal may be gone
             curses.def_prog_mode()
             curses.endwin()
@@ -127,7 +127,7 @@ class _Screen:
             self._window.refresh()
 
     def paint(self, frame: Frame) -> None:
-        """Show the frame. Only changed lines are written."""
+        """Show the frame, writing only changed lines."""
         if self._needs_redraw:
             self._needs_redraw, self._shown = False, ()
             self._window.clearok(_ON)
@@ -173,7 +173,7 @@ class _Screen:
 
 @contextlib.contextmanager
 def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
-    """Yield the screen, and restore the terminal afterwards. Raise CommandError if the terminal is not suitable."""
+    """Yield the screen, or raise CommandError if the terminal is not suitable."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(f"`telemetry top` needs a terminal; {_ALTERNATIVE}")
     locale.setlocale(locale.LC_ALL, "")
@@ -226,7 +226,7 @@ def _is_unicode(environment: Mapping[str, str]) -> bool:
 
 
 class _Waker:
-    """Wakes the event loop. May be used in any thread and in signal handlers."""
+    """Wakes the event loop, from any thread or signal handler."""
 
     def __init__(self) -> None:
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -242,7 +242,7 @@ class _Waker:
             os.write(self._write_end, b"!")
 
     def wait(self, seconds: float) -> None:
-        """Wait for `wake`, a key or the timeout. Raise SignalledError if the terminal is gone."""
+        """Wait for `wake`, a key or the timeout. Raises SignalledError."""
         poll = select.poll()
         poll.register(self._read_end, select.POLLIN)
         poll.register(sys.stdin.fileno(), select.POLLIN)
