@@ -206,7 +206,7 @@ def _scale(value: float | None, share: float | None) -> float | None:
 
 
 def peak_of(model: str, pci_id: str = "") -> PeakRates | None:
-    """Return the peak rates of a whole card, or None if its model is unknown."""
+    """Return a whole card's peak rates by model or PCI id (`1002:74a1`), or None if unknown."""
     row = find_row(model, pci_id)
     return None if row is None else peak_of_row(row)
 

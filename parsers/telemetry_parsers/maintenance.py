@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The seconds until a maintenance window's end (negative after it), and the reason."""
+    """The seconds until the end of a maintenance window, None if not announced, and the reason."""
 
     ends_in: float | None = None
     reason: str = ""

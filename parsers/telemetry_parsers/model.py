@@ -171,7 +171,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value of one metric, for the device at a position in the report or for the host (None)."""
+    """One value of one metric. `device` is a position in the report, or None for the host."""
 
     device: int | None
     metric: str

@@ -105,7 +105,7 @@ class PastEvent:
 class Past:
     """The completed slots of all devices, by device id."""
 
-    start: float
+    start: float  # the Unix time of the first slot
     slots: int
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)

@@ -47,7 +47,7 @@ def parse(capture: Capture) -> Report:
 
 
 def parse_file(file: Plain) -> StepCounts:
-    """Return the counts in one file."""
+    """Return the counts in one file. Raise _BadStepsError for a malformed file."""
     if not isinstance(file, dict) or "problem" in file:
         raise _BadStepsError(
             (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"

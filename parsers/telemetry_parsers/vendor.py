@@ -116,7 +116,7 @@ class NodePool:
     comment: str
     sources: tuple[str, ...]
     classes: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # node labels besides those with the PCI vendor id and `classes`
+    labels: tuple[str, ...] = ()  # node labels, in addition to those with the PCI vendor id and `classes`
     runtime_class: str = ""
     privileged: bool = False  # such a pool is off by default
     mounts: tuple[Mount, ...] = ()

@@ -46,7 +46,7 @@ _FACTORS: tuple[tuple[int, int], ...] = (
 )
 # Metrics for which a tool may print the speed of the link instead of its generation.
 _GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Metrics that count rows or pages, so their numbers need not be in the input.
+# Metrics that count printed rows or pages, so the counts need not be printed themselves.
 _COUNTED = frozenset({"processes", "retired_pages"})
 # Metrics that may be quotients of two numbers in the input, such as SIMDs and SIMDs per unit.
 _QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
@@ -266,7 +266,7 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield a violation if the number does not come from the input."""
+    """Yield a violation unless the number is a state, a sum, or from the input."""
     if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):

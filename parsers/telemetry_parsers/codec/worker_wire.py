@@ -71,7 +71,7 @@ class Answer:
 
 
 def question_line(question: Question) -> bytes:
-    """Encode the question as a line of JSON."""
+    """Encode the question as a line of JSON. Raise CodecError for data that is not JSON."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
@@ -91,5 +91,5 @@ def builtin_result(result: Plain) -> ReadResult:
 
 
 def answer_in(line: bytes) -> Answer:
-    """Decode a worker's line of JSON."""
+    """Decode a worker's line of JSON. Raise CodecError for an invalid answer."""
     return from_plain(Answer, decode_line(line))

@@ -21,7 +21,7 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# The placeholders of the first value in a pair. Any other word may belong to the previous column.
+# The placeholders for the first value of a pair, because any other word may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 

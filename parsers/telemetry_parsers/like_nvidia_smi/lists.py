@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
-    """Add the cards to the draft. Return the section names of each card."""
+    """Add the cards to the draft. Return each card's section names and other keys."""
     state = _ScanState(draft, shape)
     for line in lines:
         _read_line(state, line)
@@ -196,11 +196,9 @@ _MAX_TAGS = 2 * MAX_LINES
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag and the text after it."""
-
     is_closing: bool
     name: str
-    address: str
+    address: str  # the bus address in a card's tag
     text: str
     line: Line
 

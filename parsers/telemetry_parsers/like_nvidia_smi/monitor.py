@@ -160,7 +160,6 @@ def query_headings(line: Line, query: QueryShape) -> _Headings:
 
 
 def _store_newest_row(draft: Draft, headings: _Headings, line: Line, newest_rows: _NewestRows) -> None:
-    """Store a row as the newest of its card."""
     text = line.text[: _MAX_ROW_LENGTH + 1]
     cells = csv_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(headings) + 1 and headings[0][0] == "timestamp":

@@ -100,7 +100,6 @@ def is_cut_in_rule(lines: Sequence[Line]) -> bool:
 
 
 def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> None:
-    """Read the versions above the table."""
     for line in lines:
         text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
@@ -237,7 +236,6 @@ def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
 
 
 def _end_record(state: _ScanState) -> None:
-    """Read the lines of a card."""
     absence = Absent.NOT_REPORTED
     if state.rows and len(state.rows) < len(state.headings):
         text = f"the card has {len(state.rows)} of {len(state.headings)} lines; only the first is read"

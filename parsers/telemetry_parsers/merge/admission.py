@@ -65,13 +65,11 @@ def _is_within_limits(report: Report) -> bool:
 
 
 def _has_short_owner_names(item: Claim | Task) -> bool:
-    """Return whether an owner's names are short enough."""
     texts = (*item.keys, *(() if item.owner is None else _OWNER_TEXTS(item.owner)))
     return max(map(len, texts), default=0) <= bounds.MAX_TEXT_LENGTH and len(item.keys) <= bounds.MAX_FACTS
 
 
 def _has_short_texts(device: Device) -> bool:
-    """Return whether all texts of a device are short enough."""
     texts = (*_printed_names(device), *(text for pair in device.facts for text in pair))
     return len(device.facts) <= bounds.MAX_FACTS and (
         len("".join(texts)) <= bounds.MAX_NAME_LENGTH or max(map(len, texts)) <= bounds.MAX_NAME_LENGTH

@@ -31,7 +31,7 @@ class DeviceOwners:
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
-    non_owner_bytes: Value | None = None
+    non_owner_bytes: Value | None = None  # None if the device is not allocated
     rank_readings: tuple[MergedReading, ...] = ()
 
     def apply_to(self, device: MergedDevice) -> MergedDevice:
@@ -283,7 +283,6 @@ def _partition_count(card: MergedDevice, partitions: Sequence[MergedDevice]) -> 
 
 
 def _device_allocations(device_use: _DeviceUse) -> tuple[Allocation, ...]:
-    """Return the allocations of a device."""
     uses = [GroupUsage.from_processes(processes) for _, processes in device_use.owners]
     if not uses:
         return ()

@@ -94,7 +94,6 @@ class _RememberedIdentities:
         return candidates
 
     def _identities_at_address(self, group: SightingGroup) -> list[Identity]:
-        """Return the identities at the group's address."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []

@@ -32,7 +32,7 @@ class Sighting:
     parts: tuple[tuple[SourceReport, int], ...]
     listing: SourceReport
     index_space: str
-    is_attached: bool = False
+    is_attached: bool = False  # the source, such as hccn-tool, never lists devices
 
     @property
     def address(self) -> tuple[str | None, str | None]:

@@ -149,7 +149,7 @@ def _with_list_counts(state: MergeState, arrangement: Arrangement, fresh: FreshR
 
 
 def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Problem]]:
-    """Yield a problem for each device that uses more memory than it has."""
+    """Yield a problem for each device whose used memory exceeds its total memory."""
     for device in devices:
         readings = device.readings
         if not isinstance(readings, Readings) or readings.value(*RATIO) is not Absent.IMPLAUSIBLE:

@@ -51,7 +51,7 @@ def check_new_devices(
             if _is_different(report.report.devices[position], occupant)
         }
         if not witnesses_now:
-            continue  # no report shows that this is not the known device
+            continue  # every report may be about the known device
         # The number of witnesses is limited, because every poll may add a witness.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses

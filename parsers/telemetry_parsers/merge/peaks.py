@@ -59,7 +59,7 @@ class PeakFinder:
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _find_peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
-        """Return the peak rates of an instance or, as a share of its card's, of a device."""
+        """Return the device's peak rates, or its share of its card's peak rates."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]

@@ -27,7 +27,7 @@ class Share:
 class GroupUsage:
     """The memory and utilization of a group of processes on a device."""
 
-    memory_bytes: float | None
+    memory_bytes: float | None  # None if the memory of any process is unknown
     utilization_ratio: float | None
 
     @classmethod

@@ -52,7 +52,7 @@ class AllocatedDevice:
     """The possible names of an allocated device."""
 
     names: tuple[DeviceName, ...]
-    replica: str = ""
+    replica: str = ""  # the allocated part of a shared device
 
 
 def _family(vendor: str, domains: str, resources: str, *ids: tuple[str, Way], card_ids: str | None = None) -> _Family:

@@ -37,7 +37,7 @@ def pods_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
 
 
 def allocatable_in(answer: bytes, is_wanted: IsWanted) -> list[Plain]:
-    """Return the wanted devices of a GetAllocatableResources answer."""
+    """Return the wanted devices of a GetAllocatableResources answer. Raise DecodeError for a malformed answer."""
     return _Answer(_check_size(answer), is_wanted).allocatable()
 
 

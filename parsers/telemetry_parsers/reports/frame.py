@@ -102,10 +102,8 @@ def _report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Re
 
 @dataclass(frozen=True, slots=True)
 class _AnswerReport:
-    """The report on one answer."""
-
     report: Report
-    is_open: bool = False
+    is_open: bool = False  # the list has no end mark
 
 
 def parse(capture: Capture, tool: Tool) -> Report:

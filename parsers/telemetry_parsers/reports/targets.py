@@ -51,7 +51,7 @@ _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-# A function that parses a special text such as `x16`. It takes (text, unit in the text's key, or an empty string).
+# A function that parses a special text such as `x16`. The second argument is the unit in the text's key, if any.
 Read = Callable[[str, str], Value]
 # How a text that is not one of the target's words is handled: parsed as a number, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]

@@ -60,7 +60,6 @@ class _Card:
 
 
 def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
-    """Return a device for each card."""
     cards = [
         _Card(index, texts_of(entries), any(_SECOND_DIE_NOTE in entry.text.lower() for entry in entries))
         for index, entries in entries_by_card.items()
@@ -155,7 +154,6 @@ def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequen
 
 
 def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
-    """Find partitions by their printed number."""
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
@@ -169,7 +167,6 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
 
 
 def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequence[int]]) -> dict[int, _Partition]:
-    """Find partitions by their PCI function."""
     partitions: dict[int, _Partition] = {}
     for positions in uuid_groups:
         buses = {position: cards[position].bus or "" for position in positions}

@@ -47,8 +47,6 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Heading:
-    """A printed heading with its column."""
-
     column: _Column
     text: str
     start: int
@@ -211,8 +209,6 @@ _USE_KEYS = ("gpu use", "vram")
 
 @dataclass(slots=True)
 class _Table:
-    """A table that is being read."""
-
     headings: tuple[_Heading, ...]
     sensor: str = ""
     power_key: str = ""
@@ -250,7 +246,7 @@ def _report_if_error(line: Line, listing: Listing) -> None:
 
 
 def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Read a line below a heading."""
+    """Read a line below a heading. Return None if the line ends the table."""
     rule = _RULE.match(line.text)
     if rule is not None:
         # A rule with a title ends the table. Rules without a title may also surround a message between rows.

@@ -28,7 +28,7 @@ _NO_PROCESSES = "No KFD PIDs currently running"
 
 @dataclass(slots=True)
 class _ProcessCards:
-    """A process on one or more cards. `card_count` is printed."""
+    """A process, its printed card count, and the cards that were read so far."""
 
     pid: int
     card_count: int
@@ -78,7 +78,7 @@ def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
 
 
 def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
-    """Read a line with more cards of a process."""
+    """Read a line with more cards of a process. Return None if it has none."""
     if not line.ended:
         return None
     if _CARD_NUMBERS.match(line.text):
@@ -135,8 +135,6 @@ _NAME_KEYS = ("process name", "name")
 
 @dataclass(slots=True)
 class _HygonProcess:
-    """One process of Hygon's list."""
-
     pid: int
     values: dict[str, str] = field(default_factory=dict)
 
@@ -153,11 +151,9 @@ class _HygonProcess:
 
 @dataclass(slots=True)
 class _HygonProcessList:
-    """Hygon's processes."""
-
     entries: list[_HygonProcess] = field(default_factory=list)
     is_complete: bool = False
-    stray_line: Line | None = None
+    stray_line: Line | None = None  # a line that belongs to no process
 
 
 def is_hygon_list(lines: Sequence[Line]) -> bool:
@@ -188,7 +184,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
-    """Add a process to the draft for each of its cards."""
+    """Add a process for each of its cards. Return False for a duplicate."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # For a process on several cards, the printed memory is the sum over the cards. It is not stored.
@@ -208,7 +204,6 @@ def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft
 
 
 def _count_processes(draft: Draft) -> None:
-    """Set the process count of each device."""
     counts = Counter(process.device for process in draft.processes)
     for device in range(draft.device_count()):
         draft.set_value(device, metric("processes"), float(counts[device]))

@@ -100,7 +100,7 @@ _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
-    """Read CSV output into a listing."""
+    """Read CSV output into a listing, or return None without a heading line."""
     headings: list[str] = []
     listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
@@ -128,7 +128,6 @@ def _node_entries(lines: Sequence[Line]) -> list[Entry]:
 
 
 def _row_entries(line: Line, headings: Sequence[str], listing: Listing) -> list[Entry]:
-    """Return the entries of a row."""
     # After an unclosed quote, part of the cell is missing.
     cells = _rejoin_cells(_csv_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(headings))
     if not line.ended:

@@ -141,7 +141,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a line of the table."""
+    """Read a line of the table. Return False for any other line."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])

@@ -26,7 +26,7 @@ def value_without_key(text: str) -> str:
 
 
 def wrong_cells(text: str) -> str:
-    """Return the problem text for a row whose cells do not match the headings."""
+    """Return the problem text for a row that does not fit the headings."""
     return f"does not fit the headings: {quote(text)}"
 
 

@@ -30,7 +30,7 @@ class Cell:
     """The text between two separators."""
 
     text: str
-    whole: bool = True
+    whole: bool = True  # False if the text is truncated inside the cell
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Line:
 
     number: int
     text: str
-    ended: bool = True
+    ended: bool = True  # False if the text is truncated inside the line
     stream: str = ""
 
     @property

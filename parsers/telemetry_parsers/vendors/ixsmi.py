@@ -73,7 +73,7 @@ _QUERY = QueryShape(
     ),
 )  # fmt: skip
 
-# Only the power of the die is read, because the board's power is repeated for each of its dies, as in the query.
+# Only the die's power is read, because the board's power is repeated for each die, as in the output of --query-gpu.
 _LOG = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),

@@ -1,4 +1,4 @@
-"""The records of the vendors of NPUs and other accelerators."""
+"""The records of vendors whose accelerators are not GPUs."""
 
 from __future__ import annotations
 

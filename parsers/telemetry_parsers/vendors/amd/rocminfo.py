@@ -124,7 +124,6 @@ class _Listing:
 
 
 def _read_listing(lines: Sequence[Line]) -> _Listing:
-    """Return the listing in these lines."""
     parser = _ListingParser()
     for line in lines:
         parser.read_line(line)
@@ -132,8 +131,6 @@ def _read_listing(lines: Sequence[Line]) -> _Listing:
 
 
 class _ListingParser:
-    """Parses the output line by line."""
-
     def __init__(self) -> None:
         self.listing = _Listing()
         self._block = "system"
@@ -256,7 +253,7 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
 def _read_agents(text: ToolText, draft: Draft) -> bool:
-    """Add the accelerators among the agents to the draft."""
+    """Add the accelerators among the agents. Return False without agents."""
     listing = _read_listing(text.lines)
     if not listing.agents:
         return False

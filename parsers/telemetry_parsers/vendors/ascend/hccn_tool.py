@@ -120,7 +120,7 @@ def answers_in(run: Run) -> list[Run]:
 
 
 def _read_answer(text: ToolText, draft: Draft) -> bool:
-    """Add the readings of one device to the draft."""
+    """Add the readings of one device. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_text_if_number(command.value_of("-u")), _text_if_number(command.value_of("-p")))
     answer = _AnswerReader(draft, units.whole(command.value_of("-i") or text.output.target), port)
@@ -138,8 +138,6 @@ def _text_if_number(text: str) -> str:
 
 @dataclass(slots=True)
 class _AnswerReader:
-    """Reads one answer line by line."""
-
     draft: Draft
     device: int | None
     port: Port

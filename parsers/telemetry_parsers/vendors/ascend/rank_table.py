@@ -200,7 +200,6 @@ def _parse_json(text: str) -> Plain:
 
 
 def _check_depth(text: str) -> None:
-    """Reject deep nesting."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
     if max(accumulate(map(_DEPTH_CHANGES.__getitem__, brackets)), default=0) > _MAX_DEPTH:
         raise RankTableError(f"is nested more than {_MAX_DEPTH} levels deep")

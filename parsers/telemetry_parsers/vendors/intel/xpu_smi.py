@@ -77,7 +77,6 @@ def _read_device(item: _JsonObject, draft: Draft) -> None:
 
 
 def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
-    """Read the thresholds and the state of each component."""
     states: dict[str, str] = {}
     for name, (item_number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)
@@ -106,7 +105,6 @@ _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 
 def _is_version(line: Line, table: CardTableShape) -> bool:
-    """Return whether a line is the version line."""
     return line.ended and table.banner.search(line.text) is not None
 
 

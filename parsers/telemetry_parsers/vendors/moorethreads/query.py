@@ -120,7 +120,7 @@ def read_json(text: ToolText, draft: Draft) -> bool:
 
 
 def _read_document(output: _QueryOutput, document: Plain) -> bool:
-    """Read the cards of a document."""
+    """Read the cards of a document. Return False if it is not from this tool."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False

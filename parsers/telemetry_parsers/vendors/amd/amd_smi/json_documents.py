@@ -104,7 +104,7 @@ def error_message(text: str) -> str | None:
 
 
 def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add the blocks of a document."""
+    """Add the blocks of a document. Return False if it is not from amd-smi."""
     if isinstance(value, list):
         results = [_add_item(blocks, draft, item) for item in value]
         return any(results) or not results
@@ -123,7 +123,7 @@ def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
 
 
 def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
-    """Add a device, an overview or versions."""
+    """Add a device, an overview or versions. Return False for any other item."""
     device = _device_in(item)
     if device is not None:
         blocks.append(_build_block(*device, item))

@@ -25,8 +25,7 @@ def _percent_target(key: str, label: str = "") -> Target:
 
 
 def _power_cap(key: str) -> Target:
-    """Return the metric for a power limit."""
-    return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)
+    return metric(key, unit="W", if_zero=Absent.NOT_SUPPORTED)  # 0 W means no limit
 
 
 def _clock(domain: str) -> Target:
@@ -34,8 +33,7 @@ def _clock(domain: str) -> Target:
 
 
 def _highest_clock(domain: str) -> Target:
-    """Return the metric for the highest clock."""
-    return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)
+    return metric("clock_max_hertz", domain, unit="MHz", if_zero=Absent.NOT_SUPPORTED)  # 0 means unknown
 
 
 def temperature_target(sensor: str) -> Target:

@@ -121,7 +121,6 @@ def _parse_process(device: int, texts: Mapping[Path, str]) -> Process | None:
 
 
 def _process_memory(texts: Mapping[Path, str]) -> float | None:
-    """Return the device memory of a process."""
     for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in texts:
             value = units.quantity(texts[path], units.BYTES, "B")

@@ -74,8 +74,6 @@ def csv_headings(line: Line) -> list[str]:
 
 
 class _CsvParser:
-    """Parses CSV line by line."""
-
     def __init__(self, draft: Draft) -> None:
         self.blocks: list[Block] = []
         self._draft = draft

@@ -56,8 +56,6 @@ def _indent(line: Line) -> int:
 
 
 class _SectionParser:
-    """Parses sections line by line."""
-
     def __init__(self, draft: Draft, *, is_flat: bool) -> None:
         self.blocks: list[Block] = []
         self._draft = draft
@@ -162,7 +160,6 @@ class _SectionParser:
             self._draft.add_problem(line.where, not_understood(text))
 
     def _path_of(self, line: Line, key: str, *, is_heading: bool) -> Path:
-        """Return the path of a key."""
         if self._flat:
             if is_heading and (key in SECTIONS or len(self._headings) > 1):
                 del self._headings[0 if key in SECTIONS else 1 :]

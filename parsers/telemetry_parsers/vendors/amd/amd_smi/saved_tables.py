@@ -147,7 +147,6 @@ class _TableParser:
         return self._cards[index]
 
     def _add_block(self, block: Block, index: int) -> None:
-        """Add a block."""
         self.blocks.append(block)
         self._cards.setdefault(index, block)
 

@@ -249,7 +249,6 @@ def _unpack_attributes(content: bytes) -> Numbers:
 
 
 def _partition_readings(content: bytes, table: _PartitionTable) -> Iterator[BlobReading]:
-    """Yield the readings of the partitions."""
     count = struct.unpack_from("<H", content, table.count_offset)[0]
     for partition in range(count if 1 <= count <= _MAX_PARTITIONS else 0):
         numbers = _unpack_fields(content, table.fields, table.first_offset + partition * table.size)

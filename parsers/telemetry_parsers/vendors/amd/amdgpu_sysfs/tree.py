@@ -133,7 +133,7 @@ def _add_file(tree: Tree, output: Output) -> None:
 
 
 def _add_card_file(tree: Tree, output: Output) -> bool:
-    """Store a file of a card."""
+    """Store a file of a card. Return False for any other file."""
     drm = _DRM.match(output.name) if "/device" in output.name else None  # most are PCI paths, so this is faster
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:

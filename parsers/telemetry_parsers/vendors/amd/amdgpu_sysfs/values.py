@@ -89,12 +89,11 @@ def page_counts(text: str) -> tuple[float, float] | None:
 
 
 def _limit_target(metric_key: str, unit: str) -> Target:
-    """Return the target for a limit, which does not exist if it is 0."""
-    return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)
+    return metric(metric_key, unit=unit, if_zero=Absent.NOT_SUPPORTED)  # 0 means no limit
 
 
 def _link_width_target(metric_key: str) -> Target:
-    """Return the target for a link's width, in which 0 and 255 mean no known width."""
+    """Return the target for a link's width. 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 

@@ -81,7 +81,7 @@ class _CardAnswer:
 
 
 def _read_card(draft: Draft, card: Card, context: OutputContext) -> list[Section]:
-    """Store the values of one card."""
+    """Store the values of one card. Return its sections."""
     sections = list(card.sections(draft.problems))
     parts = [section.part for section in sections if section.part is not None]
     chip_numbers = dict.fromkeys(part.chip for part in parts if part.chip is not None)

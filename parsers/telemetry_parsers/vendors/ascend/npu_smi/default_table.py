@@ -101,7 +101,6 @@ def _may_end(lines: Sequence[Line], version: str | None) -> bool:
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
-    """Return the lines of the last run, and the number of runs."""
     starts = [index for index, line in enumerate(lines) if _is_banner(line)]
     return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
 
@@ -123,7 +122,7 @@ def _find_shape(line: Line) -> TableShape | None:
 
 
 def _read_versions(lines: Sequence[Line], draft: Draft) -> str | None:
-    """Set the tool's version in the draft."""
+    """Set the tool's version in the draft. Return the driver's version."""
     banner = next((line for line in lines if _is_banner(line)), None)
     if banner is None:
         return None
@@ -284,7 +283,6 @@ def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
 
 
 def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
-    """Read a row of the table."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
     pid = units.whole(cells.get("process id", ""))

@@ -210,7 +210,7 @@ END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A
     *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
     EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # common of 310P
-    # common of older versions, without clocks. A usage rate of HBM would be printed above the temperature.
+    # common of older versions, which print no clocks. A usage rate of HBM would be above the temperature.
     EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),
     EndKey("temperature", excludes="aicore usage rate"),  # temp
     *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt

@@ -40,8 +40,6 @@ class ProcessRow:
 
 @dataclass(frozen=True, slots=True)
 class _KeyValue:
-    """A key with its value."""
-
     key: str
     entry: Entry
 
@@ -193,7 +191,6 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
 
 
 def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
-    """Store the card's chip count."""
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
     cards[-1].chip_count = units.whole(value)

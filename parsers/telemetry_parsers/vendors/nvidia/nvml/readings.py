@@ -221,7 +221,7 @@ _MAX_LINKS = 128
 _LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
 # State 2, a sleeping link, wakes by itself and is up. State 3, a link whose traffic is disabled, is down.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# Maps metrics to (name, factor), tried in order. NVLink 5 counts bytes and recovery events, others KiB and recoveries.
+# Maps metrics to (name, factor), tried in order. NVLink 5 counts bytes, earlier links KiB.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
@@ -305,7 +305,7 @@ _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Add each event to the draft, for its MIG instance or, without an instance, for its GPU."""
+    """Add each event to the draft, for its MIG instance or its GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}
