@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
     report_error: Callable[[str], int] | None = None
 
     def error(self, message: str) -> NoReturn:
-        """Report a usage error in one line, with suggestions for a mistyped choice, and exit."""
+        """Report a usage error in one line, and exit."""
         invalid = _INVALID_CHOICE.search(message)
         if invalid is not None:
             from telemetry_daemon.terminal.suggestions import suggest_or_list
@@ -183,7 +183,7 @@ def _report_bug(error: Exception) -> int:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to /dev/null, so that flushing the buffer at exit raises nothing."""
+    """Redirect standard output to /dev/null, so that the flush at exit succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -42,7 +42,7 @@ class ReadStart:
     def capture(
         self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
     ) -> Capture:
-        """Return the capture of a read that started at this time and ends now."""
+        """Return the capture of a read that ends now."""
         return Capture(
             source,
             poll.name,
@@ -67,5 +67,5 @@ class Reader(Protocol):
         return
 
     def left_behind(self) -> tuple[int, ...]:
-        """Return the PIDs of the processes that did not exit when the reader was closed."""
+        """Return the PIDs of processes that did not exit on `close`."""
         return ()

@@ -55,7 +55,7 @@ class NodeWatch:
         self._started_at = monotonic()
 
     def newly_denied(self) -> tuple[str, ...]:
-        """Record and return the denied nodes that have not caused a restart since the last boot."""
+        """Record and return the denied nodes that have not been reported since boot."""
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute

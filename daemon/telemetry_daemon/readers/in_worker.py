@@ -72,7 +72,7 @@ class WorkerReader:
         self._library_states: tuple[FileState, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library lists its devices itself
-        """Return a capture with the output of the library or the files, or with a failure."""
+        """Return a capture with the output or a failure."""
         start, cpu_before = ReadStart(), self._worker.cpu_seconds
         read_result = self._read_in_worker(poll)
         cpu_seconds = self._worker.cpu_seconds - cpu_before

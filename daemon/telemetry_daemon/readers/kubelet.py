@@ -39,12 +39,12 @@ _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
 
 
 def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
-    """Return the reader of the kubelet, which looks for the node's files below `path`."""
+    """Return the reader of the kubelet, with the node's files below `path`."""
     return KubeletReader(path.rstrip("/"), settings.kubelet_socket, frozenset(settings.resources))
 
 
 class KubeletReader(Reader):
-    """Reads from the kubelet's sockets. Reconnects for each call."""
+    """Reads from the kubelet's sockets, over a new connection for each call."""
 
     def __init__(self, root: str, kubelet_socket: str, resources: frozenset[str]) -> None:
         self._root = root

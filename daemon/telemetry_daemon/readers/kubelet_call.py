@@ -29,7 +29,7 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# Limits on received bytes (a message and 512 KiB) and HTTP/2 events, in case the server never stops sending.
+# Limits in case the server never stops sending. HTTP/2 may add 512 KiB to the message.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
 # The size of the prefix before the message: one byte for the compression flag, four for the length.

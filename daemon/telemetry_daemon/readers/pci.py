@@ -21,7 +21,7 @@ NOT_BOUND = 0
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator. `suspended` is None if unknown; `driver` is empty if none is bound."""
+    """An accelerator. `suspended` is None if unknown."""
 
     bus_id: str
     vendor: str
@@ -51,7 +51,7 @@ def count_by_vendor(devices: Iterable[PciDevice]) -> dict[str, int]:
 
 
 def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
-    """Return whether a device is suspended, or None if the kernel does not report it."""
+    """Return whether a device is suspended, or None if unknown."""
     status = _read_text(root / bus_id / "power" / "runtime_status")
     return None if not status else status == "suspended"
 
@@ -102,7 +102,7 @@ class MachineState:
 
 
 def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEVICES) -> MachineState:
-    """Return the boot ID of this machine and a function that reads the current driver bindings."""
+    """Return the boot ID and the driver bindings of this machine."""
     try:
         boot = boot_id.read_text(encoding="ascii", errors="replace").strip()
     except OSError:  # a container may hide the boot ID

@@ -40,17 +40,17 @@ def kubelet_sockets(root: str) -> Iterator[str]:
 
 
 def log_folders(root: str) -> list[Plain]:
-    """Return `{"namespace", "pod_name", "pod_uid"}` for each log folder of a pod."""
+    """Return the namespace, name and UID of each pod with a log folder."""
     return _matched_names(f"{root}/var/log/pods", _LOG_FOLDER)
 
 
 def log_links(root: str) -> list[Plain]:
-    """Return `{"namespace", "pod_name", "container_name", "container_id"}` for each link to the log of a container."""
+    """Return the namespace, pod, name and ID of each container with a log."""
     return _matched_names(f"{root}/var/log/containers", _LOG_LINK)
 
 
 def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
-    """Return the UIDs of the pods that have a cgroup, or None if the cgroups are not visible."""
+    """Return the UIDs of the pods with a cgroup, or None if unknown."""
     for hierarchy in _HIERARCHIES:
         for slice_name in _POD_SLICES:
             folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"

@@ -83,7 +83,7 @@ def uid_of(folder: str) -> int:
 
 
 def job_variables(folder: str) -> dict[str, Plain]:
-    """Return the environment variables that identify the job and rank of a process; empty without permission."""
+    """Return the variables that identify a process's job and rank, or {} without permission."""
     try:
         content = proc_text(f"{folder}/environ", _MAX_ENVIRONMENT_BYTES)
     except OSError:  # reading another user's environment needs a capability
@@ -116,12 +116,12 @@ def command_line(pid: int) -> str:
 
 
 def proc_text(path: str, max_bytes: int = MAX_BYTES) -> str:
-    """Return at most `max_bytes` from the beginning of a /proc file, as a string."""
+    """Return the beginning of a /proc file as a string."""
     return proc_bytes(path, max_bytes).decode("utf-8", errors="replace")
 
 
 def proc_bytes(path: str, max_bytes: int) -> bytes:
-    """Return at most `max_bytes` from the beginning of a /proc file."""
+    """Return the beginning of a /proc file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
@@ -173,7 +173,7 @@ class UserNames:
         self._retry_times: dict[int, float] = {}
 
     def look_up(self, uids: Iterable[int]) -> None:
-        """Look up the names of those UIDs that are not known yet, in one call."""
+        """Look up the names of unknown UIDs."""
         now = self._clock()
         unknown = {uid for uid in uids if uid not in self._name_by_uid and self._retry_times.get(uid, 0.0) <= now}
         if not unknown:
@@ -185,7 +185,7 @@ class UserNames:
         self._retry_times.update((uid, now + _RETRY_SECONDS) for uid in unknown - self._name_by_uid.keys())
 
     def name(self, uid: int) -> str:
-        """Return the user's name, or the UID as a string if the name is unknown."""
+        """Return the user's name, or else the UID as a string."""
         return self._name_by_uid.get(uid, str(uid))
 
     def _read_names(self, uids: list[int]) -> Iterator[tuple[int, str]]:
@@ -314,5 +314,5 @@ def _with_memory(output: Output, memory: list[Plain]) -> Output:
 
 
 def create_reader(path: str, settings: AttributionSettings) -> ProcReader:
-    """Return the reader of this machine's processes, or of the processes below another root."""
+    """Return the reader of the processes below a root folder."""
     return ProcReader(path, settings.environment)

@@ -82,7 +82,7 @@ class _StepFile:
 
 
 class StepsReader(Reader):
-    """Reads the step files that changed recently, in the order in which they were discovered."""
+    """Reads the step files that changed recently, in the order of discovery."""
 
     def __init__(self, root: str, settings: StepsSettings) -> None:
         self._path = Path(root.rstrip("/") + settings.directory)
@@ -179,5 +179,5 @@ def _reject_constant(word: str) -> float:
 
 
 def create_reader(path: str, settings: StepsSettings) -> StepsReader:
-    """Return the reader of this machine's steps, or of the steps below another root."""
+    """Return the reader of the steps below a root folder."""
     return StepsReader(path, settings)

@@ -105,7 +105,7 @@ class CommandReader:
         self._left_behind: tuple[int, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
-        """Return a capture with the output of each run of the tool, or with a failure."""
+        """Return a capture with the output of each run, or with a failure."""
         start = ReadStart()
         results = _PollResults(poll.deadline, start.monotonic_time + poll.deadline)
         failure: Failure | None = None
@@ -185,7 +185,7 @@ class CommandReader:
             raise _PollFailedError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _reap_leftover(self, results: _PollResults) -> None:
-        """Reap the process of an earlier run. Raises _PollFailedError if it has not exited."""
+        """Reap the process of an earlier run, or raise _PollFailedError."""
         leftover = self._leftover
         if leftover is None:
             return
@@ -240,7 +240,7 @@ class CommandReader:
         return _PlannedRun(shlex.join(line), target, launch_request, lock)
 
     def _run_once(self, planned: _PlannedRun, request: Command, results: _PollResults) -> None:
-        """Run the tool once and store its output. Raises _PollFailedError if later runs would fail."""
+        """Run the tool once and store the output, or raise _PollFailedError if later runs would fail."""
         self._raise_if_late(planned, results)
         process = self._start_tool(planned)
         planned.lock.write_holder(process.pid)

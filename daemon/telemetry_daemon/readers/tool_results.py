@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The rejected lines of a request. Lines before `start_index` are rejected."""
+    """The rejected lines of a request: all before `start_index`."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0
@@ -112,7 +112,7 @@ class CommandLineChooser:
         self._rejected: dict[Command, _RejectedLines] = {}
 
     def choose(self, request: Command, find: Callable[[str], Tool | None]) -> ChosenCommand | None:
-        """Return the first command line that was not rejected and whose tool exists, or None."""
+        """Return the first command line that may be tried, or None."""
         names = dict.fromkeys(line[0] for line in request.alternatives)
         tools_by_name = {name: find(name) for name in names}
         tools = tuple(tools_by_name[line[0]] for line in request.alternatives)

@@ -1,1 +1,1 @@
-"""Recordings: written by `telemetry record` and the flight recorder."""
+"""Recordings of `telemetry record` and the flight recorder."""

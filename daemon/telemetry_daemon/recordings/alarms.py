@@ -33,7 +33,7 @@ _MAX_SHAPES = 64
 
 
 class Severity(IntEnum):
-    """How severe an alarm is, such as a failed poll (minor) or a lost card (critical)."""
+    """How severe an alarm is."""
 
     MINOR = 0
     SERIOUS = 1
@@ -45,7 +45,7 @@ QUIET_SECONDS, MAX_BURST_SECONDS = 120.0, 600.0
 # A card may be lost half a minute after its first error. The file is rewritten once to include this time.
 REWRITE_SECONDS = 60.0
 # The maximum number of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
-# Many minor alarms, or many alarms of one source or card, thus leave room for a file about a lost card.
+# A file about a lost card is thus possible even after many minor alarms, or many alarms of one source or card.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
 MAX_SOURCE_FILES: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
 MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
@@ -144,7 +144,7 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is over its critical temperature, if it does not report throttling."""
+    """Yield whether the device is too hot, if it does not report throttling."""
     positions = _temperature_indices(readings.shape)
     if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return

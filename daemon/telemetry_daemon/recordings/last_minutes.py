@@ -47,7 +47,7 @@ Listener = Callable[[CaptureLine], None]
 
 
 class CaptureFeed:
-    """Passes each capture of the node's sources to listeners, such as the flight recorder."""
+    """Passes captures to listeners, such as the flight recorder."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class RecentCaptures:
             return self._packed_bytes.total()
 
     def add(self, line: CaptureLine) -> None:
-        """Add a capture, and drop captures that are too old or exceed the memory limit."""
+        """Add a capture, and drop captures beyond the limits."""
         if len(line.text) > MAX_CAPTURE_BYTES:
             return
         compressor = zlib.compressobj(_LEVEL, _DEFLATED, GZIP)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptureParser:
-    """Parses captures with the installed parsers and with the parsers of simulated sources."""
+    """Parses captures of installed parsers and of simulated sources."""
 
     def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
@@ -48,7 +48,7 @@ def report_of(capture: Capture, parser: Parser | None) -> Report | None:
 
 
 def abbreviated_names(names: Iterable[str]) -> str:
-    """Return the first three names as printable text, followed by how many names were omitted."""
+    """Return the first three names, and how many were omitted, as printable text."""
     return first_names([*map(clean, names)], ", ", limit=3)
 
 

@@ -193,7 +193,7 @@ class PlaybackControls:
         threading.Thread(target=playback.run, name="playback", daemon=True).start()
 
     def show(self, store: Store, feed: StoreFeed, history: History) -> None:
-        """Fill the store with the state at the requested position. Raise RecordingError if that fails."""
+        """Show the state at the requested position. Raise RecordingError."""
         self._create_playback(store, feed, history).seek_and_rebuild()
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class PlaybackControls:
         self._playback_clock.close()
 
     def recorded(self) -> ReplayInfo:
-        """Return when and where the shown state was recorded, and the state of the replay."""
+        """Return what is shown: the recorded time and host, and the replay's state."""
         shown = min(self._playback_clock.position(), self.survey.length)
         return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
 

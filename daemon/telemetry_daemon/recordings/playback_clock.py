@@ -36,7 +36,7 @@ class PlaybackClock:
 
     @property
     def is_running(self) -> bool:
-        """Return whether `run` was called and the clock was not paused since then."""
+        """Return whether the clock is not paused."""
         return self._is_running
 
     def position(self) -> float:
@@ -82,7 +82,7 @@ class PlaybackClock:
             return self._target
 
     def jump_to(self, position: float, target: float) -> None:
-        """Move to a position, and set `seconds_to_target` to the time from there to the target."""
+        """Move to a position, from which the seek continues to the target."""
         with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)

@@ -232,7 +232,7 @@ class FirstResultGate:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Map each accelerator source that has only failed so far to the text of its failure."""
+        """Return the failure of each accelerator source that has only failed so far."""
         with self._lock:
             waiting = [capture for capture, _ in self._waiting.values() if self._has_accelerators(capture)]
         failures = ((capture.source, capture.failure) for capture in waiting if capture.failure is not None)
@@ -260,7 +260,7 @@ class _Status:
 
 
 class DaemonCaptures:
-    """Receives the daemon's captures until some seconds after each poll has run once."""
+    """Receives the daemon's captures."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class DaemonCaptures:
         self.until = time.monotonic() + longest_round + seconds
 
     def captures(self) -> Iterator[Capture]:
-        """Yield past and new captures until each poll has run, and longer if the caller agrees."""
+        """Yield past and new captures, at least until each poll has run."""
         lines = control.stream_lines(
             self._path, "captures", lambda: self.until, minutes_before=self._minutes_before, live=True
         )

@@ -75,7 +75,7 @@ class ReplayNode(Node):
         return tuple(self._parsers.values())
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence for each part of the recording that is not played, with the reason."""
+        """Return a sentence for each part of the recording that is not played."""
         unparsed_names = abbreviated_names(sorted(self.survey.examples.keys() - self._parsers.keys()))
         text = f"no installed parser reads the recorded {unparsed_names}: install its plugin"
         return (*self.damage, text) if unparsed_names else self.damage
@@ -106,7 +106,7 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Map the name of the control request of `telemetry replay` to its handler."""
+        """Return the handler of the control request of `telemetry replay`."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

@@ -85,7 +85,7 @@ def _is_same(segment: ClockSegment, other: ClockSegment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlacedCapture:
-    """A capture at a position in the recording, `age` seconds after the end of its poll."""
+    """A capture at a position in the recording."""
 
     position: float
     age: float
@@ -152,7 +152,7 @@ class Survey:
         return survey
 
     def intervals(self) -> Mapping[PollKey, float]:
-        """Return the average seconds between captures of each poll, or 0 for a single capture."""
+        """Return the average seconds between captures of each poll."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 
 

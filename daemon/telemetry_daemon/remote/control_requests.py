@@ -7,8 +7,8 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# The schema of a line with the number of captures that were dropped before it. `round_ended` is the monotonic time when
-# all polls had ended once since the recording began, or since the daemon started if the flight recorder is on.
+# The schema of a line with the number of captures that were dropped before it. `round_ended` is when all polls had ended
+# at least once (a monotonic time): after the recording began or, with the flight recorder, after the daemon started.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 
@@ -29,7 +29,7 @@ class ForgetLostRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """Release a source for this many seconds, or until it is resumed if `seconds` is None."""
+    """Release a source for some seconds, or until `resume` if None."""
 
     source: str
     seconds: float | None
@@ -45,7 +45,7 @@ class MaintenanceRequest:
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """A request about one source: resume it, or read its jobs immediately."""
+    """A request to resume a source or to read its jobs immediately."""
 
     source: str
 

@@ -56,7 +56,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Return host and port for the `Host` header."""
+        """Return the value of the `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}" if self.port else host
 

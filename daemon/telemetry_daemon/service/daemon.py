@@ -85,7 +85,7 @@ _SETTINGS_THAT_NEED_RESTART = (
 
 @dataclass(frozen=True, slots=True)
 class ServiceArguments:
-    """The arguments of a service. `input_hash` returns a hash of all inputs to the configuration."""
+    """The arguments of a service."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]
@@ -370,7 +370,7 @@ class Service:
         return self._poller.round_check(poll_now=poll_now)
 
     async def _feed_watchdog(self, interval: float) -> None:
-        """Notify systemd's watchdog while the event loop, the clock guard and the scheduler are running."""
+        """Notify systemd's watchdog while all parts of the daemon are running."""
         ticks = -1
         while True:
             if self._clock_guard.ticks != ticks and self._poller.is_alive():

@@ -34,7 +34,7 @@ class DaemonMetrics:
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
     def configure(self, settings: Settings) -> None:
-        """Set the configured number of devices per vendor, and the peaks of the card models."""
+        """Set the expected devices per vendor, and the peaks of the card models."""
         self._set("telemetry_devices_expected", _by_vendor(settings.expect.devices))
         self._store.facts.set_peaks(configured_peaks(settings))
 

@@ -93,7 +93,7 @@ class OperatorRequestHandler:
 
 
 class MaintenanceRequestHandler:
-    """Handles maintenance requests, passes the current maintenance to the store, and saves it."""
+    """Handles maintenance requests, and saves the current maintenance."""
 
     def __init__(self, maintenance_state: MaintenanceState, store: Store) -> None:
         self._state = maintenance_state

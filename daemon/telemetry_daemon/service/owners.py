@@ -57,7 +57,7 @@ def _privacy(settings: AttributionSettings, state_directory: str | None) -> Priv
 
 
 class JobFolderWatcher:
-    """Polls the schedulers' sources immediately after a change in the folder of job files."""
+    """Polls the schedulers immediately after a job file has changed."""
 
     def __init__(self, path: str, poll_source: Callable[[str], object]) -> None:
         self._path = Path(path)

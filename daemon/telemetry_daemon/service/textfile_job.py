@@ -40,7 +40,7 @@ class TextfileJob:
         self.is_configured = bool(path)
 
     def run(self) -> None:
-        """Write the file. Failures are logged."""
+        """Write the file, and log failures."""
         with self._write_lock:
             content = text_page(self._snapshot(), self._metrics, self._owners)
             if self._is_ended:

@@ -181,7 +181,7 @@ def memory_used_bytes(card: CardState) -> float:
 
 
 def process_count(card: CardState) -> int:
-    """Return the number of processes on the card, one for each owner of its job."""
+    """Return the number of processes on the card, one per owner."""
     return 0 if card.job is None else max(len(card.job.owners), 1)
 
 

@@ -67,7 +67,7 @@ class DemoNode(Node):
         return (*self._simulated, host.PARSER.name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the sources in `only`, or all sources, including those of owners and steps if enabled."""
+        """Return the sources in `only`, or all enabled sources."""
         owners = (SCHEDULER,) if settings.attribution.enabled and not only else ()
         step_files = (steps.SOURCE,) if settings.steps.enabled and not only else ()
         return super().sources(settings, (*(only or self.names()), *owners, *step_files))
@@ -87,7 +87,7 @@ class DemoNode(Node):
         return Source(parser, readers_by_poll, settings.source(name), empty_pci_view, self._clock, self._on_capture)
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:
-        """Fill the store and the history as if these sources had been polled during the past."""
+        """Fill the store and the history with a simulated past."""
         simulated = [source for source in sources if source.name != host.PARSER.name]
         for source in simulated:
             store.add_source(SourceFacts.from_parser(source.parser), source.parser.metrics)

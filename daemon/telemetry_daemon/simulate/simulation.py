@@ -154,7 +154,7 @@ class Simulation:
             self.workload.train_everywhere(self.now, math.inf)
 
     def _stage_incident(self, since_due: float) -> None:
-        """Overheat a card from some minutes before the present until some time after it."""
+        """Overheat a card around the present time."""
         if since_due == -_INCIDENT_BEFORE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 
@@ -178,7 +178,7 @@ class Simulation:
             self.events.append((self.now, card.position, code))
 
     def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """Return the possible faults, with their rate per hour for all cards together."""
+        """Return the possible faults, with the rate per hour for all cards."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._add_random_event),
@@ -249,5 +249,5 @@ class Simulation:
         return end_time
 
     def _random_job_seconds(self) -> float:
-        """Return a random duration that is long enough for alerts, which wait for half an hour."""
+        """Return a random duration that is long enough for alerts."""
         return self._random.uniform(2700.0, 5400.0)

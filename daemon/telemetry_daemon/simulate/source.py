@@ -85,7 +85,7 @@ class SimulatedReader(Reader):
         ]
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # simulated sources have no targets
-        """Return the current state of the cards, or a timeout while the simulated source is failing."""
+        """Return the current state of the cards, or a simulated timeout."""
         monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
         with self._lock:
             self._simulation.advance(monotonic_time - self._monotonic_start)
@@ -110,7 +110,7 @@ class SimulatedReader(Reader):
             return function(self._simulation, self._devices)
 
     def _capture_data(self, keys: tuple[str, ...], wall_time: float) -> Plain:
-        """Return the present cards and their partitions, with the values of these metrics, as serialized `_CaptureData`."""
+        """Return the values of these metrics as serialized `_CaptureData`."""
         demo, present = self._demo, self._simulation.present_cards()
         partitions = [part for position, card in enumerate(present) for part in self._partitions(card, position)]
         report = Report(
@@ -171,7 +171,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _check_data(capture_data: _CaptureData) -> None:
-    """Raise CodecError if the data has unknown metrics or devices, as a damaged recording may have."""
+    """Raise CodecError if the data has unknown metrics or devices."""
     report, are_cards = capture_data.report, [device.parent is None for device in capture_data.report.devices]
     indexes = range(len(are_cards))
     if len(capture_data.values) != len(indexes) or any(values.keys() - BY_KEY for values in capture_data.values):

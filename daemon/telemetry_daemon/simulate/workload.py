@@ -66,7 +66,7 @@ _USERS = (("alice", "physics"), ("bob", "biology"), ("carol", "chemistry"), ("da
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job on one or more cards. Its start and end are in seconds of the simulation."""
+    """A job on one or more cards. All times are seconds of the simulation."""
 
     pattern: WorkPattern
     cards: tuple[int, ...]
@@ -123,7 +123,7 @@ class Workload:
             self._start_job(pattern, count, now, usable)
 
     def train_everywhere(self, now: float, until: float) -> None:
-        """Start a training job on all cards, or extend the job that already uses all cards."""
+        """Start a training job on all cards, or extend it."""
         cards = tuple(range(len(self.jobs)))
         job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
         if job is None:

@@ -104,7 +104,7 @@ def _parse_quality(text: str) -> float:
 
 @_cache_by_header
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Return whether the client accepts gzip and does not prefer uncompressed responses."""
+    """Return whether to compress responses to this client."""
     qualities = {name: quality for name, _, quality in _header_elements(accept_encoding)}
     gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)
@@ -125,7 +125,7 @@ def _names_in(family: bytes) -> set[bytes]:
 
 
 class BadQueryError(Exception):
-    """An invalid query. The message is one line."""
+    """An invalid query."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)

@@ -63,7 +63,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 
 def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
-    """Return the HTML page of one device, or an empty string if the device is unknown."""
+    """Return the HTML page of a device, or "" if the device is unknown."""
     cleaned = clean_snapshot(snapshot, extra)
     row = next((row for row in overview.rows(cleaned) if row.device.id == device_id), None)
     if row is None:

@@ -111,7 +111,7 @@ class Site:
         return route(request) if route else self._not_found()
 
     def rebuild_peer_pages(self) -> None:
-        """Rebuild the pages in the format of other exporters after a change of settings."""
+        """Rebuild the pages in the format of other exporters."""
         self._peer_pages = None
         self._rendered.forget()
 
@@ -143,7 +143,7 @@ class Site:
         return self._metrics_response(request, _MetricsPage("", self._renderer.page, self._process_metrics))
 
     def _metrics_response(self, request: Request, page: _MetricsPage) -> Response:
-        """Return a page of metrics in the negotiated syntax and encoding, filtered by the `name[]` parameters."""
+        """Return a page of metrics in the negotiated syntax and encoding."""
         syntax, content_type = choose_format(request.headers.get("accept", ""))
         headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
         tail, eof = page.tail(syntax), _EOF_BY_SYNTAX[syntax]

@@ -120,7 +120,7 @@ class Streams:
         return len(self._clients)
 
     def follow(self, request: Request) -> Response:
-        """Return a response that streams events, or status 503 if there are too many clients."""
+        """Return a response that streams events, or status 503."""
         if request.method == "HEAD":
             return Response(200, (), _CONTENT_TYPE, _HEADERS, StreamClient(iter(()), self._on_leave))
         if not self._admit(request.client):
@@ -141,7 +141,7 @@ class Streams:
                 self._loop.call_soon_threadsafe(self._check_snapshot)
 
     def _admit(self, address: str) -> bool:
-        """Return whether a new stream may begin, for which another may be ended."""
+        """Return whether a new stream may begin, after ending an older one if needed."""
         is_local = address == LOCAL_SOCKET
         streams = [stream for stream in self._clients if (stream.address == LOCAL_SOCKET) == is_local]
         if len(streams) < (MAX_LOCAL_STREAMS if is_local else MAX_STREAMS):
@@ -215,7 +215,7 @@ class Streams:
         return f"id: {event_id}\nevent: {name}\ndata: {data}\n\n".encode()
 
     def _first_events(self, snapshot: Snapshot, state: Entry, last_id: str) -> Iterator[bytes]:
-        """Yield the first events of a client: state, readings and missed slots."""
+        """Yield the events that a new client receives first."""
         yield self._event("state", to_json(state), last_id)
         yield self._readings_event(snapshot, last_id)
         if last_id:

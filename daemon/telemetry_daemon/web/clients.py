@@ -56,7 +56,7 @@ class TokenBucket:
         self._counted_at = 0.0
 
     def missing_tokens(self, now: float) -> float:
-        """Return how many tokens the bucket is missing, including a fraction."""
+        """Return how many tokens are missing, including a fraction."""
         self._missing_tokens = max(0.0, self._missing_tokens - (now - self._counted_at) / self._interval)
         self._counted_at = now
         return self._missing_tokens
@@ -69,7 +69,7 @@ class TokenBucket:
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or whatever fraction of a token the bucket still has."""
+        """Take a token, or the rest of one."""
         self._missing_tokens = min(self._burst, self.missing_tokens(now) + 1.0)
 
 

@@ -31,10 +31,10 @@ class BodyPieces(Protocol):
         """Accept the callbacks that announce a new piece and close the connection."""
 
     def next(self) -> bytes | None:
-        """Return the next piece, empty bytes if none is ready yet, or None after the last."""
+        """Return the next piece, b"" if none is ready, or None after the last."""
 
     def close(self) -> None:
-        """Release the body's resources, because it is complete or the client has disconnected."""
+        """Release the body's resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Response:
 
     @property
     def phrase(self) -> str:
-        """Return the status text, such as `Not Found`, or an empty string for an unknown status."""
+        """Return the status text, such as `Not Found`."""
         try:
             return http.HTTPStatus(self.status).phrase
         except ValueError:  # HTTP allows a status without a phrase

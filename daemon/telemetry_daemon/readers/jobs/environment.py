@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a scheduler. `name` is the ID that users see; `run` counts restarts."""
+    """A job of a scheduler. `name` is the ID that users see."""
 
     scheduler: str
     id: str
@@ -121,7 +121,7 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the value of the first non-empty variable as a printable line of limited length."""
+    """Return the first non-empty variable as a short printable line."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)
@@ -135,7 +135,7 @@ def _first_devices(environment: Mapping[str, str], variables: _VariableNames) ->
 
 
 def _parse_devices(text: str) -> tuple[str, ...]:
-    """Return the devices in a list such as `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
+    """Return the devices in a list such as `0-3,5`."""
     devices: dict[str, None] = {}
     for range_text in text.strip("[] ").split(","):
         devices.update(dict.fromkeys(_expand_range(range_text.strip())))

@@ -43,7 +43,7 @@ class JobSettings(Protocol):
 
     @property
     def job_maps(self) -> tuple[str, ...]:
-        """Return the mapping folders of other tools as `kind:path`, such as `jobstats:/run/gpustat`."""
+        """Return the mapping folders of other tools, such as `jobstats:/run/gpustat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class JobsReader(Reader):
         return (Output(scheduler, status=0, data=jobs),)
 
     def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with its user's name. A job from before a reboot is marked as ended."""
+        """Return the job with the user's name, marked as ended if it is from before a reboot."""
         if "problem" in job:
             return job
         reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
@@ -179,7 +179,7 @@ class JobsReader(Reader):
 
 
 def create_reader(path: str, settings: JobSettings) -> JobsReader:
-    """Return the reader of this machine's jobs, or of the jobs below another root."""
+    """Return the reader of the jobs below a root folder."""
     return JobsReader(path, settings)
 
 

@@ -50,7 +50,7 @@ class Card:
         return {**self.identity, "calls": results, "instances": [card.read(tier) for card in self._instances]}
 
     def was_replaced(self) -> bool:
-        """Return whether the handle of the card or of an instance now refers to another card."""
+        """Return whether a handle now refers to another card."""
         return self._value(calls.UUID) not in (None, self.identity["uuid"]) or any(
             card.was_replaced() for card in self._instances
         )
@@ -133,7 +133,7 @@ class CardSlot:
         self._find_card()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the results of a tier, or the identity of a lost card with its error."""
+        """Return a tier's results, or the identity and error of a lost card."""
         if self._card is None and self._clock() >= self._not_before:
             self._find_card()
         if self._card is not None:

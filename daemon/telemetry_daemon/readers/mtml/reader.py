@@ -99,7 +99,7 @@ class MtmlReader:
         return None if isinstance(result, FailedCall) else result
 
     def _postpone(self, code: int) -> ReaderRefusal:
-        """Postpone the next initialisation, and return the failure of all polls until then."""
+        """Postpone the next initialisation, and return the failure to raise until then."""
         self._last_error, self._not_before = code, self._clock() + _PAUSE_SECONDS
         return library.refusal(code)
 

@@ -31,7 +31,7 @@ _DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 
 class DeviceCaller:
-    """Calls the library for one GPU or MIG instance, and remembers which calls fail."""
+    """Calls the library for one device, and remembers which calls fail."""
 
     def __init__(self, nvml: Nvml, handle: Any, clock: Callable[[], float]) -> None:
         self.handle = handle

@@ -51,7 +51,7 @@ class EventInbox:
 
 
 class EventReceiver:
-    """Receives the events of all GPUs of a session in a thread, which ends with `stop`."""
+    """Receives the events of a session's GPUs in a thread, until `stop`."""
 
     def __init__(self, nvml: Nvml, inbox: EventInbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml

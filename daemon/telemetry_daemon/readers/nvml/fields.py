@@ -192,5 +192,5 @@ def plain_value(raw: FieldValue, field: Field) -> Plain:
 
 
 def finite_or_none(value: float) -> Plain:
-    """Return the number, or None for NaN and infinity, which JSON does not have."""
+    """Return the number, or None for NaN and infinity."""
     return value if value - value == 0.0 else None

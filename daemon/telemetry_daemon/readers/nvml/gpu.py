@@ -113,7 +113,7 @@ class Gpu:
         return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_fast)}
 
     def read_counters(self) -> dict[str, Plain]:
-        """Read counters, which are expensive in the driver and need not be read often."""
+        """Read counters, which are expensive in the driver."""
         return {"fields": self._caller.field_results(self._context.counter_fields)}
 
     def read_gpm(self) -> dict[str, Plain]:
@@ -154,7 +154,7 @@ class Gpu:
         return {"calls": results, "fields": values, "instances": self._read_instances(Instance.read_inventory)}
 
     def begin_gpm(self) -> None:
-        """Take the first GPM samples of the GPU and its instances, unless they exist."""
+        """Take the first GPM samples of the GPU and the MIG instances."""
         self._gpm.take_first_sample()
         for instance in self._instances:
             instance.begin_gpm()
@@ -164,7 +164,7 @@ class Gpu:
         return [instance.identity for instance in self._instances]
 
     def close(self) -> None:
-        """Free the GPM samples of the GPU and its instances."""
+        """Free the GPM samples."""
         self._gpm.close()
         for instance in self._instances:
             instance.close()

@@ -40,7 +40,7 @@ class Instance:
         self._has_succeeded = False
 
     def enable_gpm(self) -> None:
-        """Enable GPM for this instance, because it is the only compute instance of its GPU instance."""
+        """Enable GPM, because this is the GPU instance's only compute instance."""
         gpu_instance = self.identity["gpu_instance"]
         if isinstance(gpu_instance, int):
             self._gpm = GpmSampler(*self._gpm_arguments, gpu_instance)
@@ -63,12 +63,12 @@ class Instance:
         return {**self.identity, "calls": results}
 
     def read_gpm(self) -> dict[str, Plain]:
-        """Read GPM, if this is the only compute instance of its GPU instance."""
+        """Read GPM, if it is enabled."""
         gpm = error_result(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
         return {**self.identity, "gpm": gpm}
 
     def read_inventory(self) -> dict[str, Plain]:
-        """Read the number of multiprocessors and the memory size that the instance's profile defines."""
+        """Read the multiprocessor count and memory size of the instance's profile."""
         return {**self.identity, "calls": self._caller.results(calls.INVENTORY_OF_INSTANCE)}
 
     def read_processes(self, lists: ProcessLists) -> dict[str, Plain]:
@@ -93,7 +93,7 @@ def instances_of(nvml: Nvml, parent: DeviceCaller, clock: Callable[[], float]) -
 
 
 def current_layout(nvml: Nvml, handle: Any) -> list[Plain]:
-    """Return the indices and UUIDs of the MIG instances that the library reports now."""
+    """Return the current indices and UUIDs of the MIG instances."""
     uuids = ((index, nvml.call("nvmlDeviceGetUUID", instance)) for index, instance in _instance_handles(nvml, handle))
     return [[index, None if isinstance(uuid, FailedCall) else uuid] for index, uuid in uuids]
 

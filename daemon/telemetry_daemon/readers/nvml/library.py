@@ -30,7 +30,7 @@ def find_library(name: str) -> str | None:
 
 @contextmanager
 def lazy_ctypes_util() -> Iterator[None]:
-    """Within this block, make `from ctypes.util import find_library` return the lazy function above."""
+    """Replace `ctypes.util.find_library` with the lazy function within this block."""
     if _UTIL_MODULE in sys.modules:
         yield
         return

@@ -139,7 +139,7 @@ def _program_name(path: str) -> bytes:
 
 
 class ProcessUtilization:
-    """Reads the utilization of processes from samples that are newer than those of the last poll."""
+    """Reads the utilization of processes since the last poll."""
 
     def __init__(self, nvml: Nvml, clock: Callable[[], float] = time.time) -> None:
         self._nvml = nvml

@@ -109,7 +109,7 @@ class NvmlReader:
         )
 
     def _replace_session(self, code: int) -> None:
-        """Close the session and open a new one, unless it failed soon after its start."""
+        """Close the session and open a new one, or raise ReaderRefusal."""
         age = self._clock() - self._session_start
         self.close()
         if age >= _MIN_WORKING_SECONDS:

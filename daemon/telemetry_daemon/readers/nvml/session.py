@@ -135,7 +135,7 @@ class Session:
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether the GPUs, MIG instances or driver have changed since the initialisation of the library."""
+        """Return whether the library must be initialised again."""
         return (
             self._is_stale
             or self._events.mig_changed
@@ -143,7 +143,7 @@ class Session:
         )
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return the results of all GPUs for a tier, and the events since the last poll."""
+        """Return a tier's results for all GPUs, and the new events."""
         if tier == "slow":
             self._is_stale = self._is_stale or self._has_node_changed()
         if tier == "gpm":  # take the first samples of all GPUs before waiting for the second ones
@@ -190,7 +190,7 @@ class Session:
         raise SessionEndedError(result.code)
 
     def _node_value(self, function: str) -> Any:
-        """Return a function's result, or None. Raises SessionEndedError if the library is unusable."""
+        """Return a function's result, or None if it fails."""
         result = self._nvml.call(function)
         if isinstance(result, FailedCall):
             if result.code in codes.SESSION_ENDING_ERRORS and result.code != codes.GPU_NOT_FOUND:

@@ -123,7 +123,7 @@ class AccessControl:
 
     @property
     def access_state(self) -> object:
-        """Return a value that changes when a caller that was accepted before might be refused now."""
+        """Return a value that changes if earlier callers might now be refused."""
         return self._loaded.config.users, self.client_requirements, self._error_text
 
     @property
@@ -151,7 +151,7 @@ class AccessControl:
         self._limits.configure(config.rate_interval_seconds, config.rate_burst)
 
     def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
-        """Accept requests for these host names, and for the addresses at which the server listens."""
+        """Accept requests for these host names and the server's addresses."""
         self._host_rule = HostRule(names, listening_at)
 
     def channel(self, first_byte: int) -> Channel | None:
@@ -217,7 +217,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether any file has changed and all files have been stable for half a second."""
+        """Return whether a file has changed, and all are stable again."""
         # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
@@ -248,7 +248,7 @@ class HostRule:
         )
 
     def is_allowed(self, authority: str, local_address: object) -> bool:
-        """Return whether a request for this authority (host and port) is allowed at this local address."""
+        """Return whether a request for this host and port is allowed."""
         address = local_address if isinstance(local_address, tuple) else ()
         if not authority or not (self._allowed or address[:2] in self._loopback_addresses):
             return True  # a request without the header is not from a browser

@@ -87,11 +87,11 @@ class BasicAuth:
 
     @property
     def waiting_callers(self) -> int:
-        """Return the number of callers that wait for a check, including the running check."""
+        """Return the number of callers that wait for a check."""
         return sum(len(check.callbacks) for check in self._pending_checks())
 
     def cached_user(self, header: str) -> bytes | None:
-        """Return the user in an `Authorization` header if the password passed an earlier check, else None."""
+        """Return the user whose password passed an earlier check, or None."""
         credentials = parse_basic(header) if self.is_required else None
         if credentials is None or self._cache.get(self._create_attempt(*credentials).key) is not LoginResult.RIGHT:
             return None

@@ -1,4 +1,4 @@
-"""Reads YAML strictly: values are read by key and type."""
+"""Reads the values of a YAML file by key and type."""
 
 from __future__ import annotations
 

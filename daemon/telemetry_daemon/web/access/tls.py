@@ -33,7 +33,7 @@ _VERIFY_MODES = {
 
 
 def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
-    """Return the SSL context for a TLS configuration. `file` is named in errors."""
+    """Return the SSL context for a TLS configuration."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if config.prefers_server_ciphers:
@@ -63,7 +63,7 @@ def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject]
 
 
 def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
-    """Return the DNS names, e-mail addresses, IP addresses and URIs in the peer's certificate."""
+    """Return the subject's alternative names in the peer's certificate."""
     certificate = tls.getpeercert() or {}
     name_types = {"DNS", "email", "IP Address", "URI"}
     names = certificate.get("subjectAltName", ())
@@ -192,7 +192,7 @@ class TlsChannel(Channel):
         return self._outgoing.read()
 
     def closing_bytes(self) -> bytes:
-        """Return TLS's close message, which proves to the client that the response was not truncated."""
+        """Return TLS's close message, which proves that the response is complete."""
         with contextlib.suppress(ssl.SSLError):  # `unwrap` fails if the client's close message has not arrived
             self._tls.unwrap()
         return self._outgoing.read()

@@ -125,7 +125,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, description: str) -> bytes:
-    """Return the bytes of a file, called `description` in errors. Raises WebConfigError."""
+    """Return the bytes of a file. Raises WebConfigError."""
     try:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:

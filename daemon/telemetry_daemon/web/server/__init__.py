@@ -1,1 +1,1 @@
-"""The web server's sockets: listeners, connections, and HTTP on them."""
+"""The listeners and connections of the web server."""

@@ -92,7 +92,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
 
 
 def is_listening_at(listeners: Iterable[Listener], local_address: object) -> bool:
-    """Return whether a listener accepts connections to this local address (a result of `getsockname`)."""
+    """Return whether a listener accepts connections to a result of `getsockname`."""
     return any(_accepts(listener.socket.getsockname(), local_address) for listener in listeners)
 
 

@@ -80,7 +80,7 @@ class OpenConnections:
         return len(self._connections[phase])
 
     def add(self, connection: OpenConnection) -> None:
-        """Add a connection. Beyond the limit, an old one is closed."""
+        """Add a connection, and close an old one beyond the limit."""
         self._insert(connection, Phase.UNFINISHED)
 
     def move(self, connection: OpenConnection, old: Phase, new: Phase) -> None:
@@ -157,7 +157,7 @@ def connection_limit(descriptors: int, upper_limit: int) -> int:
 class Deadlines:
     """The seconds that each step of a connection may take."""
 
-    head: float = 5.0  # from accept, or from the first byte of a later request, to the end of the head
+    head: float = 5.0  # to receive the head of a request, after accept or after its first byte
     idle: float = 60.0  # between requests
     answer: float = 30.0  # until the kernel has the last byte of a response or of one of its pieces
     linger: float = 1.0  # until the client closes after the response

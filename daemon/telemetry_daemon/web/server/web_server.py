@@ -71,7 +71,7 @@ class WebServer:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return the addresses with the ports that are actually used, in the order of the settings."""
+        """Return the addresses with the actual ports."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
     def statistics(self) -> ServerStatistics:
@@ -90,7 +90,7 @@ class WebServer:
         self._allow_hosts(self._allowed_hosts)
 
     async def start_on(self, listener: Listener, is_admitted: Callable[[socket.socket], bool]) -> None:
-        """Serve an open listener without passwords, only to clients for which `is_admitted` is true."""
+        """Serve admitted clients of an open listener, without passwords."""
         self._is_admitted = is_admitted
         self._listen = (listener.text,)
         self._serve([listener], AccessControl(load_config("")))
