@@ -22,7 +22,7 @@ _DEVICE_KEYS = frozenset(key for key, metric in BY_KEY.items() if metric.scope =
 
 @dataclass(frozen=True)
 class Device:
-    """A device. `readings` maps metrics to numbers, or to numbers by label. `absent` maps missing metrics to reasons."""
+    """A device with its readings, and the reasons for absent ones, by metric."""
 
     vendor: str
     index: int | None
@@ -39,7 +39,7 @@ class Device:
     energy_age_seconds: float | None = field(default=None, repr=False)
 
     def value(self, metric: str, label: str = "") -> float | None:
-        """Return the value of a metric (and label), or None if it is absent. Raises UnknownNameError for a wrong name."""
+        """Return a metric's value, or None if it is absent. Raises UnknownNameError."""
         reading = self.readings.get(metric)
         if isinstance(reading, Mapping) if label else isinstance(reading, float | int):
             return reading.get(label) if isinstance(reading, Mapping) else reading
@@ -47,7 +47,6 @@ class Device:
         return None
 
     def _check_names(self, metric: str, label: str) -> None:
-        """Raise UnknownNameError for an unknown metric, a missing label, or a label of a metric without labels."""
         reading, absence = self.readings.get(metric), self.absent.get(metric)
         known = BY_KEY.get(metric)
         if known is None and reading is None and absence is None:
@@ -66,7 +65,7 @@ class Device:
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Return the highest temperature, without memory and board sensors, or None if there is no reading."""
+        """Return the highest temperature, without memory and board sensors."""
         sensors = self.readings.get("temperature_celsius")
         if not isinstance(sensors, Mapping):
             return None
@@ -109,7 +108,7 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Map each source that reads counters in a separate poll to the age of these counters."""
+    """Map each source to the age of its counters, if a separate poll reads them."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]
@@ -139,7 +138,7 @@ class TelemetryError(Exception):
 
 
 class UnknownNameError(TelemetryError, KeyError):
-    """No metric, label, section or device has this name. The message suggests similar names."""
+    """No metric, label, section or device has this name."""
 
     def __str__(self) -> str:
         """Return the message without the quotes that KeyError adds."""
@@ -151,4 +150,4 @@ class NotReachableError(TelemetryError):
 
 
 class NotUnderstoodError(TelemetryError):
-    """The response is not a valid document: it is from another program, or from a daemon of another release."""
+    """The response is not a valid document of this release."""

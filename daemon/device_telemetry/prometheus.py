@@ -21,7 +21,7 @@ _SCOPES = ("device", "owner")
 
 
 class Collector(BaseCollector):
-    """Collects the daemon's `accelerator_…` metrics, and `device_telemetry_up`, which is 0 if they could not be read."""
+    """Collects the daemon's `accelerator_…` metrics."""
 
     def __init__(self, url: str | None = None, timeout: float = 5.0) -> None:
         self._url = url
@@ -32,7 +32,7 @@ class Collector(BaseCollector):
         return []
 
     def collect(self) -> Iterator[ClientMetric]:
-        """Read the devices and yield the metric families. If reading fails, yield only `device_telemetry_up`."""
+        """Read the devices and yield the metric families."""
         try:
             client_metrics = list(self._client_metrics())
             is_up = 1.0

@@ -1,4 +1,4 @@
-"""Reads a daemon, or this node's tools in a separate process, so that no driver library is loaded into the caller."""
+"""Reads a daemon, or this node's tools in a separate process."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def _sleep(seconds: float) -> bool:
 
 
 def read(url: str | None = None, timeout: float = 20.0) -> Node:
-    """Read the daemon at `url` (`HOST:PORT`, `http://…`, `unix:/PATH`), or this node by default. Raises TelemetryError."""
+    """Read the daemon at `url`, or this node by default. Raises TelemetryError."""
     return node_of(read_document(url, timeout))
 
 
 def watch(interval: float | str = 2.0, url: str | float | None = None) -> Iterator[Node]:
-    """Yield the node every `interval` seconds. The address may also be the first argument. Raises TelemetryError."""
+    """Yield the node every `interval` seconds. Raises TelemetryError."""
     if isinstance(interval, str):
         interval, url = _DEFAULT_INTERVAL_SECONDS if url is None else url, interval
     return node_updates(interval, url, _sleep)
 
 
 def node_updates(interval: float | str, url: str | float | None, pause: Pause) -> Iterator[Node]:
-    """Yield the node now and after each pause. Raises TelemetryError if reading fails."""
+    """Yield the node now and after each pause. Raises TelemetryError."""
     if isinstance(interval, str) or (url is not None and not isinstance(url, str)):
         raise TypeError(f"pass a single address and an interval in seconds, not {interval!r} and {url!r}")
     if not interval >= _MIN_INTERVAL_SECONDS:
@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return the daemon's snapshot document. If there is no daemon, run the tools instead. Raises TelemetryError."""
+    """Return the snapshot document of a daemon, or of the tools. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -68,7 +68,7 @@ def read_document(url: str | None, timeout: float) -> Any:
 
 
 def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterator[Any]:
-    """Yield snapshot documents. `pause` waits before the next document, and returns whether it needs new counters."""
+    """Yield snapshot documents. `pause` returns whether the next one needs new counters."""
     address = _daemon_address(url)
     if address is None:
         yield from _tool_documents(interval)
@@ -82,7 +82,7 @@ def documents(interval: float, url: str | None, pause: Pause = _sleep) -> Iterat
 
 
 def _daemon_address(url: str | None) -> Address | None:
-    """Return the daemon's address, or None if this node has no daemon. Raises NotReachableError or TypeError."""
+    """Return the daemon's address, or None if this node has no daemon."""
     if url is not None:
         if not isinstance(url, str):
             raise TypeError(f"an address must be a string such as 'localhost:{url}' or 'gpu-17', not {url!r}")
@@ -106,7 +106,7 @@ def _daemon_address(url: str | None) -> Address | None:
 
 
 def _local_http_address() -> Address | None:
-    """Return an HTTP address of this node's daemon, for users without access to its socket. If none answers, warn."""
+    """Return an HTTP address for users without access to the daemon's socket."""
     # The configuration has the addresses. It is imported here, because most callers do not need it.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
@@ -146,7 +146,7 @@ def _parse_document(text: bytes, errors: bytes) -> Any:
 
 
 def _tool_documents(interval: float) -> Iterator[Any]:
-    """Yield the documents that a separate process reads from the tools and prints, one per line."""
+    """Yield the documents that a separate process reads from the tools."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL

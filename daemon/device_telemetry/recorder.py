@@ -1,4 +1,4 @@
-"""Records devices during named sections of a program: means, extremes and energy as a flat dict, in constant memory."""
+"""Records devices during named sections of a program, in constant memory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Recorder(ContextDecorator):
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start recording, and wait for the first sample. Raises UnknownNameError for unknown devices; warns if there are none."""
+        """Start recording, and wait for the first sample. Raises UnknownNameError for unknown devices."""
         if self._thread is not None:
             return
         self._is_stopping, self._error, self._last_sample = False, None, None
@@ -103,7 +103,7 @@ class Recorder(ContextDecorator):
         self.stop()
 
     def __call__(self, name: Any) -> Any:
-        """Return a section with this name: a context manager, or a decorator that records each call of a function."""
+        """Return a section with this name, as a context manager or decorator."""
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
@@ -129,7 +129,7 @@ class Recorder(ContextDecorator):
             return tuple(self._sections)
 
     def _begin_section(self, name: str) -> str:
-        """Begin a section. Return its full name, which is `outer/inner` within another section."""
+        """Begin a section, and return its full name, such as `outer/inner`."""
         now = time.monotonic()
         with self._condition:
             outer = self._open_sections[-1] if self._open_sections else _ROOT
@@ -148,13 +148,13 @@ class Recorder(ContextDecorator):
                 self._note_boundary(now)
 
     def _note_boundary(self, now: float) -> None:
-        """Let the sampling thread request counters, unless it did so within the last second. The caller holds `_condition`."""
+        """Let the sampling thread request new counters. The caller holds `_condition`."""
         self._boundary = now
         if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait for the next sample. Return whether it needs new counters, because a section began or ended."""
+        """Wait for the next sample, and return whether it needs new counters."""
         end = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
@@ -169,7 +169,7 @@ class Recorder(ContextDecorator):
         return False
 
     def _wait_for_sample(self, moment: float) -> None:
-        """Wait for a sample whose numbers and counters were read at this time or later. The caller holds `_condition`."""
+        """Wait for a sample that was read at this time or later. The caller holds `_condition`."""
         start = time.monotonic()
         while self._thread is not None and self._error is None:
             timeout = _SAMPLE_TIMEOUT_SECONDS
@@ -201,7 +201,7 @@ class Recorder(ContextDecorator):
             self._condition.notify_all()
 
     def _recorded_devices(self, node: Node) -> Iterable[tuple[str, Device]]:
-        """Return the devices to record with their names in the results. Raises UnknownNameError for an unknown device."""
+        """Return the devices to record with their names. Raises UnknownNameError."""
         if self._selected == "visible":
             return named_visible_devices(node.devices, os.environ)
         all_devices = [(device.device, device) for device in node.devices]
@@ -221,7 +221,7 @@ def _device_names(device: Device) -> set[str]:
 
 
 def _document_age(node: Node) -> float:
-    """Return the age of the document, or 0 if the clocks of this node and the other node differ."""
+    """Return the age of the document, or 0 if the nodes' clocks differ."""
     age = time.time() - node.time.timestamp()
     return age if 0.0 <= age <= _MAX_AGE_SECONDS else 0.0
 

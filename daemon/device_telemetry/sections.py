@@ -27,7 +27,7 @@ class Sample:
 
     @classmethod
     def from_devices(cls, moment: float, devices: Iterable[tuple[str, Device]], age: float = 0.0) -> Sample:
-        """Return a sample from a document of this age. If there are several vendors, device names start with the vendor."""
+        """Return a sample from the devices in a document of this age."""
         pairs = tuple(devices)
         has_several_vendors = len({device.vendor for _, device in pairs}) > 1
         by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
@@ -68,7 +68,7 @@ class _Statistics:
 
 @dataclass
 class Section:
-    """A section, which may run many times: its statistics so far, and the time spans that they do not include yet."""
+    """A section, which may run many times, with its statistics so far."""
 
     seconds: float = 0.0
     ended: float = 0.0
@@ -82,7 +82,7 @@ class Section:
     _is_exact: bool = True
 
     def enter(self, now: float) -> None:
-        """Begin the section. Nested runs of the same section count as one."""
+        """Begin the section, which may already be running."""
         self._starts.append(now)
         self.ended = 0.0
 
@@ -94,7 +94,7 @@ class Section:
             self.ended = now
 
     def add_period(self, before: Sample, after: Sample) -> None:
-        """Add the period between two samples to the statistics, and remove the spans that are no longer needed."""
+        """Add the period between two samples to the statistics."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
         seconds = _overlap(spans, before.time, after.time)
         self.seconds += seconds
@@ -113,7 +113,7 @@ class Section:
             self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
 
     def _add_counter(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
-        """Add the growth of the energy counter between its readings, which are older than the samples."""
+        """Add the growth of the energy counter between its readings."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
         seconds = _overlap(spans, begin, end)
@@ -133,7 +133,7 @@ class Section:
         self._counted_seconds[name] = self._counted_seconds.get(name, 0.0) + seconds
 
     def numbers(self) -> dict[str, float]:
-        """Map keys such as `0/power_watts/mean` to numbers. Energy after the last counter reading is an estimate."""
+        """Map keys such as `0/power_watts/mean` to numbers."""
         results = {"seconds": self.seconds}
         for (name, metric), statistics in sorted(self._statistics.items()):
             results[f"{name}/{metric}/mean"] = statistics.weighted_sum / statistics.seconds
@@ -150,7 +150,7 @@ class Section:
         return results
 
     def _uncounted_joules(self, name: str) -> float:
-        """Estimate the energy from the mean power, for the time that the counter does not cover."""
+        """Estimate the energy for the time that the counter does not cover."""
         power = self._statistics.get((name, POWER))
         missing = 0.0 if power is None else power.seconds - self._counted_seconds[name]
         return missing * power.weighted_sum / power.seconds if power is not None and missing > _TINY_SECONDS else 0.0

@@ -19,12 +19,12 @@ _VARIABLES: Mapping[str, tuple[str, ...]] = {
 
 
 def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
-    """Return the devices that this program may use: all, or those that the vendor's variable lists before an invalid entry."""
+    """Return the devices that this program may use."""
     return tuple(device for _, device in named_visible_devices(devices, environment))
 
 
 def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
-    """Return name and device of each visible device. If a variable is set, the names are indices from 0."""
+    """Return name and device of each visible device."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)
@@ -45,7 +45,7 @@ def _visible_devices(vendor: str, devices: list[Device], environment: Mapping[st
 
 
 def _device_named(entry: str, devices: list[Device]) -> Device | None:
-    """Return the card with this index, or the only device whose UUID starts with this entry."""
+    """Return the card with this index, or the only device whose UUID starts with `entry`."""
     if entry.isascii() and entry.isdecimal():
         cards = [device for device in devices if device.parent is None]
         return next((device for device in cards if device.index == int(entry)), None)

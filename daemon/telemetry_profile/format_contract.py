@@ -1,4 +1,4 @@
-"""The contract of formats, which recognise and read files. A format is an entry point in the group `telemetry.profiles`."""
+"""The contract of formats, which recognise and read files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How one device spent a span of time. Overlapping intervals of the same kind count only once."""
+    """How one device spent a span of time. Overlapping intervals count only once."""
 
     span_ns: int | None = None
     compute_ns: int | None = None
@@ -55,7 +55,7 @@ class Split:
         return [getattr(self, field.name) for field in fields(Split)]
 
     def joined(self, other: Split) -> Split:
-        """Return the sum of two splits. A value is unknown if it is unknown in either split."""
+        """Return the sum of two splits, in which unknown values stay unknown."""
         pairs = zip(self.values(), other.values(), strict=True)
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
@@ -66,30 +66,30 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step. `begin_ns` is None if the file has only durations. `is_mean` marks a mean that the tool computed."""
+    """One training step. `begin_ns` is None if the file has only durations."""
 
     name: str
     split: Split
     begin_ns: int | None = None
     is_cut: bool = False
-    is_mean: bool = False
+    is_mean: bool = False  # whether the tool computed a mean of several steps
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """All executions of one kernel, copy or collective on a device. Grid, block and occupancy describe the longest one."""
+    """All executions of one kernel, copy or collective on a device."""
 
     name: str
     work: Work
     calls: int
     total_ns: int
     longest_ns: int | None = None
-    grid: str = ""
+    grid: str = ""  # grid, block and occupancy are those of the longest execution
     block: str = ""
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def joined(self, other: Kernel) -> Kernel:
-        """Return the sum of two kernels. The longest execution is unknown if it is unknown in either kernel."""
+        """Return the sum of two kernels."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """The first collective, far longer than others because it waits for profilers. `rest` is the split of all other time."""
+    """The first collective, unusually long because it waits for profilers."""
 
     length_ns: int
     rest: Split
@@ -111,7 +111,7 @@ class FirstCollective:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long idle period of a device. `since_ns` is relative to the start of the device's first work."""
+    """A long idle period. `since_ns` is relative to the start of the device's first work."""
 
     since_ns: int
     length_ns: int
@@ -129,7 +129,7 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What one file contains about one device or rank. `begin_ns` and `end_ns` enclose all its work."""
+    """What one file contains about one device or rank."""
 
     card: Card = Card()
     rank: int | None = None
@@ -146,16 +146,16 @@ class Device:
     without_gaps: Split | None = None  # the whole time without the gaps and the first collective
 
     def without_first_collective(self) -> Split | None:
-        """Return how the time without the first collective was spent, or None if that collective is not unusually long."""
+        """Return the split outside an unusually long first collective, if there is one."""
         return None if self.first_collective is None else self.limited(self.first_collective.rest)
 
     def without(self, *parts: str) -> Device:
-        """Return the device with the values named `parts` set to unknown, both for the whole time and for each step."""
+        """Return the device without the values named `parts`."""
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
     def limited(self, part: Split) -> Split:
-        """Return `part`, the split of a shorter time. Values that are unknown for the whole time become unknown."""
+        """Return `part` without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
@@ -165,7 +165,7 @@ THIS_RANK = "this rank"  # the source of a link in a file without a rank number
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """All transfers over one link. `source` and `target` are rank or device numbers, as the file prints them."""
+    """All transfers over one link between ranks or devices."""
 
     kind: str
     source: str
@@ -176,7 +176,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """All calls of one host function, or all executions of one range that the program marked."""
+    """All calls of one host function or marked range."""
 
     name: str
     calls: int
@@ -194,7 +194,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class RankCard:
-    """The card of a rank. `node` is a digest of the node's address, which is never shown."""
+    """The card of a rank. `node` is a digest of the node's address."""
 
     node: str
     index: int
@@ -211,7 +211,7 @@ class NodeFolder:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The content of one file. `remarks` are sentences for the user. `problems` describe unreadable content."""
+    """The content of one file. `remarks` are sentences for the user."""
 
     format: str
     tool: str
@@ -234,12 +234,12 @@ Schema = Mapping[str, tuple[str, ...]]
 
 
 class NotReadError(ValueError):
-    """A recognised file cannot be read. The message states the reason and the remedy in one line."""
+    """A recognised file cannot be read. The message includes the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """What a format uses to recognise a file: its name, its folders (nearest last), and its decompressed beginning."""
+    """What a format uses to recognise a file."""
 
     name: str
     folders: tuple[str, ...]
@@ -252,7 +252,7 @@ class Clue:
 
 
 class TraceEvent(Protocol):
-    """One event of a Chrome trace. `ph` is its type: X has a duration, i is an instant, M names a process or thread."""
+    """One event of a Chrome trace. `ph` is its type, such as X for a duration."""
 
     ph: str
     cat: str
@@ -270,12 +270,12 @@ class TraceEvent(Protocol):
         """Return the arguments, which may be empty."""
 
     def correlation(self) -> int | None:
-        """Return the number that a launch shares with the work that it launched, or None if there is none."""
+        """Return the number that a launch and its work have in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSample:
-    """The beginning of a Chrome trace: its first events, and the keys of the JSON object that precede them."""
+    """The beginning of a Chrome trace: its first events, and the keys before them."""
 
     clue: Clue
     keys: Mapping[str, Any]
@@ -338,12 +338,12 @@ class DatabaseFormat:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A closed format that is recognised but never read. `remedy` names the export to make instead."""
+    """A closed format that is recognised but never read."""
 
     name: str
     tool: str
     recognises: Callable[[Clue], bool]
-    remedy: str
+    remedy: str  # names the export to make instead
 
 
 ProfileFormat = TextFormat | TraceFormat | DatabaseFormat | Refusal

@@ -1,4 +1,4 @@
-"""`telemetry profile`: explains the files of profilers, with the telemetry of the same cards at the same time."""
+"""`telemetry profile`: explains the files of profilers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_timestamp(text: str) -> float:
-    """Parse a time as Unix seconds. A time without a time zone is UTC."""
+    """Parse a time as Unix seconds, in UTC unless it has a time zone."""
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -103,7 +103,7 @@ def _parse_positive_number(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the summary. Return the exit status: 2 if something could not be read, otherwise 3 if no device was found."""
+    """Print the summary, and return the exit status."""
     outcomes, was_interrupted = _read_outcomes(_find_files(arguments.paths))
     file_facts = [
         FileFacts(outcome.file.folders, outcome.file.display_name, outcome.facts)
@@ -133,7 +133,7 @@ def _find_files(paths: Sequence[str]) -> list[ProfileFile]:
 
 
 def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
-    """Return the outcomes in the order of the files, and whether Ctrl-C interrupted the reading."""
+    """Return the outcomes, and whether Ctrl-C interrupted the reading."""
     try:
         read = partial(read_file, formats=installed_formats())
     except BadFormatError as error:
@@ -150,7 +150,7 @@ def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
 
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
-    """Print the unread files to standard error. Unrecognised files from a folder share one line with their count."""
+    """Print the unread files to standard error."""
     detailed_outcomes = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
     others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
     for outcome in detailed_outcomes:
@@ -197,7 +197,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Return the members with Unix times. Those without Unix times are shifted: their earliest work starts at `begin`."""
+    """Return the members, with unknown Unix times counted from `begin`."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:

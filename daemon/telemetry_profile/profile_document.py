@@ -217,7 +217,7 @@ class ProfileJson:
 
 
 def render(summary: ProfileSummary) -> str:
-    """Return the document as JSON. Control characters are removed from its strings."""
+    """Return the document as JSON."""
     return json.dumps(document(deep_clean(summary)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -248,7 +248,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Return an instance of `cls` with the given values. The other fields are copied from the attributes of `source`."""
+    """Return an instance of `cls` with these values and other attributes of `source`."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 
@@ -258,7 +258,7 @@ def _field_names(cls: object) -> tuple[str, ...]:
 
 
 def _value_of(source: object, name: str) -> Any:
-    """Return the attribute for a JSON field. Times are converted to seconds, and empty strings to None."""
+    """Return the attribute for a JSON field, with times in seconds."""
     if (value := getattr(source, name, _MISSING)) is _MISSING:
         value = getattr(source, name.removesuffix("seconds") + "ns")
         return None if value is None else value / _SECOND_NS

@@ -1,4 +1,4 @@
-"""Shows a profile on one screen of 24 lines: verdict, parts of a step, ranks, and the kernels that took most of the time."""
+"""Shows a profile on one screen of 24 lines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
-    """Return the summary in at most 24 lines of at most `width` columns. With several runs, each gets a few lines."""
+    """Return the summary in at most 24 lines, or a few lines for each run."""
     runs = summary.runs
     if len(runs) > 1:
         folders = [_common_folder([member.folder for member in run.profile.members]) for run in runs]
@@ -103,13 +103,12 @@ def _head_lines(summary: ProfileSummary, width: int) -> list[str]:
 
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Join the cells of a row to a line. The first cell is aligned left, and the others right."""
     other_cells = zip(cells[1:], widths[1:], strict=True)
     return pad_right(cells[0], widths[0]) + "".join("  " + pad_left(cell, width) for cell, width in other_cells)
 
 
 def _wrap(text: str, width: int, max_lines: int) -> list[str]:
-    """Wrap the text into at most `max_lines` lines. If the text is cut, the last line ends with `…`."""
+    """Wrap the text into at most `max_lines` lines."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) <= max_lines:
         return lines
@@ -152,7 +151,7 @@ def _time_text(summary: ProfileSummary) -> str:
 
 
 def _parts_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    """Return one or two lines with the parts of the judged ranks' mean step in one unit, or [] if no part is known."""
+    """Return one or two lines with the parts of the mean step."""
     judged_steps, names = judged_ranks(rank_steps)
     split = mean_split([rank_step.split for rank_step in judged_steps]) if judged_steps else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
@@ -173,14 +172,14 @@ def _parts_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
 
 
 def _is_redundant(name: str, value: int, split: Split) -> bool:
-    """Return whether a part is 0 and not worth showing: a wait, or exposed communication if nothing communicates."""
+    """Return whether a part is 0 and not worth showing."""
     if name == "exposed_communication_ns":
         return value == 0 and not split.communication_ns
     return name in ("wait_ns", "data_wait_ns") and value == 0
 
 
 def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    """Return the table of the median, slowest and fastest ranks and the straggler, or [] for a single card."""
+    """Return a table that compares the ranks, or [] for a single card."""
     spread = rank_spread_of(rank_steps)
     if spread is None:
         return []
@@ -207,7 +206,7 @@ def _rank_table(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
 def _table_lines(
     heading: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Split]], scale: int, width: int
 ) -> list[str]:
-    """Return the lines of a table. Columns that do not fit are dropped, because numbers are never cut."""
+    """Return the lines of a table, without columns that do not fit."""
     lines = [[heading, *(column_heading for _, column_heading in columns)]]
     lines += [[label, *(_format_scaled(getattr(split, name), scale) for name, _ in columns)] for label, split in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -235,7 +234,7 @@ def _format_scaled(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list[str]:
-    """Return the kernel table in at most `max_lines` lines, then the line of kinds; [] if there are no kernels."""
+    """Return the kernel table and the line of kinds."""
     sums = kernel_sums(members)
     if not sums:
         return []
@@ -254,7 +253,7 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
 
 
 def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
-    """Return a line with each kernel kind's share of the time, or [] if there is only one kind."""
+    """Return a line with each kernel kind's share of the time."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work

@@ -1,1 +1,1 @@
-"""Dashboards, recording rules and alerts as code. The files in grafana/ and deploy/prometheus/ are generated from it."""
+"""Generates the dashboards, recording rules and alerts in grafana/ and deploy/prometheus/."""

@@ -1,4 +1,4 @@
-"""Generates all files: rules for Prometheus, Alertmanager and Grafana, the handbook of alerts, and the dashboards."""
+"""Generates the rules, the handbook of alerts, and the dashboards."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _prometheus_rule(alert: Alert) -> dict[str, object]:
 
 
 def _as_template(summary: str, value: str) -> str:
-    """Convert a summary to the template language of Prometheus or Grafana, in which `value` stands for the alert's value."""
+    """Convert a summary to the template language of Prometheus or Grafana."""
 
     def replace_label(match: re.Match[str]) -> str:
         expression = value if match[1] == "value" else f".Labels.{match[1]}"
@@ -95,7 +95,7 @@ def inhibitions() -> str:
 
 
 def _matchers(alert: Alert) -> Iterator[tuple[str, str]]:
-    """Yield matchers for the alerts that suppress this alert, each with the labels that both alerts must share."""
+    """Yield each matcher for suppressing alerts, with the labels that both alerts must share."""
     for labels in (CARD, _NODE_AND_VENDOR):
         names = [name for name in alert.held_back_by if _common_labels(name) == labels]
         if names:
@@ -157,7 +157,7 @@ def _grafana_query(source: str, model: Mapping[str, object]) -> dict[str, object
 
 
 def _without_inhibited(alert: Alert) -> str:
-    """Exclude cards and nodes for which a stronger alert fires, because Grafana has no inhibition."""
+    """Exclude cards and nodes for which a stronger alert fires."""
     exclusions = [f"unless on ({_common_labels(name)}) ({_firing(_BY_NAME[name])})" for name in alert.held_back_by]
     if alert.held_back_by_event:
         exclusions.append(f"unless on ({CARD}) {open_event(alert.held_back_by_event)}")
@@ -166,7 +166,7 @@ def _without_inhibited(alert: Alert) -> str:
 
 
 def _firing(alert: Alert) -> str:
-    """Return an expression that is true if the alert fires: its condition has been true for the hold time."""
+    """Return an expression that is true if the alert fires."""
     if alert.hold == AT_ONCE:
         return alert.promql
     return f"count_over_time(({alert.promql})[{alert.hold}:1m]) >= {alert.hold.removesuffix('m')}"
@@ -222,7 +222,7 @@ its driver hangs.
 
 
 def handbook() -> str:
-    """Return docs/alerts.md: what each alert means, what to check and do, and where the thresholds come from."""
+    """Return the text of docs/alerts.md."""
     groups = [f"## {group.title}\n\n" + "\n".join(map(_alert_section, group.alerts)) for group in ALERTS]
     return "\n".join([_HANDBOOK_HEAD, *groups, _thresholds_section(), _recordings_section()])
 

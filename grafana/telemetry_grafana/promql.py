@@ -1,4 +1,4 @@
-"""Checks PromQL against the catalogue: a query with an unknown metric or label is an error."""
+"""Checks the metrics and labels in PromQL against the catalogue."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class QueryError(ValueError):
 
 
 def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
-    """Return the query. Raise QueryError for an unknown metric or label. `recorded` maps recorded series to their labels."""
+    """Return the query. Raise QueryError for an unknown metric or label."""
     # Strings outside of selectors are removed, because a word in an argument of label_replace is not a metric.
     selectors = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
     for match in _SELECTOR.finditer(selectors):
@@ -77,7 +77,7 @@ def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingPro
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """Return the labels that a metric may have. Raise QueryError if the metric is unknown."""
+    """Return the labels that a metric may have. Raise QueryError if it is unknown."""
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
@@ -117,7 +117,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """Raise QueryError if the catalogue has all values of the label, and a word in `text` is not one of them."""
+    """Raise QueryError if the label never has one of the words in `text`."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED_LABELS or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return

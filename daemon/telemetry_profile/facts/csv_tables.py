@@ -1,4 +1,4 @@
-"""Reads the CSV files of profilers. `tables` finds columns by meaning, and `CsvRows` by exact headings."""
+"""Reads the CSV files of profilers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `role` is "" for an unknown heading. `unit` is the time unit in nanoseconds, or 0 if it is not stated."""
+    """A column. `unit` is its time unit in nanoseconds, or 0 if unknown."""
 
     role: str
     unit: int
@@ -52,25 +52,25 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: `cells` and `units` map the role of a column to its cell and to its time unit."""
+    """A row of a table, with the cells and time units by role."""
 
     cells: Mapping[str, str]
     units: Mapping[str, int]
 
     def text(self, role: str) -> str:
-        """Return the cell of the column with this role, or "" if it is missing."""
+        """Return the cell with this role, or "" if it is missing."""
         return self.cells.get(role, "")
 
     def time(self, role: str) -> int | None:
-        """Return the nanoseconds in the cell with this role, or None if it does not contain a time."""
+        """Return the time in the cell with this role, or None."""
         return _parse_time(self.cells.get(role, ""), self.units.get(role, 0))
 
     def count(self, role: str) -> int | None:
-        """Return the whole number in the cell with this role, or None if the cell contains something else."""
+        """Return the whole number in the cell with this role, or None."""
         return count_of(self.cells.get(role, "").replace(",", "").strip())
 
     def shape(self, role: str) -> str:
-        """Return launch dimensions, such as `128×1×1`. `role` is "grid" or "block". Return "" if a cell is not a number."""
+        """Return the launch dimensions of a grid or block, such as `128×1×1`."""
         sizes = [
             self.cells[f"{role}{axis}"].strip() for axis in range(3) if self.cells.get(f"{role}{axis}", "").strip()
         ]
@@ -79,7 +79,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table in a CSV file. Its rows can be a stream that is read only once."""
+    """A table in a CSV file. Its rows may be readable only once."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Row] | Iterator[Row]
@@ -94,7 +94,7 @@ class Table:
 
 
 def _parse_time(cell: str, unit: int) -> int | None:
-    """Return the nanoseconds in a cell, or None if it is not a time. A unit in the cell takes precedence over `unit`."""
+    """Return the nanoseconds in a cell, or None if it is not a time."""
     match = _TIME_IN_CELL.match(cell.strip())
     if match is None:
         return None
@@ -123,7 +123,7 @@ def _normalize_heading(heading: str) -> str:
 
 
 def split_line(line: str) -> list[str]:
-    """Return the cells of a line, or [] if a quote is not closed or a cell is too long."""
+    """Return the cells of a line, or [] if it is damaged."""
     if line.count('"') % 2:
         return []
     try:
@@ -138,7 +138,7 @@ def columns_of(line: str) -> tuple[Column, ...]:
 
 
 def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator[Table]:
-    """Yield each table whose columns include all roles of one set. Read its rows before you request the next table."""
+    """Yield each table with suitable columns. Read its rows before you request the next table."""
     line_iterator = iter(lines)
     line = next(line_iterator, None)
     while line is not None:
@@ -153,7 +153,7 @@ def tables(lines: Iterable[str], role_sets: Sequence[Sequence[str]]) -> Iterator
 
 
 class _TableBody:
-    """The rows of a table, up to a blank line, a message or a new heading. `following` is the first line after the rows."""
+    """The rows of a table, up to a blank line, a message or a new heading."""
 
     def __init__(self, lines: Iterator[str], columns: tuple[Column, ...], role_sets: Sequence[Sequence[str]]) -> None:
         self._lines, self._columns, self._role_sets = lines, columns, role_sets
@@ -209,7 +209,7 @@ class _TableBody:
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoin_name(self, line: str) -> list[str]:
-        """Return the cells of a row whose name contains unquoted commas, as in files of rocprof from ROCm 5."""
+        """Return the cells of a row whose name contains unquoted commas."""
         name_index = next((index for index, column in enumerate(self._columns) if column.role == "name"), None)
         if name_index is None:
             return []
@@ -230,7 +230,7 @@ class _TableBody:
 
 
 def kernel_of_row(row: Row, work: Work) -> Kernel | None:
-    """Return the kernel of a summary row, or None if its numbers are invalid or contradictory."""
+    """Return the kernel of a summary row, or None if its numbers are invalid."""
     calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
@@ -241,7 +241,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 
 def row_problem(count: int) -> tuple[Problem, ...]:
-    """Return a one-element tuple with the problem that `count` rows were ignored, or () if `count` is 0."""
+    """Return the problem that rows were ignored, or () if `count` is 0."""
     message = f"{count} ignored: the numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
@@ -255,7 +255,7 @@ class RowSums:
     invalid_rows: int = 0
 
     def add(self, row: Row, work: Work, *, is_host: bool) -> None:
-        """Add a row as a kernel or, if `is_host` is true, as a host call. Count it if it is invalid."""
+        """Add a row as a kernel or, if `is_host` is true, as a host call."""
         kernel = kernel_of_row(row, work)
         if kernel is None:
             self.invalid_rows += 1
@@ -266,7 +266,7 @@ class RowSums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return a one-element tuple: a device with these kernels. Return () if there are no kernels."""
+    """Return a device with these kernels, or () if there are none."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
@@ -275,7 +275,7 @@ IsHeading = Callable[[Sequence[str]], bool]
 
 
 class CsvRows:
-    """Yields each row below the headings as a mapping. `number` is the current row's number, counting damaged rows, too."""
+    """Yields each row below the headings as a mapping."""
 
     def __init__(self, lines: Iterable[str], is_heading: IsHeading) -> None:
         self._lines, self._is_heading = lines, is_heading
@@ -300,17 +300,17 @@ class CsvRows:
         self._damaged_count += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a one-element tuple with the problem that rows were damaged, or () if none were."""
+        """Return the problem that rows were damaged, or () if none were."""
         return (Problem("rows", f"{self._damaged_count} ignored: damaged"),) if self._damaged_count else ()
 
 
 def headings_predicate(*names: str) -> IsHeading:
-    """Return a predicate that accepts the cells of a line if they include all of these headings."""
+    """Return a predicate that accepts cells that include all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 
 def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a predicate that accepts a file if its first non-blank line contains the headings."""
+    """Return a predicate that accepts files that begin with the headings."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

@@ -1,4 +1,4 @@
-"""Collects the intervals of one file as arrays of numbers, and derives splits, steps and kernels from them."""
+"""Collects the intervals of one file, and derives splits, steps and kernels from them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LinkSums:
         self._sums: dict[tuple[str, str, str], list[int]] = {}
 
     def add(self, kind: str, source: str, target: str, size: int, length_ns: int | None) -> None:
-        """Add a transfer. A transfer without a valid duration is ignored, because its rate is unknown."""
+        """Add a transfer, unless its duration is invalid."""
         key = (kind, source, target)
         if length_ns is None or not 0 < length_ns < MAX_NS:
             return
@@ -90,7 +90,7 @@ class LinkSums:
 
 
 class Timeline:
-    """Collects the intervals in a file by device. Steps and data waits belong to the devices that their process used."""
+    """Collects the intervals in a file by device."""
 
     def __init__(self) -> None:
         self._work_by_key: dict[Hashable, _DeviceWork] = {}
@@ -103,7 +103,7 @@ class Timeline:
         self._invalid_count = 0
 
     def set_card(self, key: Hashable, card: Card, rank: int | None = None, process: Hashable = None) -> None:
-        """Set the card and rank of a device, and a process that used it. The device may already have work."""
+        """Set a device's card and rank, and a process that used it."""
         device_work = self._work_by_key.setdefault(key, _DeviceWork(card))
         device_work.card, device_work.rank = card, rank
         if process is not None:
@@ -121,7 +121,7 @@ class Timeline:
         occupancy_ratio: float | None = None,
         launch_number: int = -1,
     ) -> None:
-        """Add work of a device. `launch_number` is -1 if unknown. Work with an invalid time is ignored and counted."""
+        """Add work of a device. `launch_number` is -1 if unknown."""
         span = self._checked_span(begin_ns, length_ns)
         if span is None:
             return
@@ -150,7 +150,7 @@ class Timeline:
             self._data_waits.setdefault(process, Executions()).add(*span)
 
     def add_range(self, name: str, begin_ns: int | None, length_ns: int | None, process: Hashable = None) -> bool:
-        """Add a range of the program if it is a step or a wait for data. Return whether it is either of them."""
+        """Add a range if it is a step or a wait for data, and return whether it is."""
         if is_step(name):
             self.add_step(name.strip(), begin_ns, length_ns, process)
         elif is_data_wait(name):
@@ -172,7 +172,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
-        """Add a launch on the host. `number` is the launch number, which the launched work repeats."""
+        """Add a launch on the host. The launched work repeats its `number`."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -183,11 +183,11 @@ class Timeline:
             self._graph_begins.append(begin_ns)
 
     def host_steps(self) -> list[Interval]:
-        """Return the span of each step on the host, in the same order as a device's steps."""
+        """Return the span of each step on the host."""
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the facts of a file. `devices` replaces the timeline's own devices, if the format has changed them."""
+        """Return the facts of a file, with the timeline's devices by default."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
@@ -208,12 +208,12 @@ class Timeline:
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a one-element tuple with the problem that events were ignored, or () if none were."""
+        """Return the problem that events were ignored, or () if none were."""
         message = f"{self._invalid_count} ignored: impossible time or length"
         return (Problem("events", message),) if self._invalid_count else ()
 
     def _checked_span(self, begin_ns: int | None, length_ns: int | None) -> Interval | None:
-        """Return start and end. If they are impossible, count the event as ignored and return None."""
+        """Return start and end, or None if they are impossible."""
         if (
             begin_ns is None
             or length_ns is None
@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Add the launches within `host_span`, or all if it is None. With several cards, the launches per card are unknown."""
+        """Add the launches within `host_span`, or all if it is None."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)
@@ -261,7 +261,7 @@ def _index_range(times: array[int], span: Interval | None) -> Interval:
 
 
 def _may_use(process: Hashable, device_work: _DeviceWork) -> bool:
-    """Return whether a process may have used a device. Unknown processes may have used any device."""
+    """Return whether a process may have used a device."""
     return process is None or not device_work.processes or process in device_work.processes
 
 

@@ -1,4 +1,4 @@
-"""Computes the FLOPs of PyTorch's matrix operators from their shapes, as a lower bound on a device's work."""
+"""Computes the FLOPs of PyTorch's matrix operators from their shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs of one operator: the shapes of its tensors, and its other inputs as printed."""
+    """The inputs of one operator."""
 
     shapes: Sequence[_Shape | None]
     texts: Sequence[str]
@@ -60,7 +60,7 @@ def _matrix_product(first_index: int) -> Callable[[_Inputs], int | None]:
 
 
 def _convolution(inputs: _Inputs) -> int | None:
-    """Return the FLOPs, or None if the stride or padding that determines the output size is missing."""
+    """Return the FLOPs, or None if the output size is unknown."""
     data, weight = inputs.shape(0, 3), inputs.shape(1, 3)
     if data is None or weight is None or len(data) != len(weight):
         return None
@@ -78,7 +78,7 @@ def _convolution(inputs: _Inputs) -> int | None:
 
 
 def _convolution_backward(gradient_index: int, data_index: int) -> Callable[[_Inputs], int | None]:
-    """Return a function that counts FLOPs: those of a forward pass for each requested gradient, or of one if unknown."""
+    """Return a function that counts the FLOPs of all requested gradients."""
 
     def count_flops(inputs: _Inputs) -> int | None:
         grad, data, weight = inputs.shape(gradient_index, 3), inputs.shape(data_index, 3), inputs.shape(2, 3)
@@ -111,7 +111,7 @@ MATRIX_OPERATORS = frozenset(_FLOP_COUNTERS)
 
 
 def _flops_of(name: str, arguments: Mapping[str, Any]) -> int | None:
-    """Return the FLOPs of an operator, or None if its shapes are unknown or inconsistent."""
+    """Return the FLOPs of an operator, or None if its shapes are unknown."""
     shapes, printed = arguments.get("Input Dims"), arguments.get("Concrete Inputs")
     if not isinstance(shapes, list):
         return None
@@ -135,7 +135,7 @@ class _Thread:
     launches: array[int] = field(default_factory=lambda: array("q"))
 
     def launching_operators(self) -> Iterator[tuple[int, float]]:
-        """Yield start and FLOPs of each outermost operator that launched work. Operators on the CPU launch nothing."""
+        """Yield start and FLOPs of each outermost operator that launched work."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
         if not isinstance(indices, range):  # of operators with the same start, the longest is the outermost
@@ -156,7 +156,7 @@ class MatrixWork:
         self._dtypes: Counter[str] = Counter()
 
     def add_operator(self, thread: Hashable, name: str, span: Interval, arguments: Mapping[str, Any]) -> None:
-        """Add an operator from MATRIX_OPERATORS. It is ignored if its FLOPs are unknown."""
+        """Add an operator from MATRIX_OPERATORS, if its FLOPs are known."""
         flops = _flops_of(name, arguments) if 0 <= span[0] <= span[1] < _LATEST_NS else None
         if flops is None:
             return
@@ -186,5 +186,5 @@ class MatrixWork:
         return Flops("shapes", total, flops_in_steps / len(steps) if flops_in_steps else None) if total else None
 
     def dtype(self) -> str:
-        """Return the data type of the operators with the most FLOPs, or "" if it is unknown."""
+        """Return the data type with the most FLOPs, or "" if unknown."""
         return _DTYPES.get(self._dtypes.most_common(1)[0][0], "") if self._dtypes else ""

@@ -15,14 +15,14 @@ Interval = tuple[int, int]
 
 @dataclass(slots=True)
 class Executions:
-    """The executions of one kind of work, in the order of the file. They are stored as columns to save memory."""
+    """The executions of one kind of work, stored as columns to save memory."""
 
     begins: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     launch_numbers: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, begin: int, end: int, launch_number: int = -1) -> None:
-        """Add an execution. `launch_number` is the number of its launch, or -1 if it is unknown."""
+        """Add an execution. `launch_number` is -1 if unknown."""
         self.begins.append(begin)
         self.ends.append(end)
         self.launch_numbers.append(launch_number)
@@ -34,11 +34,11 @@ class Executions:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Disjoint intervals in ascending order. `before[i]` is the total length of the first `i` intervals."""
+    """Disjoint intervals in ascending order."""
 
     begins: Sequence[int]
     ends: Sequence[int]
-    before: Sequence[int]
+    before: Sequence[int]  # the total length of the first i intervals
 
     @staticmethod
     def from_sorted(intervals: Iterable[Interval]) -> Intervals:
@@ -85,7 +85,7 @@ class Intervals:
 
 
 def sorted_indices(numbers: Sequence[int]) -> Sequence[int]:
-    """Return the indices that sort the numbers. If the numbers are sorted, this is a range, which needs no memory."""
+    """Return the indices that sort the numbers."""
     if all(map(le, numbers, islice(numbers, 1, None))):
         return range(len(numbers))
     return sorted(range(len(numbers)), key=numbers.__getitem__)

@@ -1,4 +1,4 @@
-"""Classifies kernels by their work, and marked ranges as steps or waits for data, all by name."""
+"""Classifies kernels and marked ranges by name."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _DATA_WAIT = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work of a kernel by its name. `fused` is a computation that includes a collective."""
+    """Return the kind of work of a kernel by its name."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)
@@ -76,7 +76,7 @@ def work_of(name: str) -> Work:
 
 
 def family_of(name: str) -> str:
-    """Return a kernel's kind of computation, such as `GEMM`, or "other" if the name does not show it."""
+    """Return a kernel's kind of computation, such as `GEMM`, or "other"."""
     return next((family for family, pattern in _FAMILIES if pattern.search(name)), "other")
 
 
@@ -93,7 +93,7 @@ def short_name(name: str) -> str:
 
 
 def shorten_distinctly(names: Sequence[str], width: int) -> list[str]:
-    """Cut the names to a width. Names with the same beginning are cut in the middle, so that they still differ."""
+    """Cut the names to a width, but keep them distinct."""
     shortened, head_length = [], width // 3
     for name in names:
         cut_name = cut(name, width)

@@ -1,4 +1,4 @@
-"""Converts printed numbers. Times become integer nanoseconds without floating-point errors."""
+"""Converts printed numbers without floating-point errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Convert a printed number in a unit (NS, US, MS or S) to nanoseconds. Return None if it is not a number."""
+    """Convert a printed number in a unit to nanoseconds, or return None."""
     if _WHOLE.match(printed):
         return _none_if_too_large(int(printed) * unit)
     try:
@@ -25,18 +25,18 @@ def nanoseconds(printed: str, unit: int) -> int | None:
 
 
 def cell_ns(cell: str, unit: int) -> int | None:
-    """Convert a printed time to nanoseconds. Return None for words such as N/A and for negative times."""
+    """Convert a printed time to nanoseconds, or return None for words such as N/A."""
     length = nanoseconds(cell, unit) if cell[-1:].isdigit() else None
     return length if length is not None and length >= 0 else None
 
 
 def count_of(cell: str) -> int | None:
-    """Parse a whole number of 0 or more. Return None for any other text."""
+    """Parse a whole number, or return None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) <= 18 else None
 
 
 def number_of(cell: str) -> int | None:
-    """Parse the number of a rank or device. Return None for any other text."""
+    """Parse the number of a rank or device, or return None for any other text."""
     return int(cell) if cell.isascii() and cell.isdecimal() and len(cell) < 7 else None
 
 

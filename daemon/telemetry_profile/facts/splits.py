@@ -1,4 +1,4 @@
-"""Divides the time of one device into parts such as compute and idle time, into steps, and into long gaps."""
+"""Divides the time of one device into parts, steps and long gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIN_LAUNCHED = 0.5  # if the launches of less than this share of the work are k
 
 
 class Splitter:
-    """Divides spans of one device into parts. `waits` are the times in which the host waits for data, if known."""
+    """Divides spans of one device into parts."""
 
     def __init__(self, executions: Mapping[Work, Executions], waits: Intervals | None) -> None:
         self._fused = executions["fused"].union()
@@ -32,11 +32,11 @@ class Splitter:
         self._begins = array("q", (begins[index] for index in sorted_indices(begins)))
 
     def span(self) -> Interval:
-        """Return the span from the start of the device's first work to the end of its last."""
+        """Return the span from the start of the first work to the end of the last."""
         return self._busy.begins[0], self._busy.ends[-1]
 
     def split(self, begin: int, end: int, host_span: Interval | None = None) -> Split:
-        """Return the parts of a span. `host_span` is the same step on the host, if its span differs."""
+        """Return the parts of a span. `host_span` is the same step on the host."""
         compute, kernels, busy = (part.coverage(begin, end) for part in (self._compute, self._kernels, self._busy))
         gaps = self.long_gaps(begin, end)
         first_index, end_index = bisect_left(self._begins, begin), bisect_left(self._begins, end)
@@ -57,7 +57,7 @@ class Splitter:
         )
 
     def long_gaps(self, begin: int, end: int) -> list[Interval]:
-        """Return the idle intervals of a span that take at least 1 ms and at least 5 % of the span."""
+        """Return the long idle intervals of a span."""
         min_length = _min_gap(begin, end)
         return [(since, until) for since, until in self._busy.uncovered(begin, end) if until - since >= min_length]
 
@@ -78,7 +78,7 @@ def _min_gap(begin: int, end: int) -> int:
 
 
 def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | None:
-    """Return the index of the earliest collective if it is far longer than all others, else None."""
+    """Return the index of the earliest collective if it is far longer than all others."""
     if len(begins) < 2:
         return None
     first_index = min(range(len(begins)), key=begins.__getitem__)
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the span and the description of the first collective if it is unusually long, else None."""
+    """Return the first collective with its span if it is unusually long."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -97,7 +97,7 @@ def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Int
 
 
 def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tuple[Gap, ...], Split | None]:
-    """Return the long gaps, and the split of all other time except `first_collective`. Return ((), None) without gaps."""
+    """Return the long gaps, and the split of the time outside them."""
     begin, end = splitter.span()
     gaps = splitter.long_gaps(begin, end)
     if not gaps:
@@ -107,7 +107,7 @@ def gaps_of(splitter: Splitter, first_collective: Interval | None) -> tuple[tupl
 
 
 class Launches:
-    """The time of each launch on the host, by launch number. It shows in which step the work was launched."""
+    """The time of each launch on the host, by launch number."""
 
     def __init__(self) -> None:
         self._numbers, self._times = array("q"), array("q")
@@ -120,7 +120,7 @@ class Launches:
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the device's span of each host step, or None if steps overlap or most launches are unknown."""
+        """Return the device's span of each host step, or None if unknown."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
@@ -165,7 +165,7 @@ class _WorkOfSteps:
             self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
     def step_spans(self) -> list[Interval]:
-        """Return the device's span of each step. A span does not begin before the previous span ends."""
+        """Return the device's span of each step, without overlaps."""
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]

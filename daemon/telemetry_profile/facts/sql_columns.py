@@ -27,17 +27,17 @@ def tables_with_prefix(schema: Schema, prefix: str) -> list[str]:
 
 
 def column_of(schema: Schema, table: str, name: str) -> str | None:
-    """Return the quoted name of a column, ignoring case, or None if the table does not have it."""
+    """Return the quoted name of a column, ignoring case, or None."""
     return next((quoted(column) for column in schema.get(table, ()) if column.lower() == name.lower()), None)
 
 
 def records(tables: Tables, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-    """Yield these columns' values for each row of a table, with None for missing columns. A missing table has no rows."""
+    """Yield these columns for each row of a table, with None for missing columns."""
     return select(tables, table, columns_of(tables.schema, table, column_names))
 
 
 def select(tables: Tables, table: str, expressions: Iterable[str | None], ending: str = "") -> Iterator[Row]:
-    """Yield the values of SQL expressions for each row of a table. A missing table has no rows."""
+    """Yield the values of SQL expressions for each row of a table."""
     if table not in tables.schema:
         return iter(())
     columns = ", ".join(expression or "NULL" for expression in expressions)
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add a table's calls to the timeline. Expressions: start, end, and the name or its key in `names`."""
+    """Add a table's calls to the timeline."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"
@@ -66,7 +66,7 @@ def columns_of(schema: Schema, table: str, column_names: Sequence[str]) -> list[
 
 
 def integer(value: object) -> int | None:
-    """Return the whole number in a value such as a string or a float, or None if there is no whole number."""
+    """Return the whole number in a value of any type, or None."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -80,7 +80,7 @@ def text(value: object) -> str:
 
 
 def interval(begin: object, end: object) -> tuple[int | None, int | None]:
-    """Return start and duration. Both are None if a time is unknown, or if both times are 0, meaning "not recorded"."""
+    """Return start and duration, which are None if they were not recorded."""
     start, stop = integer(begin), integer(end)
     return (None, None) if start is None or stop is None or start == stop == 0 else (start, stop - start)
 

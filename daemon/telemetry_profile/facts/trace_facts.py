@@ -21,13 +21,13 @@ def rank_in_name(clue: Clue) -> int | None:
 
 
 def begins_like_ascend(sample: TraceSample) -> bool:
-    """Return whether a trace is a list that begins with PyTorch operators, as Ascend's large trace_view.json files do."""
+    """Return whether a trace begins with PyTorch operators, as Ascend's large files do."""
     categories = {event.cat for event in sample.events if event.cat}
     return sample.clue.head.lstrip()[:1] == b"[" and "cpu_op" in categories and categories <= _PYTORCH_CATEGORIES
 
 
 def whole_number(value: Any, highest: int) -> int | None:
-    """Return the value if it is a whole number from 0 to `highest`, else None."""
+    """Return the value if it is a whole number from 0 to `highest`."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= highest else None
 
 
@@ -45,7 +45,7 @@ def shifted(devices: Iterable[Device], by_ns: int) -> tuple[Device, ...]:
 
 
 def clock_of(devices: Sequence[Device], default: Clock = "none") -> Clock:
-    """Return "unix" if all known start times are in this century, else the default. Without devices, return "none"."""
+    """Return "unix" if all known start times are in this century, else the default."""
     begins = [device.begin_ns for device in devices if device.begin_ns is not None]
     if begins and all(_YEAR_2001_NS < begin < _YEAR_2100_NS for begin in begins):
         return "unix"

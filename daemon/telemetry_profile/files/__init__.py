@@ -1,1 +1,1 @@
-"""Finds files, reads each in its own process, and queries the telemetry of the same period."""
+"""Finds and reads files, and queries the telemetry of the same period."""

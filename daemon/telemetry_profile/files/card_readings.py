@@ -34,7 +34,7 @@ _Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The readings of a card at one time. `throttled` contains the active throttling reasons."""
+    """The readings of a card at one time."""
 
     time: float
     clock: float | None = None
@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card in the profile. `begin` and `end` are the Unix times between which it was profiled."""
+    """A card in the profile, with the Unix times between which it was profiled."""
 
     card: Card
     rank: int | None
@@ -70,7 +70,7 @@ class ProfiledCard:
 
 
 def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) -> CardTelemetry | None:
-    """Return the card's telemetry during the profile, or None unless exactly one card matches and has samples."""
+    """Return the telemetry of the only matching card, or None."""
     for match, is_match in _MATCHERS:
         matches = [history for history in histories if is_match(profiled_card, history)]
         if len(matches) == 1:
@@ -81,7 +81,7 @@ def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) 
 
 
 def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices are equal. A card with a UUID or address never matches, because an index is a guess."""
+    """Return whether the indices are equal and the card has no better identity."""
     card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
@@ -126,7 +126,7 @@ def _create_telemetry(profiled: ProfiledCard, history: CardHistory, match: Match
 
 
 def _samples_during(profiled: ProfiledCard, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples during the profile. If there are none, return the nearest sample within the tolerance."""
+    """Return the samples during the profile, or else the nearest sample."""
     samples_inside = [sample for sample in samples if profiled.begin <= sample.time <= profiled.end]
     if samples_inside or not samples:
         return samples_inside
@@ -140,7 +140,7 @@ def _min_mean_max(values: Sequence[float | None]) -> MinMeanMax | None:
 
 
 def _throttled_seconds(samples: Sequence[Sample], seconds: float) -> dict[str, float]:
-    """Map each throttling reason to the seconds for which it was active, the longest first."""
+    """Map each throttling reason to its seconds, the longest first."""
     reason_sets = [sample.throttled for sample in samples if sample.throttled is not None]
     reasons = {reason for active in reason_sets for reason in active}
     reasons_and_seconds = (
@@ -156,7 +156,7 @@ def _span(profiled: Sequence[ProfiledCard]) -> tuple[float, float]:
 
 
 def histories_of_recording(recording: RecordingFile, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return each card's samples from a recording, merged as in the daemon. Raise RecordingError or CommandError."""
+    """Return each card's samples from a recording. Raise RecordingError or CommandError."""
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.parsed_captures import StoreFeed, parsers_by_source
@@ -219,11 +219,11 @@ def _highest(readings: Mapping[tuple[str, str], float], metric: str, labels: Seq
 
 
 class PrometheusError(Exception):
-    """Prometheus did not answer, or refused the query. The message states the reason and the remedy."""
+    """Prometheus did not answer, or refused the query."""
 
 
 def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[CardHistory]:
-    """Return the samples of each card that was scraped during the profile. Raise PrometheusError."""
+    """Return each card's samples from Prometheus. Raise PrometheusError."""
     span = _span(profiled)
     cards = _query_range(url, 'accelerator_info{parent=""}', span)
     histories = {_card_key(labels): _history_of(labels) for labels, _ in cards}
@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Run the query. For each resulting series of a card in `histories`, yield the card's history, labels and points."""
+    """Run the query, and yield history, labels and points of each known card."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points

@@ -1,4 +1,4 @@
-"""Reads untrusted SQLite databases within a time limit. It never executes code that the file contains."""
+"""Reads untrusted SQLite databases within a time limit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TRUNCATED = Problem("database", "truncated; only the readable part is shown")
 
 
 class Database:
-    """The tables of one database file. `problems` describes the damage found so far."""
+    """The tables of one database file, and the damage found so far."""
 
     def __init__(self, connection: sqlite3.Connection, seconds: float) -> None:
         self.problems: list[Problem] = []
@@ -78,7 +78,7 @@ class Database:
 
 @contextlib.contextmanager
 def open_database(path: Path, seconds: float) -> Iterator[Database]:
-    """Open a database, which may be compressed with gzip, and yield its tables. Raise OSError or NotReadError."""
+    """Open a database, and yield its tables. Raise OSError or NotReadError."""
     with os.fdopen(open_file(str(path)), "rb") as stream:
         is_compressed = is_gzip(stream.read(2))
         stream.seek(0)
@@ -97,7 +97,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 
 
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
-    """Report a file that is shorter than its header states. SQLite itself notices only missing pages that it reads."""
+    """Report a file that is shorter than its header states."""
     header = os.pread(stream.fileno(), 100, 0)
     is_valid = header[24:28] == header[92:96]  # if false, an old SQLite version wrote last and did not update the size
     page_bytes = int.from_bytes(header[16:18], "big")
@@ -120,7 +120,7 @@ def _create_database(connection: sqlite3.Connection, seconds: float, stream: Bin
 
 @contextlib.contextmanager
 def _connect(path: str) -> Iterator[sqlite3.Connection]:
-    """Yield a read-only connection. `immutable` prevents locks, writes and the replay of a journal."""
+    """Yield a read-only connection, which never locks the file or replays a journal."""
     try:
         connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)  # noqa: PTH100  # a link may be meant
     except sqlite3.Error as error:
@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Report each journal next to a database, because the tables do not contain the journal's changes."""
+    """Report each journal next to a database."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")

@@ -1,4 +1,4 @@
-"""Writes the steps of a profile to a file for the daemon, like the files that jobs write."""
+"""Writes the steps of a profile to a file for the daemon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAFE_CHARACTERS = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 
 
 def publish(folder: Path, counts: StepCounts) -> Path:
-    """Write the counts to a file in the folder that the daemon reads. Return the file's path. Raise OSError."""
+    """Write the counts to a file in the folder, and return its path. Raise OSError."""
     card = {counts.card.way: counts.card.value} if counts.card is not None else {}
     if "index" in card:
         card = {"index": int(card["index"])}  # type: ignore[dict-item]  # JSON allows both types
@@ -46,7 +46,7 @@ _PARTS = (
 
 
 def step_counts_of(member: Member, job_id: str) -> StepCounts | None:
-    """Return the step counts of a rank, or None if it has no complete steps or no card."""
+    """Return the step counts of a rank, or None without complete steps or a card."""
     device = member.device
     steps = [step for step in device.steps if not (step.is_mean or step.is_cut)]
     card_name = _name_of_card(device.card)

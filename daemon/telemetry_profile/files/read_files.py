@@ -1,4 +1,4 @@
-"""Finds files, recognises their formats, and reads each file in its own process, so that a bad file affects no other."""
+"""Finds files, recognises their formats, and reads each in its own process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """A file to read. `display_name` is for messages. `is_named` is true if the user named the file, not its folder."""
+    """A file to read. `is_named` is false if only its folder was named."""
 
     path: str
     display_name: str
@@ -60,7 +60,7 @@ class ProfileFile:
 
 
 def find_files(paths: Sequence[str]) -> list[ProfileFile]:
-    """Return all files in the given paths. Raise OSError for a missing path or a folder with too many files."""
+    """Return all files in the given paths. Raise OSError."""
     files: dict[str, ProfileFile] = {}
     for path in paths:
         if Path(path).is_dir():
@@ -75,7 +75,7 @@ def find_files(paths: Sequence[str]) -> list[ProfileFile]:
 
 
 def _walk_files(folder: str, depth: int) -> Iterator[str]:
-    """Yield the paths of the regular files below a folder. Skip hidden files, and do not follow links to folders."""
+    """Yield the paths of the regular files below a folder."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -106,7 +106,7 @@ def installed_formats() -> tuple[ProfileFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of reading one file: its facts, or in `error` the reason why there are none."""
+    """The facts of one file, or in `error` the reason why there are none."""
 
     file: ProfileFile
     facts: Facts | None = None
@@ -118,7 +118,7 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Read each file in its own process, and yield outcomes as processes end. Closing the generator kills them."""
+    """Yield an outcome for each file. Closing the generator kills the processes."""
     waiting = deque(files)
     running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))
@@ -178,7 +178,7 @@ def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
 
 
 def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
-    """Read one file. The outcome has either its facts or the reason why it cannot be read."""
+    """Return the facts of a file, or the reason why it cannot be read."""
     try:
         with _open_content(file.path) as content:
             head = content.read(HEAD_BYTES)
@@ -261,7 +261,7 @@ class _Content(io.BufferedReader):
         return "" if self._unpacked is None else self._unpacked.damage
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines without their line endings. Lines that are longer than any tool writes are cut."""
+        """Yield the lines without line endings, cut to a maximum length."""
         encoding = "utf-8-sig"
         while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):

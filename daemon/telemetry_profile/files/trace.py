@@ -1,4 +1,4 @@
-"""Reads a Chrome trace with events and keys in any order. Only one block of events is in memory at a time."""
+"""Reads a Chrome trace of any size in blocks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ChooseReader = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the facts of the readable part of a trace, or None if `choose` returns no reader for the trace."""
+    """Return the facts of a trace, or None if `choose` returns no reader."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
@@ -56,7 +56,7 @@ def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: 
 
 
 def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | None:
-    """Choose a reader, and pass it the keys before the first events. Return None if no reader was chosen."""
+    """Choose a reader, and pass the first keys to it."""
     reader = choose(sample)
     if reader is not None:
         for name, value in sample.keys.items():
@@ -65,7 +65,7 @@ def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | No
 
 
 def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Pass a key and its value to the reader. Until a reader is chosen, keep up to `_MAX_KEYS` keys, and drop the rest."""
+    """Pass a key to the reader, or keep it until one is chosen."""
     if reader is not None:
         reader.read_key(name, value)
     elif len(keys) < _MAX_KEYS:
@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add problems. If there are any, mark steps as cut, and drop idle and exposed times, which need all events."""
+    """Add problems, and drop the values that need all events."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -96,7 +96,7 @@ def _incomplete_device(device: Device) -> Device:
 
 
 def trace_members(window: Window, damage: Damage) -> Iterator[_Key | list[Event]]:
-    """Yield the keys and events of a trace, which is an object or a list. Other content yields nothing."""
+    """Yield the keys and events of a trace."""
     window.read_more()
     window.data = window.data.removeprefix(b"\xef\xbb\xbf")
     opening = window.peek()
@@ -148,7 +148,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | l
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the events after the opening bracket in blocks. The first block is empty."""
+    """Yield the events after the opening bracket in blocks, the first of which is empty."""
     count = 0
     yield []
     while count < _MAX_EVENTS:
@@ -171,7 +171,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Decode events singly after a failed block. Return the readable events, and whether the list ends after them."""
+    """Return events that were decoded singly, and whether the list ends after them."""
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])
@@ -191,7 +191,7 @@ def _skip_event(window: Window) -> None:
 
 
 def _read_value(window: Window) -> Any:
-    """Return the next value, or `_NOT_READ` if it is too large or too deep to decode."""
+    """Return the next value, or `_NOT_READ` if it cannot be decoded."""
     while True:
         text = _text(window.data[:_MAX_KEY_BYTES])
         try:
@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield the position in the window, and the character, of each bracket and comma outside of strings."""
+    """Yield the position of each bracket and comma outside of strings, with the character."""
     is_in_string, position = False, 0
     while True:
         match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)
@@ -239,7 +239,7 @@ def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
 
 
 def _seek(window: Window, pattern: bytes) -> bool:
-    """Advance the window to the next occurrence of these bytes. Return whether there is one."""
+    """Advance the window to the next occurrence of these bytes, if there is one."""
     while (position := window.data.find(pattern)) < 0:
         window.consume(max(0, len(window.data) - len(pattern)))
         if not window.read_more():

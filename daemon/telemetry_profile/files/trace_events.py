@@ -1,4 +1,4 @@
-"""Decodes trace events in blocks that end at `},{` or `}]`. After damage, events are decoded singly."""
+"""Decodes trace events in blocks or, after damage, singly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SEPARATORS = re.compile(r"[\s,]*")
 
 
 class Event(msgspec.Struct, gc=False):
-    """An event of a trace. Fields that are rarely needed are decoded only on access."""
+    """An event of a trace. Rarely needed fields are decoded only on access."""
 
     ph: str = ""
     cat: str = ""
@@ -46,7 +46,7 @@ class Event(msgspec.Struct, gc=False):
     encoded_args: msgspec.Raw = msgspec.field(name="args", default=_EMPTY)
 
     def begin_ns(self) -> int | None:
-        """Return the start in nanoseconds without rounding. The file has microseconds, with or without quotes."""
+        """Return the start in nanoseconds without rounding."""
         return _from_microseconds(self.ts)
 
     def length_ns(self) -> int | None:
@@ -62,21 +62,21 @@ class Event(msgspec.Struct, gc=False):
         return arguments if isinstance(arguments, dict) else {}
 
     def correlation(self) -> int | None:
-        """Return the number that a launch and its work have in common, without decoding the other arguments."""
+        """Return the number that a launch and its work have in common."""
         match = _CORRELATION.search(self.encoded_args)
         return int(match[1]) if match else None
 
 
 @dataclass(slots=True)
 class Damage:
-    """The damage in a trace: the count of unreadable events, and whether the rest of the trace is missing (`is_cut`)."""
+    """The number of unreadable events, and whether the end of the trace is missing."""
 
     events: int = 0
     is_cut: bool = False
 
 
 class Window:
-    """The bytes of a stream that are read but not consumed. A read error ends the stream, and sets `damage.is_cut`."""
+    """The bytes of a stream that are read but not consumed."""
 
     def __init__(self, stream: BinaryIO, damage: Damage, block_bytes: int = BLOCK_BYTES) -> None:
         self._stream = stream
@@ -86,7 +86,7 @@ class Window:
         self.has_ended = False
 
     def read_more(self) -> bool:
-        """Read another block. Return whether any bytes were read."""
+        """Read another block, and return whether there was one."""
         pieces = [] if self.has_ended else list(self._read_pieces())
         self.data = b"".join((self.data, *pieces))
         return bool(pieces)
@@ -110,7 +110,7 @@ class Window:
         self.data = self.data[count:]
 
     def peek(self, skipped: bytes = b"") -> bytes:
-        """Skip blanks and the bytes in `skipped`. Return the next byte without consuming it, or b"" at the end."""
+        """Skip blanks and the given bytes, and return the next byte without consuming it."""
         while True:
             self.data = self.data.lstrip(_SPACE + skipped)
             if self.data or not self.read_more():
@@ -122,7 +122,7 @@ _DECODER = msgspec.json.Decoder(list[Event])
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Decoded events. `consumed` is their size in bytes. `is_last` is true if the list of events ends after them."""
+    """Decoded events. `consumed` is their size in bytes."""
 
     events: list[Event]
     consumed: int
@@ -130,7 +130,7 @@ class Block:
 
 
 def next_block(window: Window) -> Block | None:
-    """Decode the events up to the last possible end of an event or, if that fails, up to an earlier one. None if all fail."""
+    """Decode the events at the start of the window, or return None if they are damaged."""
     data = window.data
     for attempt, match in enumerate(_possible_ends(data)):
         if attempt == _MAX_TRIES:
@@ -146,18 +146,18 @@ def next_block(window: Window) -> Block | None:
 
 
 def _possible_ends(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield each match of `},{` or `}]`, where an event may end, from the last to the first."""
+    """Yield each position where an event may end, from the last to the first."""
     last_part_start = max(0, len(data) - _LAST_PART_BYTES)
     yield from reversed(list(_POSSIBLE_END.finditer(data, last_part_start)))
     yield from reversed(list(_POSSIBLE_END.finditer(data, 0, last_part_start)))
 
 
 def _from_microseconds(raw: msgspec.Raw) -> int | None:
-    """Convert to nanoseconds. For usual times, with up to three decimals, this is faster than calling `nanoseconds`."""
+    """Convert microseconds to integer nanoseconds."""
     printed = str(memoryview(raw), "ascii", "replace").strip('"')
     whole, _, decimals = printed.partition(".")
     digits = whole + decimals
-    if len(decimals) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():
+    if len(decimals) < len(_SCALES) and len(digits) < _SAFE_DIGITS and digits.isdigit():  # usual, and faster
         return int(digits) * _SCALES[len(decimals)]
     return nanoseconds(printed, US)
 
@@ -171,12 +171,12 @@ class MalformedError(ValueError):
 
 
 class UnreadableError(MalformedError):
-    """The text is JSON that Python cannot decode: a number of thousands of digits, or deeply nested lists."""
+    """The text is JSON that Python cannot decode, such as deeply nested lists."""
 
 
 @dataclass(slots=True)
 class SingleEvents:
-    """Events that were decoded singly. `consumed` counts characters, and `lost` counts unreadable events."""
+    """Events that were decoded singly. `consumed` counts characters."""
 
     events: list[Event]
     consumed: int = 0
@@ -202,7 +202,7 @@ def decode_singly(text: str) -> SingleEvents:
 
 
 def _value_or_none(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at index `start`, or None if it is unreadable, and its end. Raise IncompleteError."""
+    """Return the readable value at `start`, or None, with the index of its end."""
     try:
         return value_at(text, start)
     except UnreadableError:
@@ -221,7 +221,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def next_event(text: str, start: int) -> int:
-    """Return the index at which the next event after a broken event probably starts, or the end of the text."""
+    """Return where the next event after a broken event probably starts."""
     match = _NEXT_EVENT.search(text, start)
     return match.end() if match else len(text)
 
@@ -279,7 +279,7 @@ _STRAY_DECODER = json.JSONDecoder(parse_float=_PrintedNumber, parse_constant=lam
 
 
 def value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value at index `start` and its end. Raise IncompleteError or MalformedError."""
+    """Return the value at `start` and its end. Raise IncompleteError or MalformedError."""
     try:
         return _STRAY_DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:

@@ -1,1 +1,1 @@
-"""The file formats of profilers. Their modules do not import each other."""
+"""The file formats of profilers."""

@@ -1,4 +1,4 @@
-"""Reads Ascend's JSON files (communication, clocks, rank tables), and recognises unneeded files of Ascend and MindSpore."""
+"""Reads Ascend's JSON files, and recognises unneeded files of Ascend and MindSpore."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _RankSums:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add one collective. If `step` is empty, also store the start, duration and wait of this call."""
+        """Add one collective. If `step` is empty, also store its times."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
         self.kernels[name] = collective if previous is None else previous.joined(collective)
         begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
@@ -83,7 +83,7 @@ class _RankSums:
             self.calls.append((round(begin * US), elapsed, wait_ns))
 
     def first_collective(self) -> FirstCollective | None:
-        """Return the first collective if it is unusually long, else None. `rest` has the wait of the other collectives."""
+        """Return the first collective if it is unusually long."""
         index = index_of_long_first([begin for begin, _, _ in self.calls], [elapsed for _, elapsed, _ in self.calls])
         if index is None:
             return None
@@ -109,7 +109,7 @@ def _read_communication(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _iter_operations(node: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """For each operation, yield its keys (step, operation, and rank or the two ends of a link) and its values."""
+    """Yield the keys and the values of each operation."""
     if not isinstance(node, dict) or len(keys) > 6 or (keys and _REPEATS.search(keys[-1])):
         return
     if _TIME in node or "Transport Type" in node:
@@ -133,7 +133,7 @@ def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: 
 
 
 def _collective_name(printed: str) -> str:
-    """Return a collective's name without its call number and group, because a group may contain a node's address."""
+    """Return a collective's name without parts that may contain a node's address."""
     return _CALL.sub("", printed.partition("@")[0])[:MAX_NAME_CHARACTERS] or "collective"
 
 
@@ -144,7 +144,7 @@ def _add_transports(transports: Any, rank: str, communication: _Communication) -
 
 
 def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
-    """Add a link of a matrix. In files about one rank, ranks are numbered within a group; in other files, within the job."""
+    """Add a link of a communication matrix."""
     ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not keys[0].lower().startswith("step")
@@ -210,7 +210,7 @@ def _read_info(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_rank_table(document: dict[str, Any]) -> Facts:
-    """Return the card of each rank from the job's hccl.json. The addresses in it are not kept."""
+    """Return the card of each rank from the job's hccl.json."""
     cards = tuple(_parse_rank_cards(document["server_list"]))
     return Facts(
         "ascend-info",
@@ -239,20 +239,20 @@ def _node_digest(address: str) -> str:
 
 
 def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read the nodes' folder names. Each line has the address of a node and the name of its folder."""
+    """Read the folder name of each node."""
     pairs = [line.split() for line in islice(lines, _MAX_NODES)]
     folders = tuple(NodeFolder(_node_digest(pair[0]), pair[1]) for pair in pairs if len(pair) > 1)
     return Facts("ascend-nodes", _TOOL, node_folders=folders)
 
 
 def _read_object(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON object in a file, or {} if the document has another type. Raise NotReadError."""
+    """Return the JSON object in a file. Raise NotReadError."""
     document = _read_document(lines, _MAX_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 
 
 def _device_of_folder(clue: Clue, rank: int | None) -> tuple[Device, ...]:
-    """Return a one-element tuple: the device whose folder contains the file. Return () if device and rank are unknown."""
+    """Return the device whose folder contains the file, or () if it is unknown."""
     folder_match = _DEVICE_FOLDER.match(clue.folders[-1]) if clue.folders else None
     index = int(folder_match[1]) if folder_match else None
     return () if rank is None and index is None else (Device(Card(index=index), rank=rank),)
@@ -272,7 +272,7 @@ def _read_document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any sh
 
 
 def _parse_json(text: str) -> Any:  # JSON of any shape
-    """Parse JSON. Return None if the text is not JSON."""
+    """Parse JSON, or return None if it is invalid."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):  # the caller decides whether the file is damaged or has another format

@@ -1,4 +1,4 @@
-"""Reads Ascend's CSV tables of operators and steps, such as kernel_details and step_trace, and msprof-analyze databases."""
+"""Reads Ascend's tables of operators and steps."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work_of_task(core: str, name: str) -> Work:
-    """Return a task's kind of work. A task that runs on a core, such as the vector operator MemSet, is not a copy."""
+    """Return a task's kind of work."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
 
@@ -112,7 +112,7 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_of_row(row: Mapping[str, str], count: int, total_ns: int) -> Kernel:
-    """Return the kernel of a row. Rows without a core type are collectives, as in communication_statistic.csv."""
+    """Return the kernel of a row."""
     name = row["OP Type"]
     work = _work_of_task(row["Core Type"], name) if "Core Type" in row else "communication"
     return Kernel(name.rstrip("_"), work, count, total_ns, cell_ns(row.get("Max Time(us)", ""), US))
@@ -123,12 +123,12 @@ def _first_cell(row: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 def _core_count(printed: str) -> str:
-    """Return the number of cores of a task as printed, or "" if it is 0, as for collectives."""
+    """Return the number of cores as printed, or "" if it is 0."""
     return printed if count_of(printed) else ""
 
 
 class _Ranks:
-    """Collects the steps of each rank and card, and the split of the whole time."""
+    """Collects the steps of each rank and card."""
 
     def __init__(self) -> None:
         self._whole_times: dict[tuple[int | None, int | None], Split] = {}
@@ -175,7 +175,7 @@ def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_iterations(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read each device's iterations. An iteration includes the wait for data before it."""
+    """Read the iterations, each with the wait for data before it."""
     rows = CsvRows(lines, _ITERATION_HEADINGS)
     steps_by_device: dict[int | None, list[Step]] = {}
     for row in rows:
@@ -211,7 +211,7 @@ def _read_analysis(tables: Tables) -> Facts:
 
 
 def _scaled(value: object, unit: int) -> int | None:
-    """Return a number multiplied by the unit, or None if it is negative or not a number."""
+    """Return a number multiplied by the unit, or None if it is invalid."""
     scaled = nanoseconds(str(value), unit) if isinstance(value, int | float | str) else None
     return scaled if scaled is not None and scaled >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Reads Chrome traces of Ascend cards: trace_view.json of the PyTorch profiler, and the timelines of msprof."""
+"""Reads Chrome traces of Ascend cards."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DATA_WAIT = "Data_aug Bound"
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A task or collective. It is kept until the end of the file, because only then is it clear whether it is needed."""
+    """A task or collective that may be needed at the end of the file."""
 
     work: Work
     process: int | str
@@ -105,7 +105,7 @@ class _Reader:
         )
 
     def _format_name(self) -> str:
-        """Return the format's name. msprof writes a file with all parts of a timeline, and also a file for each part."""
+        """Return the format's name, which depends on the parts in the file."""
         if self._is_complete:
             return _NAME
         if self._hardware_pids:
@@ -113,7 +113,7 @@ class _Reader:
         return "ascend-collectives" if self._collectives else "ascend-iterations"
 
     def _only_measured(self, device: Device) -> Device:
-        """Return the device without the values that this part of the timeline does not determine."""
+        """Return the device without the values that this file does not determine."""
         if self._is_complete:
             return device
         compute_ns = device.split.compute_ns if self._hardware_pids else None
@@ -178,7 +178,7 @@ class _Reader:
             self._data_waits[int(number) + 1] = round(wait_us * 1000)
 
     def _iteration_spans(self) -> list[tuple[int, int, int, int | None]]:
-        """Return the number, start, end and data wait of each iteration. An iteration starts with its data wait."""
+        """Return the number, start, end and data wait of each iteration."""
         spans: list[tuple[int, int, int, int | None]] = []
         for number, (begin, end) in sorted(self._iteration_bounds.items()):
             wait = self._data_waits.get(number)
@@ -190,7 +190,7 @@ class _Reader:
         return spans
 
     def _add_all_events(self) -> None:
-        """Add collectives, copies and steps to the timeline. A copy on a collective's stream is part of the collective."""
+        """Add collectives, copies and steps to the timeline."""
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add_task(task)
         for task in self._tasks:
@@ -206,7 +206,7 @@ class _Reader:
         self._timeline.add(key, task.work, task.begin_ns, task.length_ns, task.name)
 
     def _device_of_steps(self) -> tuple[Device, ...]:
-        """Return a one-element tuple: the device of a file that contains only steps. Return () if there are no steps."""
+        """Return the device of a file that contains only steps, or ()."""
         steps = tuple(
             Step(f"Iteration {number}", Split(span_ns=end - begin, data_wait_ns=wait), begin)
             for number, begin, end, wait in self._iteration_spans()

@@ -1,4 +1,4 @@
-"""Recognises formats that only the vendor's software can read. The messages name the export to make instead."""
+"""Recognises formats that only the vendor's software can read."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a predicate that accepts files with one of these beginnings, or with one of these name endings."""
+    """Return a predicate that accepts files with such a beginning or name."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 
 def _is_roofline(clue: Clue) -> bool:
-    """Return whether this is the file in which rocprofiler-compute stores the measured peak rates of a node."""
+    """Return whether this is rocprofiler-compute's file of measured peak rates."""
     return {"device", "hbmbw"} <= {cell.lower() for cell in first_cells(clue.text)}
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """Return whether a file is a Perfetto trace, by its name or by its first byte: field 1 of a protobuf message."""
+    """Return whether a file is a Perfetto trace."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
-        clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]
+        clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]  # field 1 of a protobuf message
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads databases, counters and Chrome traces of hipprof (Hygon DTK), and the similar traces of rocprof up to ROCm 6."""
+"""Reads files of hipprof (Hygon DTK), and the similar traces of older rocprof."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """Yield each row of the tables with this prefix, together with the process that the table belongs to."""
+    """Yield each row of the tables with this prefix, after the process."""
     for table in tables_with_prefix(tables.schema, prefix):
         process = table[len(prefix) :]
         if _PROCESS.match(process):
@@ -71,7 +71,7 @@ def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Ite
 
 
 class _Cards:
-    """Maps device numbers to cards. A node's processes share the device numbers, unless a process has a rank."""
+    """Maps a process's device numbers to cards."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -90,7 +90,7 @@ class _Cards:
 
 
 class _EventNames:
-    """The names of kernels and ranges. Other tables refer to a name by its number, which differs between processes."""
+    """The names of kernels and ranges by process and number."""
 
     def __init__(self, tables: Tables) -> None:
         self._on_device: dict[tuple[object, str], str] = {}
@@ -106,7 +106,7 @@ class _EventNames:
         return self._on_device.get((process, str(name_id))) or NO_NAME
 
     def range_name(self, process: str, name_id: object) -> str:
-        """Return the name of a range that the program marked. In some files, `name_id` is the name itself."""
+        """Return the name of a range that the program marked."""
         key = process, str(name_id)
         return self._on_host.get(key) or self._on_device.get(key) or text(name_id)
 
@@ -140,7 +140,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the printed values of each kernel as a mapping. For a value `x`, the key `unit of x` has its unit."""
+    """Yield the printed values of each kernel, and their units, as a mapping."""
     block: dict[str, str] = {}
     for line in lines:
         if match := _KERNEL_NAME.match(line):
@@ -197,7 +197,7 @@ class _Reader:
         self._rank = rank_in_name(clue)
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the keys of the document. They describe the node and the command line."""
+        """Ignore the keys, which describe the node and the command line."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
-    """Return the kind of a process's events and the device number, as the name of the process shows them."""
+    """Return the kind of events and the device number that a process name shows."""
     if not isinstance(name, str):
         return "", None
     kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")
@@ -242,7 +242,7 @@ def _device_number(arguments: Mapping[str, Any], default: int | None) -> int | N
 
 
 def _begin_and_length(event: TraceEvent, arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return start and duration. Nanoseconds in the arguments, if present, take precedence over microseconds."""
+    """Return start and duration, from the more exact arguments if present."""
     begin, end = (nanoseconds(str(arguments[key]), NS) if key in arguments else None for key in (_BEGIN, _END))
     if begin is None or end is None:
         return event.begin_ns(), event.length_ns()

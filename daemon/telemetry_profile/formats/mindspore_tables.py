@@ -66,7 +66,7 @@ def _read_steps(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _collective_ns(row: Mapping[str, str]) -> int | None:
-    """Return how long collectives ran within the step, or None if there are none. They may begin before the step."""
+    """Return how long collectives ran within the step, or None if there are none."""
     names = [column.removesuffix("start_point") for column in row if column.endswith("_start_point")]
     pairs = [(_ticks(row, f"{name}start_point"), _ticks(row, f"{name}end_point")) for name in names]
     intervals = [(begin, end) for begin, end in pairs if begin is not None and end is not None and end >= begin]
@@ -112,7 +112,7 @@ def _cluster_split(row: Mapping[str, str]) -> Split | None:
 
 
 def _step_name(cell: str) -> str:
-    """Return the step name for a cell: `step N` for a number, `_MEAN` for the mean row, or "" for any other text."""
+    """Return the step name for a cell, or "" for other text."""
     if cell in ("-", "0"):
         return _MEAN
     return f"step {cell}" if count_of(cell) is not None else ""
@@ -134,7 +134,7 @@ def _create_facts(name: str, rank: int | None, steps: Sequence[Step], problems: 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The headings of one kind of file. `unit` applies to the columns `time` and `longest`."""
+    """The headings of one kind of file."""
 
     name: str
     time: str
@@ -169,7 +169,7 @@ def _find_layout(cells: Sequence[str]) -> _Layout | None:
 
 
 def _recognises_operators(clue: Clue) -> bool:
-    """Return whether a file has known headings or contains sums by type, which repeat a more detailed file."""
+    """Return whether a file has known headings or repeats a more detailed file."""
     return _SUMS_BY_TYPE.match(clue.name) is not None or _find_layout(first_cells(clue.text)) is not None
 
 
@@ -201,7 +201,7 @@ def _recognises_flops(clue: Clue) -> bool:
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read FLOPs per step and per second. The utilization is not used, because it is a mean over operators."""
+    """Read FLOPs per step and per second."""
     document = _parse_object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:
@@ -211,7 +211,7 @@ def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
-    """Report a hint if the queue from which the card takes its batches was almost empty on average."""
+    """Report a hint if the queue of prepared batches was almost empty."""
     row = next(iter(CsvRows(lines, _QUEUE_HEADINGS)), None)
     try:
         usage = float(row["output_queue_usage_rate"]) if row else 1.0
@@ -224,7 +224,7 @@ def _read_queue(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    """Parse the JSON object in a small file or in a cell. Return None if it is damaged."""
+    """Parse a small JSON object, or return None if it is damaged."""
     try:
         document = json.loads(text) if len(text) < _MAX_JSON_LENGTH else None
     except (ValueError, RecursionError):  # the caller reports the damage

@@ -41,7 +41,7 @@ class _Reader:
         self._index: int | None = None
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the keys of the document. These files have none."""
+        """Ignore the keys. These files have none."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -58,7 +58,7 @@ class _Reader:
         return self._timeline.facts(_NAME, _TOOL, clock_of(devices), devices)
 
     def _with_rank(self, device: Device) -> Device:
-        """Set the rank of the device. On Ascend, the copy times become unknown, because the files do not contain copies."""
+        """Set the rank of the device, and drop copy times unless the files contain copies."""
         device = replace(device, rank=self._rank)
         return device if self._is_gpu else device.without("copy_ns", "exposed_copy_ns")
 
@@ -75,7 +75,7 @@ class _Reader:
         self._timeline.add("device", work, event.begin_ns(), event.length_ns(), event.name, grid, block)
 
     def _work_of(self, event: TraceEvent) -> Work | None:
-        """Return an event's kind of work, or None if it is not work of the device."""
+        """Return an event's kind of work, or None if it is not the device's."""
         pid = event.pid
         if pid == _COMMUNICATION_PID:
             return "communication"

@@ -1,4 +1,4 @@
-"""Reads msprof_TIME.db of msprof, the Ascend PyTorch Profiler and MindSpore. Host names in it are not read."""
+"""Reads msprof_TIME.db, except the host names in it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _read(tables: Tables) -> Facts:
 
 
 def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
-    """Add the cards, with their models and ranks, to the timeline. Return the numbers of the cards that ran tasks."""
+    """Add the cards to the timeline, and return the numbers of those that ran tasks."""
     ranks_of_cards = records(tables, "RANK_DEVICE_MAP", ("deviceId", "rankId"))
     ranks = {
         integer(card_number): rank
@@ -72,7 +72,7 @@ def _set_cards(tables: Tables, timeline: Timeline) -> list[int]:
 
 
 def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
-    """Yield the copies. If MEMCPY_INFO is missing, find them by task type, and skip the copies of collectives."""
+    """Yield the copies, found by task type if MEMCPY_INFO is missing."""
     if "MEMCPY_INFO" in tables.schema:
         yield from _tasks(tables, "MEMCPY_INFO", "memcpyOperation")
         return
@@ -84,7 +84,7 @@ def _copies(tables: Tables, strings: Mapping[object, str]) -> Iterator[Row]:
 
 
 def _tasks(tables: Tables, table: str, column: str) -> Iterator[Row]:
-    """Yield start, end, device and the value of `column` for each task in a table."""
+    """Yield start, end, device and the value of `column` for each task."""
     columns = ("TASK", "globalTaskId"), (table, "globalTaskId"), ("TASK", "deviceId"), (table, column)
     if not all(column_of(tables.schema, *column) for column in columns):
         return iter(())

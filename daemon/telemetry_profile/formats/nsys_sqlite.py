@@ -1,4 +1,4 @@
-"""Reads databases of `nsys export --type sqlite`. Empty tables are missing, and columns depend on the version."""
+"""Reads databases of `nsys export --type sqlite`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _begin_and_length(start: object, end: object, session_start: int | None) -> 
 
 
 class _Cards:
-    """Maps device numbers to cards. The number of a card depends on the CUDA_VISIBLE_DEVICES of the process."""
+    """Maps device numbers, which differ between processes, to cards."""
 
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -88,9 +88,9 @@ def _uuid(printed: str) -> str:
 
 
 def _process_id(global_id: object) -> int | None:
-    """Return the process ID in a global ID of nsys. The lowest 24 bits are the thread ID, the next 24 the process ID."""
+    """Return the process ID in a global ID of nsys."""
     number = integer(global_id)
-    return None if number is None else number >> 24 & 0xFFFFFF
+    return None if number is None else number >> 24 & 0xFFFFFF  # the lowest 24 bits are the thread ID
 
 
 def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Execution]:

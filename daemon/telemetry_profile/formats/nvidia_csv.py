@@ -1,4 +1,4 @@
-"""Reads CSV files of NVIDIA's profilers: reports of `nsys stats`, output of nvprof, and kernels of Nsight Compute."""
+"""Reads CSV files of NVIDIA's profilers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _recognises_nsys(clue: Clue) -> bool:
 
 
 def _is_heading(line: str) -> bool:
-    """Return whether a line has the headings of an nsys report. They contain the units of the times."""
+    """Return whether a line has the headings of an nsys report."""
     if "," not in line or not _UNIT.search(line):
         return False
     table = Table(columns_of(line), ())
@@ -77,12 +77,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work_of_row(row: Row) -> Work:
-    """Return a row's kind of work, by the column for the kind if there is one, otherwise by the name."""
+    """Return a row's kind of work."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 
 def _is_of_device(table: Table, row: Row) -> bool:
-    """Return whether a row describes work of the device, instead of calls or ranges of the host."""
+    """Return whether a row describes work of the device, not of the host."""
     headings = table.headings()
     if "range" in headings or "style" in headings or "numcalls" in headings or row.text("kind").upper().endswith("API"):
         return False
@@ -90,7 +90,7 @@ def _is_of_device(table: Table, row: Row) -> bool:
 
 
 def _add_execution(name: str, row: Row, timeline: Timeline) -> None:
-    """Add an execution to the timeline. A row without a device is a host call."""
+    """Add an execution on a device or a host call to the timeline."""
     device = _DEVICE.match(row.text("device").strip())
     if device is None:
         timeline.add_call(name, row.time("length"))
@@ -166,7 +166,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _DecimalSign:
-    """Finds out which decimal sign a file uses. `decimal` is "" until a number shows it unambiguously."""
+    """Finds out which decimal sign a file uses."""
 
     decimal: str = ""
 
@@ -183,7 +183,7 @@ class _DecimalSign:
             self.decimal = separators[0]
 
     def normalized(self, printed: str, unit: str) -> str | None:
-        """Return a number with a decimal point and no thousands separators, "" for other text, or None if ambiguous."""
+        """Return a number with a decimal point, "" for other text, or None if ambiguous."""
         text = printed.strip()
         if not text or not text[-1].isdigit():
             return ""
@@ -197,7 +197,7 @@ class _DecimalSign:
 
 
 def _find_ncu_headings(lines: Iterable[str]) -> list[str] | None:
-    """Skip lines that the tool and the program printed. Return the headings after them, or None if there are none."""
+    """Skip lines up to the headings, and return the headings."""
     for line in lines:
         if '"ID"' in line or line.startswith("ID,"):
             cells = [cell.strip() for cell in split_line(line)]
@@ -255,7 +255,7 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
 
 
 def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
-    """Store a duration or occupancy as text. It is parsed after the whole file is read, when the decimal sign is known."""
+    """Store a duration or occupancy as text until the decimal sign is known."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:

@@ -1,4 +1,4 @@
-"""Reads CSV files of rocprof, rocprofv3 and hipprof (executions on the boot clock, or sums) and rocprofiler-compute."""
+"""Reads CSV files of AMD's profilers and of hipprof."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _time(row: Row, role: str) -> int | None:
 
 
 def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
-    """Return whether no earlier row is about the same dispatch. A dispatch has a row for each counter."""
+    """Return whether no earlier row is about the same dispatch."""
     dispatch = row.text("dispatch")
     if not dispatch:
         return True
@@ -76,7 +76,7 @@ def _is_first_of_dispatch(row: Row, seen_dispatches: set[int]) -> bool:
 
 
 def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
-    """Add a row to the timeline. Return its kind of work, or "host" if the host did the work."""
+    """Add a row to the timeline, and return its kind of work or "host"."""
     name, kind = row.text("name"), row.text("kind").upper()
     if "COPY" in kind or row.text("source") or row.text("target"):
         timeline.add(_card_key(_copy_card(row), timeline), "copy", begin, length, name)
@@ -93,20 +93,20 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _copy_card(row: Row) -> str:
-    """Return the agent that is the card in a copy: the source of a copy to the host, otherwise the target."""
+    """Return the agent that is the card in a copy."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
 def _card_key(agent: str, timeline: Timeline) -> str:
-    """Return an agent's number, which is the card's key. It is not the card's index, because CPUs are agents, too."""
+    """Set the card of an agent, and return the agent's number as its key."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
 
 
 def _only_measured(device: Device, works: set[str]) -> Device:
-    """Return the device without the values that need the kernels or copies of another file."""
+    """Return the device without the values that need kernels or copies of another file."""
     if "copy" not in works:
         return device.without("copy_ns", "exposed_copy_ns", "idle_ns")
     if works & {"compute", "communication"}:

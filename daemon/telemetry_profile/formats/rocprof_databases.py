@@ -1,4 +1,4 @@
-"""Reads databases of AMD's profilers: rocpd of rocprofv3, default since ROCm 7, and rocprof's results.db (ROCm 4 to 6)."""
+"""Reads databases of rocprof and rocprofv3."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _read_rocpd(tables: Tables) -> Facts:
 # The database's views are not used: they need functions of newer tools, and hide rows without a name. The tables
 # `rocpd_info_process` and `rocpd_info_node` contain the command line and the host, and are not read.
 class _Process:
-    """The tables of one process. Their names end in `suffix`."""
+    """The tables of one process, whose names end in `suffix`."""
 
     def __init__(self, tables: Tables, suffix: str, timeline: Timeline) -> None:
         self._tables, self._suffix, self._timeline = tables, suffix, timeline
@@ -75,7 +75,7 @@ class _Process:
                 self._timeline.set_card(key, card, process=self._suffix)
 
     def _key(self, *agents: object) -> Hashable:
-        """Return the timeline key of the first agent that is a card. If none is a card, return an unknown card's key."""
+        """Return the key of the first agent that is a card, or of an unknown card."""
         agent_ids = [integer(agent) for agent in agents]
         unknown_card = self._suffix, agent_ids[0]
         return next((self._cards[agent_id] for agent_id in agent_ids if agent_id in self._cards), unknown_card)
@@ -105,13 +105,13 @@ class _Process:
         add_calls(self._timeline, self._tables, table, expressions, functions)
 
     def _marker_text(self, event: object) -> str:
-        """Return the text of a marker. Older versions store it in the marker's event."""
+        """Return the text of a marker from its event, as in older versions."""
         query = f"SELECT extdata FROM {quoted(f'rocpd_event{self._suffix}')} WHERE id = ?"  # noqa: S608  # a quoted name
         rows = self._tables.rows(query, (integer(event) or 0,))
         return next((text(_value_in(text(extdata), "message")) for (extdata,) in rows), "")
 
     def _rows(self, table: str, column_names: Sequence[str]) -> Iterator[Row]:
-        """Yield columns of a table. Depending on the version, times and agents are looked up in separate tables."""
+        """Yield these columns for each row of a table."""
         full_name = f"{table}{self._suffix}"
         return select(self._tables, full_name, [self._expression(full_name, name) for name in column_names])
 
@@ -127,12 +127,12 @@ class _Process:
 
 
 def _may_be_marked(name: str) -> bool:
-    """Return whether the program may have marked the range with this name. Newer versions store the program's own name."""
+    """Return whether the program may have marked the range with this name."""
     return name.startswith(_MARKER) or is_step(name) or is_data_wait(name)
 
 
 def _bus_id(extdata: str) -> str:
-    """Return the PCI address in an agent's JSON, or "". Bus, device and function are one number, as in the topology."""
+    """Return the PCI address in an agent's JSON, or ""."""
     location, domain = integer(_value_in(extdata, "location_id")), integer(_value_in(extdata, "domain")) or 0
     if location is None or not 0 < location <= 0xFFFF or not 0 <= domain <= 0xFFFF:
         return ""
@@ -176,7 +176,7 @@ def _read_rocprof(tables: Tables) -> Facts:
 
 
 def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
-    """Add the kernels to the timeline. Return the indices of their cards."""
+    """Add the kernels to the timeline, and return the indices of their cards."""
     card_numbers: set[int | None] = set()
     for table, name_column, card_column in _OF_KERNELS:
         for start, end, stored_name, card in records(tables, table, (*_TIMES, name_column, card_column)):

@@ -1,4 +1,4 @@
-"""Reads Chrome traces of torch.profiler and torch_musa, which Kineto has written since 2021 for cards of all vendors."""
+"""Reads Chrome traces of torch.profiler and torch_musa."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Reader:
         self._has_replayed_ranges = False
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Read the cards, the rank and the clock. Other keys, which may name hosts, users and jobs, are ignored."""
+        """Read the cards, the rank and the clock, but no names of hosts or users."""
         if name == "deviceProperties" and isinstance(value, list):
             self._set_cards(value)
         elif name == "distributedInfo" and isinstance(value, Mapping):
@@ -109,7 +109,7 @@ class _Reader:
         return replace(facts, ranks=self._rank_count, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs by the operators' shapes, or None if a graph was captured, because its kernels did not run."""
+        """Return the FLOPs by the operators' shapes, or None if a graph was captured."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if runs < (device.split.launches or 0) * _MIN_RUN_RATIO:
             return None
@@ -146,7 +146,7 @@ class _Reader:
             self._matrix.add_launch((event.pid, event.tid), begin)
 
     def _cached_work(self, name: str) -> Work:
-        """Return a kernel's kind of work. It is cached by name, because names are long and there are many calls."""
+        """Return a kernel's kind of work, cached by name."""
         work = self._work_by_name.get(name)
         if work is None:
             work = work_of(name)
@@ -172,7 +172,7 @@ class _Reader:
 
 @lru_cache(maxsize=1000)
 def _launched_kind(function: str) -> LaunchKind | None:
-    """Return what a runtime function launches: a graph, a kernel or a copy; or None if it launches nothing."""
+    """Return what a runtime function launches, or None."""
     if "aunchHostFunc" in function:
         return None
     if "aunch" in function or function.startswith("runFunction"):
@@ -181,7 +181,7 @@ def _launched_kind(function: str) -> LaunchKind | None:
 
 
 def _mark_cut_step(device: Device) -> Device:
-    """Mark the last step as cut if it launched nothing but other steps did: the profiler stopped during this step."""
+    """Mark the last step as cut if it launched nothing, unlike earlier steps."""
     *earlier_steps, last_step = device.steps or (None,)
     if last_step is None or last_step.split.launches or not any(step.split.launches for step in earlier_steps):
         return device
@@ -193,7 +193,7 @@ def _dimensions(printed: object) -> str:
 
 
 def _occupancy(percent: object) -> float | None:
-    """Return a percentage as a ratio, or None for 0, which Kineto prints if the occupancy is unknown."""
+    """Return a percentage as a ratio, or None for 0, which means unknown."""
     return percent / 100 if isinstance(percent, int | float) and 0 < percent <= 100 else None
 
 

@@ -1,4 +1,4 @@
-"""Finds the cause of a slow step. A throttled card or a straggler takes precedence over causes in the program."""
+"""Finds the cause of a slow step."""
 
 from __future__ import annotations
 
@@ -57,35 +57,35 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the files show: the usual step of each rank, and hints at causes. Times are summed over the ranks."""
+    """What the files show about causes."""
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
     names: str = ""  # the names of `ranks` if the files contain other ranks, too
 
     def total(self, part: str) -> int | None:
-        """Return the sum of a `Split` field over the ranks, or None if it is unknown for any rank."""
+        """Return the sum of a `Split` field over the ranks, or None if incomplete."""
         values = [getattr(rank_step.split, part) for rank_step in self.ranks]
         return sum(values) if values and None not in values else None
 
     def ratio(self, part: str) -> float | None:
-        """Return a `Split` field as a share of the step, or None if it is unknown."""
+        """Return a `Split` field as a share of the step."""
         span, length = self.total("span_ns"), self.total(part)
         return length / span if span and length is not None else None
 
     def mean_text(self, part: str) -> str:
-        """Return the mean of a `Split` field over the ranks as text, such as `1.2 ms`."""
+        """Return the mean of a `Split` field over the ranks, such as `1.2 ms`."""
         return human.short_duration(round((self.total(part) or 0) / len(self.ranks)))
 
     @property
     def data_ratio(self) -> float | None:
-        """Return the share of a step in which the card waits for data, limited to its idle share."""
+        """Return the share of a step in which the idle card waits for data."""
         waits, idle = self.ratio("data_wait_ns"), self.ratio("idle_ns")
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
     def share_base(self) -> str:
-        """Return what percentages refer to: `of the step` or, if no steps are marked, `of the time …`."""
+        """Return what percentages refer to, such as `of the step`."""
         gaps = [gap for rank_step in self.ranks for gap in rank_step.gaps]
         has_steps = any(rank_step.steps for rank_step in self.ranks)
         span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
@@ -111,7 +111,7 @@ class Evidence:
 
     @property
     def small_ratio(self) -> float | None:
-        """Return the share of a step in which small kernels ran, or None if they are less than half of the compute time."""
+        """Return the share of small kernels in a step, or None unless they dominate."""
         compute, kernels = self.ratio("compute_ns"), [kernel for kernel in self.kernels if kernel.work == "compute"]
         total_ns = sum(kernel.total_ns for kernel in kernels)
         small_ns = sum(kernel.total_ns for kernel in kernels if _is_small(kernel))
@@ -119,7 +119,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """A cause with the smallest share that is reported, and functions that derive share and texts from the evidence."""
+    """A cause with the smallest reported share, and how to compute and describe it."""
 
     cause: Cause
     min_share: float
@@ -129,7 +129,7 @@ class _CauseRow(NamedTuple):
 
 
 def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share in or outside long gaps, without the wait for data, which is subtracted from the gaps first."""
+    """Return the idle share in or outside long gaps, without the wait for data."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
@@ -146,7 +146,7 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the largest hint at slow data loading, or None if the wait for data was measured, which is more exact."""
+    """Return the largest hint at slow data loading, unless the wait was measured."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -228,7 +228,7 @@ _ROWS = (
 
 
 def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
-    """Return the verdict: a cause outside the program if there is one, otherwise the largest cause in the program."""
+    """Return the verdict, which prefers causes outside the program."""
     judged, names = judged_ranks(rank_steps)
     slow_rank = straggler_of(judged)
     telemetry_by_id = {id(rank_step): card for rank_step, card in zip(rank_steps, telemetry, strict=True)}
@@ -259,7 +259,7 @@ def candidates_of(evidence: Evidence) -> tuple[Candidate, ...]:
 def _external_cause(
     throttling: Throttling | None, straggler: Straggler | None, causes: Sequence[Candidate]
 ) -> Candidate | None:
-    """Return a cause outside the program, or None. A power limit counts if there is a straggler or no larger cause."""
+    """Return a throttled card or a straggler as the cause, or None."""
     largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
     if throttling and (not throttling.is_by_power_limit or straggler or throttling.loss >= largest_share):
         return Candidate("throttled", throttling.share, throttling.text, throttling.advice)
@@ -279,7 +279,7 @@ def _largest_cause(causes: Sequence[Candidate]) -> Verdict:
 
 
 def _unclear_verdict(evidence: Evidence) -> Verdict | None:
-    """Return an "unknown" verdict if too few kernels ran or most launched kernels did not run, else None."""
+    """Return an "unknown" verdict if too few kernels ran, else None."""
     kernels, span = sum(kernel.calls for kernel in evidence.kernels), evidence.total("span_ns")
     launches = sum(rank_step.member.device.split.launches or 0 for rank_step in evidence.ranks)
     if not span or evidence.ratio("idle_ns") is None or (evidence.ratio("compute_ns") or 0.0) >= _MAJORITY:

@@ -43,7 +43,7 @@ _NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a hos
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts of a file, with the file's name and the names of its folders."""
+    """The facts of a file, with the names of the file and its folders."""
 
     folders: tuple[str, ...]
     name: str
@@ -52,7 +52,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One device of a rank, combined from all files about it. `job_ranks` is how many ranks the job has."""
+    """One device of a rank, combined from all files about it."""
 
     device: Device
     tool: str
@@ -67,7 +67,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The combined content of all files. `ranks` is the number of ranks in the job, or None if no file states it."""
+    """The combined content of all files."""
 
     members: tuple[Member, ...]
     ranks: int | None
@@ -80,7 +80,7 @@ class Profile:
 
 @dataclass(slots=True)
 class _DeviceInFile:
-    """What one file contains about one device. `result_folder` is the profiler's folder that contains the file."""
+    """What one file contains about one device."""
 
     result_folder: tuple[str, ...]
     file: FileFacts
@@ -88,7 +88,7 @@ class _DeviceInFile:
 
 
 def combine(files: Sequence[FileFacts]) -> Profile:
-    """Combine the files into a profile. Its members are sorted by rank and card; more detailed files take precedence."""
+    """Combine the files into a profile, with members sorted by rank and card."""
     ranks = _ranks_of_nodes(files)
     files = [_with_ranks(file, ranks) for file in files]
     remarks: list[str] = [remark for file in files for remark in file.facts.remarks]
@@ -123,7 +123,7 @@ def _has_content(device: Device) -> bool:
 
 
 def _links(files: Iterable[FileFacts], parts: Iterable[_DeviceInFile]) -> tuple[Link, ...]:
-    """Return the links of all files without duplicates. `THIS_RANK` is replaced by the rank of the link's file."""
+    """Return the links of all files without duplicates."""
     ranks = {id(part.file): part.device.rank for part in parts if part.device.rank is not None}
     return tuple(
         dict.fromkeys(
@@ -149,7 +149,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
 
 
 def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
-    """Yield the rank of each part. For a rank that is unknown or occurs in several jobs, yield the folder, too."""
+    """Yield the rank of each part, with the folder if the rank is ambiguous."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
     # Results without times in several folders, for the same rank and in the same format, belong to several jobs.
@@ -160,7 +160,7 @@ def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
 
 
 def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
-    """Yield a card's parts, grouped by session, the latest first. Parts without a time belong to the latest session."""
+    """Yield a card's parts, grouped by session, the latest first."""
     sessions: list[list[_DeviceInFile]] = []
     timed = [part for part in group if part.device.begin_ns is not None]
     for part in sorted(timed, key=lambda part: -(part.device.begin_ns or 0)):
@@ -183,7 +183,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether two files of one format are from different programs, because their total kernel times differ."""
+    """Return whether two files of one format are from different programs."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return part.file.facts.format == other.file.facts.format and has_other_total
@@ -198,7 +198,7 @@ def _overlaps(part: _DeviceInFile, later: _DeviceInFile) -> bool:
 
 
 def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
-    """Return whether `later` has the next steps of the same session: same folder, same format, other step numbers."""
+    """Return whether `later` has the next steps of the same session."""
     device, later_device = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -209,7 +209,7 @@ def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
 
 
 def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
-    """Join consecutive parts of a session that have the same format. Return the joined parts and all other parts."""
+    """Join consecutive parts of a session that have the same format."""
     joined: dict[str, _DeviceInFile] = {}
     others = []
     for part in sorted(session, key=lambda part: part.device.begin_ns or 0):
@@ -224,7 +224,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
 
 
 def _concatenate(device: Device, later: Device) -> Device:
-    """Combine data of one device about two consecutive spans, such as iterations in separate files."""
+    """Combine data of one device about two consecutive spans."""
     sums: dict[tuple[str, str], Kernel] = {}
     for kernel in (*device.kernels, *later.kernels):
         previous = sums.get((kernel.work, kernel.name))
@@ -244,7 +244,7 @@ def _concatenate(device: Device, later: Device) -> Device:
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
-    """If the files in a folder name only one rank, set this rank for all parts in the folder."""
+    """Set the rank of parts whose folder has only one known rank."""
     ranks: dict[tuple[str, ...], set[int]] = {}
     for part in parts:
         if part.device.rank is not None:
@@ -282,7 +282,7 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
 
 
 def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_DeviceInFile]:
-    """Keep the latest part of each format, and all parts without a time. Add a remark for each dropped part."""
+    """Keep the latest part of each format, and add a remark for each dropped part."""
     latest_by_format: dict[str, _DeviceInFile] = {}
     for part in (part for part in parts if part.device.begin_ns is not None):
         latest = latest_by_format.setdefault(part.file.facts.format, part)
@@ -295,7 +295,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
 
 
 def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key that is greater for more detail: intervals, then steps, then the count of known values."""
+    """Return a sort key that is greater for more detail."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_is_span_stated(step.split) for step in device.steps)
@@ -303,7 +303,7 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
 
 
 def _is_span_stated(split: Split) -> bool:
-    """Return whether the file states the span's length. A length that equals the sum of the parts is only computed."""
+    """Return whether the span differs from the sum of its parts, so that a file states it."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -327,7 +327,7 @@ def _fill_device(device: Device, other: Device) -> Device:
 
 
 def _combined_kernels(device: Device, other: Device) -> tuple[Kernel, ...]:
-    """Return the kernels of `device`, and kernels of `other` for kinds of work, such as copies, that `device` does not have."""
+    """Return the kernels of `device`, and those of `other` for missing kinds of work."""
     works = {kernel.work for kernel in device.kernels}
     return (*device.kernels, *(kernel for kernel in other.kernels if kernel.work not in works))
 
@@ -337,7 +337,7 @@ def _same_span(split: Split, other: Split) -> bool:
 
 
 def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
-    """Return the steps. Unknown values are taken from the other device's step with the same number."""
+    """Return the steps, with unknown values filled from the other device."""
     if not device.steps:
         return other.steps
     other_steps = {_step_number(step.name): step for step in other.steps}
@@ -354,7 +354,7 @@ def _combined_steps(device: Device, other: Device) -> tuple[Step, ...]:
 
 
 def _step_number(name: str) -> str:
-    """Return the number at the end of a step name such as `ProfilerStep#12` or `step 12`. All formats number steps alike."""
+    """Return the number at the end of a step name such as `step 12`."""
     match = _NUMBER.search(name)
     return match[0] if match else name
 
@@ -367,7 +367,7 @@ def _fill_unknown(base: _CardOrSplit, other: _CardOrSplit) -> _CardOrSplit:
 
 
 def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
-    """Map each node's folder beside a rank table to the ranks of the node's cards in that table."""
+    """Map each node's folder to the ranks of the node's cards."""
     tables: dict[tuple[_Folders, str], dict[int, int]] = {}
     for file in files:
         for card in file.facts.rank_cards:

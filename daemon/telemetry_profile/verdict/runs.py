@@ -34,7 +34,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Set each member's folder to that of its job, which is the topmost folder that contains no rank twice."""
+    """Set each member's folder to the topmost folder that contains no rank twice."""
     paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     counts = Counter((path, member.device.rank) for member, above in zip(members, paths, strict=True) for path in above)
     repeated = {path for (path, _), count in counts.items() if count > 1}
@@ -59,7 +59,7 @@ def _may_match(member: Member, other: Member) -> bool:
 
 
 def _time_between(member: Member, other: Member) -> int | None:
-    """Return the time between two members, negative if they overlap, or None if it is unknown."""
+    """Return the time between two members, or None if it is unknown."""
     begin, end = member.device.begin_ns, member.device.end_ns
     other_begin, other_end = other.device.begin_ns, other.device.end_ns
     if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:

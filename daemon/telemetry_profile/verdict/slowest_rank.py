@@ -1,4 +1,4 @@
-"""Compares the ranks of a job, and finds a rank that holds up the others."""
+"""Compares the ranks of a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Reason = Literal["compute", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """The rank that the others wait for. If `excess` is 0.2, its time is 20 % above the median of the other ranks."""
+    """The rank that the others wait for. `excess` is relative to the median."""
 
     rank: int
     excess: float
@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class RankSpread:
-    """How the ranks differ in step length. If `skew` is 0.2, the slowest rank takes 20 % longer than the median."""
+    """How the ranks differ in step length. `skew` is relative to the median."""
 
     median_ns: int
     slowest: UsualStep
@@ -60,7 +60,7 @@ class RankSpread:
 
 @dataclass(frozen=True, slots=True)
 class SlowLink:
-    """A link with less than half the median rate of its kind. Rates are bytes per second."""
+    """A link that is far slower than others of its kind. Rates are bytes per second."""
 
     link: Link
     rate: float
@@ -68,12 +68,12 @@ class SlowLink:
 
 
 def excess_text(excess: float) -> str:
-    """Return the words of a comparison, such as "20 % longer than" or "5.0 times as long as"."""
+    """Return a comparison, such as "20 % longer than"."""
     return f"{human.percent(excess)} longer than" if excess <= _MAX_PERCENT else f"{1.0 + excess:,.1f} times as long as"
 
 
 def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
-    """Compare the lengths of the ranks' steps. Return None if fewer than two lengths are known."""
+    """Compare the lengths of the ranks' steps, if at least two are known."""
     timed_ranks = sorted(
         (rank for rank in ranks if rank.split.span_ns), key=lambda rank: (rank.split.span_ns, rank.own_time_ns or 0)
     )
@@ -84,7 +84,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
-    """Return the rank whose work or host makes the others wait, or None if no rank stands out from the noise."""
+    """Return the rank that makes the others wait, or None."""
     # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
@@ -111,7 +111,7 @@ def _waits_least(candidate: UsualStep, others: Sequence[UsualStep]) -> bool:
 
 
 def _noise(ranks: Sequence[UsualStep]) -> float:
-    """Return the median, over the ranks, of the relative standard error of their compute times."""
+    """Return the median relative standard error of the ranks' compute times."""
     noises = [
         statistics.stdev(rank.compute_ns) / statistics.fmean(rank.compute_ns) / len(rank.compute_ns) ** 0.5
         for rank in ranks

@@ -1,4 +1,4 @@
-"""What the screen and the JSON document show: the profile, each card's share of its peak, and its telemetry."""
+"""What the screen and the JSON document show."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """What the command shows. `ranks`, `achieved` and `card_telemetry` each have one item per member of the profile."""
+    """What the command shows. The tuples have one item per member."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
@@ -71,7 +71,7 @@ class ProfileSummary:
 
     @property
     def runs(self) -> tuple[ProfileSummary, ...]:
-        """Return a summary for each run of a program. If there is only one run, it is this summary."""
+        """Return a summary for each run of a program."""
         runs = runs_of(self.profile.members)
         return (self,) if len(runs) < 2 else tuple(self._summary_of_run(run) for run in runs)
 
@@ -115,7 +115,7 @@ def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | N
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """One kernel summed over all cards. `longest` is the kernel on the card that has the longest execution."""
+    """One kernel summed over all cards, with its longest instance."""
 
     longest: Kernel
     calls: int

@@ -19,7 +19,7 @@ _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "a
 
 
 class Throttling(NamedTuple):
-    """A throttled card. `share` is the throttled part of the time; `loss` is the largest part of a step that it can cost."""
+    """A throttled card. `loss` is the largest part of a step that it can cost."""
 
     share: float
     text: str
@@ -37,7 +37,7 @@ class Throttling(NamedTuple):
 def worst_throttling(
     ranks: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None], slow_rank: Straggler | None
 ) -> Throttling | None:
-    """Return the throttling with the largest loss, or None. If there is a slow rank, only its card is considered."""
+    """Return the throttling with the largest loss, or None."""
     throttlings = [
         throttling
         for rank_step, card_telemetry in zip(ranks, telemetry, strict=True)
@@ -69,7 +69,7 @@ def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | No
 
 
 def _largest_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the largest share of a step that the lower clock can cost. If the clock is unknown, return `share`."""
+    """Return the largest share of a step that the lower clock can cost."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank_step.split.span_ns, rank_step.split.idle_ns

@@ -1,4 +1,4 @@
-"""Computes the usual step of a rank, or uses the whole time if no steps are marked."""
+"""Computes the usual step of a rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIN_FOR_WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class UsualStep:
-    """The mean of the complete steps after the warm-up. If there are no steps, `split` is the whole time except `gaps`."""
+    """The mean of the complete steps, or the whole time if there are none."""
 
     member: Member
     steps: int
@@ -26,7 +26,7 @@ class UsualStep:
 
     @property
     def name(self) -> str:
-        """Return the name of the rank, such as `rank 3`. If the rank is unknown, return the name of the card."""
+        """Return the name of the rank or card, such as `rank 3`."""
         device = self.member.device
         if device.rank is not None:
             return f"rank {device.rank}"
@@ -34,7 +34,7 @@ class UsualStep:
 
     @property
     def own_time_ns(self) -> int | None:
-        """Return the time in which the rank does not wait for others: compute, idle and exposed copy time."""
+        """Return the time in which the rank does not wait for others."""
         split = self.split
         if split.compute_ns is None:
             return None
@@ -42,7 +42,7 @@ class UsualStep:
 
     @property
     def waiting_ns(self) -> int | None:
-        """Return the time in which the card waits for other ranks or its host, or None if it is unknown."""
+        """Return the time in which the card waits for ranks or the host."""
         split = self.split
         if split.exposed_communication_ns is not None:
             return split.exposed_communication_ns
@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known step and compute times, and their names. If these are none or all, return all and ""."""
+    """Return the ranks with known times, and their names if they are not all."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""
@@ -62,7 +62,7 @@ def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
 
 
 def usual_step_of(member: Member) -> UsualStep:
-    """Return the mean of the complete steps after the warm-up. Without steps, use the tool's mean or the whole time."""
+    """Return the mean of the complete steps, or the split of the whole time."""
     device = member.device
     means = [step for step in device.steps if step.is_mean]
     steps, left_out = _usable_steps([step for step in device.steps if not step.is_mean])
@@ -79,7 +79,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return the whole time except long gaps and a long first collective, which waits for other profilers."""
+    """Return the time outside long gaps and a long first collective as one step."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
@@ -110,7 +110,7 @@ def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
 
 
 def mean_split(splits: Sequence[Split]) -> Split:
-    """Return a split with the mean of each value. A value is unknown if it is unknown in any of the splits."""
+    """Return a split with the mean of each value that all splits have."""
     columns = list(zip(*(split.values() for split in splits), strict=True))
     numbers = [[value for value in column if value is not None] for column in columns]
     means = (round(statistics.fmean(values)) if len(values) == len(splits) else None for values in numbers)
@@ -118,7 +118,7 @@ def mean_split(splits: Sequence[Split]) -> Split:
 
 
 def _without_bad_wait(split: Split) -> Split:
-    """Return the split without a wait longer than the span. Such a wait is a sum over concurrent streams."""
+    """Return the split without an impossible wait."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
-        return replace(split, wait_ns=None)
+        return replace(split, wait_ns=None)  # it was a sum over concurrent streams
     return split

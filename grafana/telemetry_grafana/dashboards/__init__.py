@@ -1,1 +1,1 @@
-"""The dashboards, and a small layer over Grafana's SDK in which a panel is one call."""
+"""The dashboards, built with Grafana's SDK."""

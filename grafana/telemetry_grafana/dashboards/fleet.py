@@ -1,4 +1,4 @@
-"""The dashboard of all cards: their number, lost and throttled cards, power, memory and work."""
+"""The dashboard of all cards."""
 
 from __future__ import annotations
 

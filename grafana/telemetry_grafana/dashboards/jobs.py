@@ -1,4 +1,4 @@
-"""The dashboard of owners: use and cost of cards by user, account, namespace and job, and unallocated cards."""
+"""The dashboard of the owners of cards."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _increase(counter: str, labels: str) -> str:
 
 
 def _if_complete(promql: str, labels: str, time_range: str = "") -> str:
-    """Limit an expression to owners whose memory is known on all of their cards. A partial sum would be misleading."""
+    """Limit an expression to owners whose memory is known on all of their cards."""
     cards = [f"last_over_time({series}{time_range})" if time_range else series for series in (_MEMORY, _SECONDS)]
     return f"{promql} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
 
 def _mean_utilization(labels: str) -> str:
-    """Return the mean utilization of each group's cards, weighted by the owners' shares of the cards."""
+    """Return the mean utilization of each group's cards, weighted by share."""
     shares = f"{_SHARE} and {_ON_CARD} accelerator_utilization_ratio"
     return f"sum by ({labels}) ({_times_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
@@ -65,7 +65,7 @@ _CURRENT_OWNERS = card_table(
 
 
 def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
-    """Return a table with a row for each combination of these labels: use and cost in the time range."""
+    """Return a table of use and cost by these labels."""
     by_labels = ", ".join(labels)
     return card_table(
         f"By {subject}",
@@ -91,7 +91,7 @@ def _owner_series(title: str, description: str, unit: str, promql: str) -> Panel
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """Return a table as wide as half the page. `empty_text` is shown if the table has no rows."""
+    """Return a table as wide as half the page."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
     return card_table(title, description, labels, columns, sort).with_size(12, _LOW_HEIGHT).with_empty_text(empty_text)
 

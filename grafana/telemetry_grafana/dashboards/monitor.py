@@ -1,4 +1,4 @@
-"""The dashboard about the health of the monitor itself: its sources, what it costs, and versions."""
+"""The dashboard about the health of the monitor itself."""
 
 from __future__ import annotations
 

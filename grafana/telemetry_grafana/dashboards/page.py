@@ -1,4 +1,4 @@
-"""Builds a dashboard: its variables, annotations, links to the other dashboards, and rows of panels."""
+"""Builds a dashboard from rows of panels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LABELS_BY_VARIABLE = {"node": "instance"}
 
 
 def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> QueryVariable:
-    """Return a variable that allows several values. If `has_all`, it also offers the choice "All"."""
+    """Return a variable that allows several values."""
     variable = (
         QueryVariable(name)
         .label(label)
@@ -102,7 +102,6 @@ _ANNOTATIONS = (
 
 
 def _annotations(*, has_all_alerts: bool) -> list[AnnotationQuery]:
-    """Return the annotations of a dashboard. If `has_all_alerts` is false, only critical alerts are annotated."""
     # Annotations for all warnings in a fleet would hide the panels.
     severity = "" if has_all_alerts else ',severity="critical"'
     return [
@@ -125,7 +124,7 @@ _GRID_WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard. `sections` and `collapsed` map row titles to panels. Variables in `preselected` start with one value."""
+    """A dashboard. Variables in `preselected` start with one value."""
 
     uid: str
     title: str
@@ -181,7 +180,7 @@ def _build_row(title: str, row_id: int, top: int) -> Row:
 
 
 def _place_panels(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """Yield each panel with its position, from left to right. A panel that does not fit starts a new line."""
+    """Yield each panel with its position on the page."""
     x = line_height = 0
     for panel in panels:
         if x + panel.width > _GRID_WIDTH:

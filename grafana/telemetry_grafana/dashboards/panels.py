@@ -1,4 +1,4 @@
-"""Panel types, such as lines or tables. A function for each type builds a panel from title, description and queries."""
+"""Builds panels of several types, such as lines or tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Words = Mapping[str, tuple[str, str]]
 
 
 def rising(yellow: float, red: float | None = None) -> Steps:
-    """Return colour thresholds: green at first, yellow from the value `yellow` on, and red from `red` on, if given."""
+    """Return colour thresholds that turn from green to yellow, and then to red."""
     steps = (None, GREEN), (yellow, YELLOW)
     return steps if red is None else (*steps, (red, RED))
 
@@ -61,7 +61,7 @@ _ROWS_ON_A_PAGE = 32
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The vertical axis. `lowest` is its fixed lower end. The axis always includes the soft limits."""
+    """The vertical axis, which always includes the soft limits."""
 
     lowest: float | None = 0.0
     soft_low: float | None = None
@@ -103,7 +103,7 @@ def lines(
     axis: Axis | None = None,
     min_step: str = "",
 ) -> Panel:
-    """Return a panel with a line for each series, and a dashed line for each limit. Rates of rare polls need a `min_step`."""
+    """Return a panel with a line for each series, and a dashed line for each limit."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -133,7 +133,7 @@ def _legend_options() -> VizLegendOptions:
 
 
 def with_unit(panel: Panel, unit: str, query_index: int) -> Panel:
-    """Return the panel with another unit for one of its queries. Grafana adds a second axis for the unit."""
+    """Return the panel with another unit for one of its queries."""
     return replace(panel, builder=panel.builder.override_by_query(_query_name(query_index), _overrides({"unit": unit})))
 
 
@@ -151,14 +151,14 @@ def number(title: str, description: str, promql: str, unit: str = "short", steps
 
 
 def word_panel(title: str, description: str, words: Words, promql: str) -> Panel:
-    """Return a panel that shows one number as a word. `words` maps the number to the word and its colour."""
+    """Return a panel that shows one number as a word."""
     panel = _stat_panel().mappings([_value_mapping(words), _missing_mapping()])
     return Panel(_with_settings(panel, title, description, "short", (_instant_query(promql),)), 3, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One of several numbers in a panel. `steps` assign colours to ranges of the number."""
+    """One of several numbers in a panel."""
 
     name: str
     promql: str
@@ -167,7 +167,7 @@ class Figure:
 
 
 def numbers(title: str, description: str, *figures: Figure) -> Panel:
-    """Return a panel of several numbers side by side. Numbers that no card reports are not shown."""
+    """Return a panel of several numbers side by side."""
     panel = _stat_panel().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
     for index, figure in enumerate(figures):
         settings = _overrides({"unit": figure.unit, "thresholds": _threshold_settings(figure.steps)})
@@ -222,7 +222,7 @@ def heatmap(title: str, description: str, unit: str, series: Query) -> Panel:
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
-    """Return a panel with the state of each series over time. `words` maps a value to the state's name and colour."""
+    """Return a panel with the state of each series over time."""
     panel = (
         statetimeline.Panel()
         .mappings([_value_mapping(words), _missing_mapping(GREY)])
@@ -235,7 +235,7 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
 
 
 def with_few_points(panel: Panel) -> Panel:
-    """Return the panel limited to few points in time, for queries over tens of thousands of series."""
+    """Return the panel limited to few points in time, for queries over many series."""
     return replace(panel, builder=panel.builder.max_data_points(_MAX_CELLS))
 
 
@@ -309,7 +309,7 @@ _NAME_PIXELS, _MIN_PIXELS = 100, 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column, hidden if it has no heading. `words` maps values to strings; `steps` lists lower limits and colours."""
+    """A table column, hidden if it has no heading."""
 
     heading: str
     promql: str
@@ -326,7 +326,7 @@ def card_table(
     columns: Sequence[Column],
     sort: Sequence[str] = (),
 ) -> Panel:
-    """Return a table with links to the cards. `sort` lists headings. A minus before a heading reverses its order."""
+    """Return a table with links to the cards. In `sort`, a minus reverses the order."""
     names = _value_names(columns)
     column_order = [*labels, *names]
     indices = {name: index for index, name in enumerate(column_order)}
@@ -358,7 +358,7 @@ def card_table(
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
-    """Map Grafana's names of the value columns to our headings. With a single query, the name is just `Value`."""
+    """Map Grafana's names of the value columns to our headings."""
     names = {f"Value #{_query_name(index)}": column.heading for index, column in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}

@@ -1,4 +1,4 @@
-"""Builds the queries of panels: inserts the dashboard's variables, and checks metrics and labels against the catalogue."""
+"""Builds and checks the queries of panels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RANKED = "{{vendor}} {{device}} {{instance}} "
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A panel's query. `legend` is the name of its series, with labels in double braces."""
+    """A panel's query, with a legend that names its series."""
 
     expression: str
     legend: str
@@ -50,13 +50,13 @@ class Query:
 
 
 def query(promql: str, legend: str = "", form: Form = "range") -> Query:
-    """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError for an unknown metric or label."""
+    """Build a query from PromQL with placeholders such as `{$cards}`. Raise QueryError."""
     expression = Template(promql.replace("$__", "$$__")).substitute(SELECTORS)
     return Query(check_query(" ".join(expression.split()), recording.recorded_labels()), legend, form)
 
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
-    """Return an expression that adds the label `name`: the name of a card or node, with the vendor on mixed nodes."""
+    """Return an expression that adds the label `name` to the series of cards or nodes."""
     # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
@@ -72,17 +72,17 @@ _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card",
 
 
 def with_card_label(promql: str, names: str = _CARD_NAMES) -> str:
-    """Add the label `card`: node and card number. If the node has cards of several vendors, the vendor is in between."""
+    """Add the label `card`, with the node and the card number."""
     return f"({promql}) * on ({_CARD_KEY}) group_left (card) {names}"
 
 
 def with_node_label(promql: str) -> str:
-    """Add the label `node`: the node's name. If the node has cards of several vendors, the vendor follows."""
+    """Add the label `node`, with the node's name."""
     return f"({promql}) * on ({_NODE_KEY}) group_left (node) {_NODE_NAMES}"
 
 
 def by_model(promql: str, suffix: str = "") -> Query:
-    """Return a query with a series for each model. Its legend is vendor and model, without repeating the vendor's name."""
+    """Return a query with a series for each model."""
     with_name = f'label_join({promql}, "name", " ", "vendor", "model")'
     return query(
         f'label_replace({with_name}, "name", "{_GROUPS}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{suffix}"
@@ -90,18 +90,18 @@ def by_model(promql: str, suffix: str = "") -> Query:
 
 
 def by_card(promql: str) -> Query:
-    """Return a query with a series for each card, sorted by node and card number. Prometheus would sort 10 before 2."""
+    """Return a query with a series for each card, in the order of card numbers."""
     return query(with_card_label(promql, _ORDERED_CARD_NAMES), "{{card}}")
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), with the card number in its legend, followed by one `not_reported` query."""
+    """Return a query for each (PromQL, legend), followed by one `not_reported` query."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
     return (*queries, not_reported(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), with the card's name in its legend, followed by one `not_reported` query."""
+    """Return a query for each (PromQL, legend) with card names, and one `not_reported` query."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_card_selectors(series)))
 
 
@@ -110,7 +110,7 @@ def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def not_reported(*selectors: str) -> Query:
-    """Return a query with a legend entry "MODEL: n/a" for each model with a card that is up but has none of these series."""
+    """Return a query that names the models with cards that report none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
@@ -120,7 +120,7 @@ def not_reported(*selectors: str) -> Query:
 
 
 def top_series(promql: str, legend: str, by: str, max_count: int = _MAX_SERIES, condition: str = "") -> Query:
-    """Return a query for the series with the highest values in the time range, among those that meet the condition."""
+    """Return a query for the series with the highest values in the time range."""
     return query(_top_expression(promql, by, max_count, condition), legend)
 
 
@@ -129,12 +129,12 @@ def _top_expression(promql: str, by: str, max_count: int = _MAX_SERIES, conditio
 
 
 def top_nodes(promql: str) -> Query:
-    """Return a query for the nodes with the highest values of a series that has one value for each node and vendor."""
+    """Return a query for the nodes with the highest values."""
     return query(with_node_label(_top_expression(promql, _NODE_KEY)), "{{node}}")
 
 
 def top_rates(counter: str, legend: str, by: str, condition: str = "") -> Query:
-    """Return a query for the rates of the counters that grew most in the time range, among those that meet the condition."""
+    """Return a query for the rates of the counters that grew most."""
     top_counters = f"topk({_MAX_SERIES}, increase({counter}[$__range] @ end()){condition})"
     return query(f"rate({counter}[$__rate_interval]) and on ({by}) {top_counters}", legend)
 

@@ -1,4 +1,4 @@
-"""Panels that several dashboards share. They show 0 only if there is data to count, and otherwise a message."""
+"""Panels that several dashboards share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STATE = (
 
 
 def throttle_state(condition: str = "") -> str:
-    """Return an expression for the state of each throttling reason. Its values are the keys of `THROTTLE_STATES`."""
+    """Return an expression for the state of each throttling reason."""
     all_reasons, problem_reasons = (f"accelerator_throttled{{$cards{labels}}}" for labels in ("", f",{THROTTLING}"))
     return f"({problem_reasons}{condition} or 2 * {all_reasons}{condition})"
 
@@ -142,7 +142,7 @@ _SEVERITY = (
 
 
 def current_value(metric: str) -> str:
-    """Return an expression for each card's current value of a metric, with the labels by which tables are joined."""
+    """Return an expression for each card's current value of a metric."""
     return f"max {BY_CARD} ({metric}{{$cards}})"
 
 

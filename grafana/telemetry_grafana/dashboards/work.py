@@ -1,4 +1,4 @@
-"""The dashboard of achieved work: estimated FLOP/s and bytes a second of each card, its peaks and power, and job steps."""
+"""The dashboard of achieved work and job steps."""
 
 from __future__ import annotations
 

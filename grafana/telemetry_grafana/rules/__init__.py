@@ -1,1 +1,1 @@
-"""Recording rules and alerts. Their thresholds are in telemetry_exporters/judgement/thresholds.py."""
+"""Recording rules and alerts."""

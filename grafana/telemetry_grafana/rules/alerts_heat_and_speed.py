@@ -1,4 +1,4 @@
-"""Alerts about heat and speed: cards that are hot, throttled, slower than their peers, idle with memory in use, or hung."""
+"""Alerts about hot, throttled and slow cards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _above_mean(series: str) -> str:
-    """Return the difference between each card and the mean of all cards of the same model in the node."""
+    """Return the difference between each card and the mean of its model in the node."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
 
@@ -43,7 +43,7 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression that is true for cards that are throttled for these reasons now, or often in the last ten minutes."""
+    """Return an expression for cards throttled for these reasons, now or often."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
@@ -201,7 +201,7 @@ HEAT_AND_SPEED = AlertGroup(
 
 @dataclass(frozen=True, slots=True)
 class _Peers:
-    """How a card or a node is compared with at least `min_count` busy peers. `labels` identify the card or node."""
+    """How a card or a node is compared with busy peers."""
 
     ratio_template: str  # format string for the name of a recorded ratio to the peers
     reading_template: str  # format string for the expression of a reading
@@ -221,7 +221,7 @@ _NODE_PEERS = _Peers(
 
 
 def _slower_than_peers(peers: _Peers) -> str:
-    """Return an expression for the clock ratio of cards whose clock and power are both below those of comparable peers."""
+    """Return an expression for cards that are slower than comparable peers."""
     clock, power = _busy_average("clock_hertz", peers), _busy_average("power_watts", peers)
     memory_used = peers.reading_template.format("accelerator_memory_used_ratio")
     power_cap = peers.reading_template.format("(accelerator_power_cap_watts > 0)")
@@ -236,7 +236,7 @@ def _slower_than_peers(peers: _Peers) -> str:
 
 
 def _busy_average(name: str, peers: _Peers) -> str:
-    """Return the half-hour average of a ratio for cards that were busy most of the time. Jobs pause to write checkpoints."""
+    """Return the half-hour average of a ratio for cards that were busy most of the time."""
     series = peers.ratio_template.format(name)
     return f"(avg_over_time({series}[30m]) and on ({peers.labels}) count_over_time({series}[30m]) >= $busy_minutes)"
 

@@ -1,4 +1,4 @@
-"""Alerts about missing and broken cards. They look back hours, because the series of a lost card may end."""
+"""Alerts about missing and broken cards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cl
 
 
 def _if_more_than(metric: str, node: str, known: str) -> str:
-    """Return an expression for the metric if it exceeds `known` on its node. A missing `known` counts as 0."""
+    """Return an expression for values of the metric that exceed `known` on the node."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_UNLESS_INACTIVE}"
 
@@ -94,7 +94,7 @@ _BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _with_last_value(selector: str) -> str:
-    """Return an expression for the series, or its last value within 6 h if the series of the card has ended."""
+    """Return an expression for the series or, if it has ended, its last value."""
     metric = selector.split("{", maxsplit=1)[0]
     last = f"last_over_time({selector}[6h])"
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"

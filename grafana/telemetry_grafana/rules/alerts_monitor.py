@@ -1,4 +1,4 @@
-"""Alerts about the monitor itself. They come first, because a node that does not report has no other alerts."""
+"""Alerts about the monitor itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts about owners: allocated cards that are idle, memory without an owner, foreign processes, slow cards of a job."""
+"""Alerts about the owners of cards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for clusters with NVIDIA's dcgm-exporter. They record older series under the names of version 4.9, and vice versa."""
+"""Rules that convert between the names of older and newer versions of dcgm-exporter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RES
 
 
 def dcgm_names() -> list[dict[str, object]]:
-    """Return two groups of rules: from old to new names, and from new to old names."""
+    """Return rules from old to new names, and from new to old names."""
     forward = [_rule(new, _scraped(old) + _scaled_by(" * ", factor), 0, 1) for old, new, factor in DEFAULT_RENAMES]
     backward = [_rule(old, _scraped(new) + _scaled_by(" / ", factor), 1, 0) for old, new, factor in DEFAULT_RENAMES]
     return [
@@ -35,7 +35,7 @@ def _scaled_by(operator: str, factor: float) -> str:
 
 
 def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
-    """Return a rule that records a series with renamed labels. `old` and `new` are 0 for versions before 4.9, else 1."""
+    """Return a rule that records a series with renamed labels."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
         expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

@@ -1,4 +1,4 @@
-"""Recording rules for hours or days in the past, such as the end of a maintenance window."""
+"""Recording rules for hours or days in the past."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
-    """Return an expression for the minimum or maximum of ten minutes. Series that began recently are ignored."""
+    """Return an expression for the minimum or maximum of ten minutes."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule whose value is 1 after `current` has existed, until `presence` has no series of the same group."""
+    """Return a rule whose value stays 1 after `current` has existed once."""
     return Recording(
         name,
         f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"
@@ -122,7 +122,7 @@ def _once_rule(name: str, current: str, group_labels: str, presence: str, meanin
 
 
 def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recording:
-    """Return a rule for the highest value that a series has ever had. The rule forgets a series that has been gone for a week."""
+    """Return a rule for the highest value that a series has ever had."""
     return Recording(name, f"last_over_time({name}{_WEEK}) > ({current}) or {current}", meaning, labels)
 
 

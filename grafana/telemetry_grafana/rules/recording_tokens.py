@@ -1,4 +1,4 @@
-"""Recording rules: tokens of inference servers and training jobs, with the energy of their pods and jobs."""
+"""Recording rules for the tokens and the energy of inference servers and training jobs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """An alert. `$name` in `condition` stands for a threshold, and `{label}` in `summary` for the value of a label."""
+    """An alert. `$name` stands for a threshold, `{label}` for a label's value."""
 
     name: str
     severity: Severity
@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def expression(self) -> str:
-        """Return the condition, but ignore faults in a past maintenance. Alertmanager suppresses alerts during maintenance."""
+        """Return the condition without faults that happened during a past maintenance."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -58,7 +58,7 @@ class Alert:
 
     @property
     def outside_maintenance(self) -> str:
-        """Return the condition for Grafana. It is not true during a node's maintenance. Alerts about fleets are unchanged."""
+        """Return the condition for Grafana, which is not true during a node's maintenance."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
@@ -67,12 +67,12 @@ class Alert:
 
     @property
     def action(self) -> str:
-        """Return the remedy as a sentence."""
+        """Return what to do, as a sentence."""
         text = self.remedy or _REMEDIES[self.name].replace("{id}", "ID") + "."
         return text[0].upper() + text[1:]
 
     def annotations(self, summary: str) -> dict[str, str]:
-        """Return the annotations of a rule. `summary` must already be in the rule's template language."""
+        """Return the annotations of a rule. `summary` must be in the rule's template language."""
         return {
             "summary": summary,
             "description": self.meaning,
@@ -83,7 +83,7 @@ class Alert:
 
 
 def _runbook(alert: str) -> dict[str, str]:
-    """Return an annotation that links to the alert's section in docs/alerts.md. Raise ValueError for an invalid RUNBOOKS."""
+    """Return an annotation that links to the alert's section in docs/alerts.md."""
     page = os.environ.get(SETTING)
     if not page:
         return {"runbook": f"docs/alerts.md#{alert.lower()}"}
@@ -93,7 +93,7 @@ def _runbook(alert: str) -> dict[str, str]:
 
 
 def open_event(codes: str) -> str:
-    """Return an expression for open events whose code matches `codes`. It bridges a restart of the daemon."""
+    """Return an expression for open events whose code matches `codes`."""
     return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 
@@ -123,7 +123,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
-    """Rules that are evaluated together, in order. If `every` is empty, Prometheus' default interval is used."""
+    """Rules that are evaluated together, in order."""
 
     name: str
     rules: tuple[Recording, ...]
@@ -131,5 +131,5 @@ class RecordingGroup:
 
 
 def with_thresholds(text: str) -> str:
-    """Replace each `$name` in a string by the value of the threshold with this name."""
+    """Replace each `$name` by the threshold's value."""
     return Template(text).substitute(values_in_promql())
