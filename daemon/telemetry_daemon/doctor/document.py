@@ -175,7 +175,7 @@ class DoctorJson:
     """When the node was examined, in UTC."""
     hostname: str | None
     node: str | None
-    """The node given by --node. Only what its daemon reports is known then."""
+    """The node given by --node. The document then contains only what that node's daemon reports."""
     versions: VersionsJson
     pci: Mapping[str, Count]
     """Accelerators on the PCI bus by vendor."""

@@ -70,7 +70,7 @@ _LOOK_UP_CODE = "see `dmesg` and the vendor's table of the code"
 # fmt: off
 CONDITIONS = (
     _bad("lost", "its driver no longer lists it", (), evidence.lost, "drain the node and power-cycle it: a reboot alone often does not bring the device back; if the device was removed, run `telemetry forget {id}`", "AcceleratorLost"),
-    _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do this after the jobs have ended; before a reset, run `telemetry release`, which closes the device", "AcceleratorRecoveryNeeded"),
+    _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "act on this request after the jobs have ended; before a reset, run `telemetry release`, which closes the device", "AcceleratorRecoveryNeeded"),
     _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually a reset helps, otherwise replace the device", "AcceleratorUnhealthy"),
     _bad("uncorrected errors", "memory returned wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; if the errors return after a reset, replace the device", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.if_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
