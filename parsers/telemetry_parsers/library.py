@@ -21,7 +21,7 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
 
 
 class CallError:
-    """The result of a failed call: the library's error number and text. Other calls may succeed."""
+    """The result of a failed call: the library's error number and text."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status = status

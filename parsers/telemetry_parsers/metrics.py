@@ -372,7 +372,7 @@ def states(device: int | None, key: str, active: str, supported: Iterable[str] =
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Return whether the sensor may be the one that gives the device's temperature."""
+    """Return whether this is a main sensor, which may give the device's temperature."""
     return not sensor.startswith(OTHER_SENSORS)
 
 

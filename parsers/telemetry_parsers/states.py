@@ -16,5 +16,5 @@ BUSY = "another process runs it"
 
 
 def is_up(health: Health, now: float) -> bool:
-    """Return whether a poll's last result is a success that is valid at the monotonic time `now`."""
+    """Return whether a poll succeeded and its result is valid at the monotonic time `now`."""
     return health.state in SUCCESSFUL and now < health.expires

@@ -61,7 +61,7 @@ class _RememberedIdentities:
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def has_shared_index(self, group: SightingGroup) -> bool:
-        """Return whether other chips have the same index, so that only the chip number distinguishes them."""
+        """Return whether other chips have the same index."""
         chip = chip_of(group.device)
         return chip is not None and chip.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 

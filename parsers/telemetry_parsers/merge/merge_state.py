@@ -34,5 +34,5 @@ class MergeState:
         )
 
     def reuse_if_equal(self, other: MergeState) -> MergeState:
-        """Return `other` if both states are equal, since later comparisons are by object identity (`is`)."""
+        """Return `other` if both states are equal, for later comparisons with `is`."""
         return other if replace(other, seen=self.seen) == self else self

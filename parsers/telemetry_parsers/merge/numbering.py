@@ -37,9 +37,8 @@ class NumberedSightings:
 def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
     """Return the sightings with the addresses and UUIDs that were learnt for their indices.
 
-    Some tools renumber the cards when a card is lost. So an index is valid only while the list has the same indices as
-    when it was learnt. A list with different indices is ignored, since devices could be mixed up. Then all indices must
-    be learnt again: a list after a loss and a return has the same indices, but possibly in another order.
+    Some tools renumber the cards when a card is lost. So a list with different indices is ignored, and all indices
+    must be learnt again, since a list after a loss and a return may have another order.
     """
     listed_indices = _listed_indices(sightings)
     learnt = {**learnt, **_changed_spaces(listed_indices, fresh, learnt)}
@@ -100,7 +99,7 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
 def _changed_spaces(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return an empty mapping for each index space whose listed indices differ from the learnt indices."""
+    """Return an empty mapping for each index space whose listed indices changed."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 

@@ -15,7 +15,7 @@ SOURCE = "proc"
 
 
 def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tuple[MergedDevice, ...]:
-    """For processes whose memory the tools do not report, add the memory that the kernel reports."""
+    """Add the kernel's memory to processes whose memory the tools do not report."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
     # The kernel reports memory by address. If partitions share their card's address, the memory cannot be assigned.
@@ -71,7 +71,7 @@ class OwnerEntry:
 
     @property
     def is_running(self) -> bool | None:
-        """Return whether the owner is still running, or None if unknown. An owner with processes is running."""
+        """Return whether the owner is still running, or None if unknown."""
         reported = {source_claim.claim.lives for source_claim in self.claims}
         return True if self.pids or True in reported else False if False in reported else None
 

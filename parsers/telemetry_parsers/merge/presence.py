@@ -19,7 +19,7 @@ _Address = tuple[str, str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """A device that `appeared`, was `lost`, `returned`, or was `removed`, such as a deleted partition."""
+    """A device that `appeared`, was `lost`, `returned`, or was `removed`."""
 
     id: str
     what: str

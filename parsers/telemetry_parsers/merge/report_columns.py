@@ -112,7 +112,7 @@ class ReportShape:
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Create the shape."""
+        """Create the shape, with the rank of each value."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)

@@ -20,7 +20,7 @@ _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 @dataclass(frozen=True, slots=True)
 class CgroupOwner:
-    """The owner in a cgroup path, other sources' keys for the owner, and the container's id or name."""
+    """The owner and the container in a cgroup path, and the owner's keys."""
 
     owner: Owner | None = None
     keys: tuple[str, ...] = ()

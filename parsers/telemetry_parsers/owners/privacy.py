@@ -71,7 +71,7 @@ class Privacy:
         )
 
     def hide_folders(self, device: MergedDevice) -> MergedDevice:
-        """If users are hashed or hidden, remove the folders from the names of the device's processes."""
+        """Remove the folders in process names if users are hashed or hidden."""
         if self.users == "name" or not any("/" in process.name for process in device.processes):
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))

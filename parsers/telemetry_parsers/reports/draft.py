@@ -76,7 +76,7 @@ class Draft:
         return position
 
     def add_device(self, template: Device) -> int:
-        """Add a device that has no identifying key, and return its position in the draft."""
+        """Add a device without a key. Return its position."""
         return self.device(len(self._devices), template)
 
     def device_at(self, position: int) -> Device:
@@ -113,7 +113,7 @@ class Draft:
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
     def clear_devices(self) -> None:
-        """Remove all devices and readings but keep the problems, for output whose devices cannot be identified."""
+        """Remove all devices and readings, but keep the problems."""
         for collection in (self._devices, self._positions, self._readings, self._order):
             collection.clear()
 
@@ -139,12 +139,12 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Parse a printed text for a metric target."""
+        """Parse a printed text for a metric target. Return None if it gives no reading."""
         value = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if value is None else value
 
     def set_value(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Add a reading of the target's metric. `where` enables problems for bad values."""
+        """Add a reading of the target's metric. If `where` is given, a bad value becomes a problem."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
             self.report_bad_value(item, text, where)

@@ -90,7 +90,7 @@ def only(key: str, label: str = "") -> tuple[Target]:
 
 
 def switch(key: str, words: Mapping[str, Value], label: str = "") -> Target:
-    """Return a target for a metric whose text is one of these words."""
+    """Return a target for a metric whose text is one of these words. Other texts are not understood."""
     return Target("metric", key, label, words=MappingProxyType(dict(words)), other_words="not understood")
 
 

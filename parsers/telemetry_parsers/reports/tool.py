@@ -130,7 +130,7 @@ def _accept_any_line(_text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A vendor's tool, with the shapes of its output in the order of trial."""
+    """A vendor's tool, with the shapes of its output, which are tried in order."""
 
     name: str
     vendor: str

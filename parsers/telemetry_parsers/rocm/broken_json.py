@@ -33,7 +33,7 @@ class _ParsedDocuments:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Return whether all documents are complete, and the offset up to which the text was read."""
+        """Return whether all documents are complete, and how far the text was read."""
         return not self.listing.is_cut, self.end
 
 

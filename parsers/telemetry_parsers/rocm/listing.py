@@ -37,7 +37,7 @@ class Listing:
 
 
 def join_listings(listings: Sequence[Listing]) -> Listing:
-    """Merge listings of the same cards into the first listing, and return this listing."""
+    """Merge listings of the same cards into the first one, and return it."""
     result, *other_listings = listings
     for listing in other_listings:
         for index, entries in listing.cards.items():

@@ -37,7 +37,7 @@ class _ProcessCards:
 
 @dataclass(slots=True)
 class AmdProcessList:
-    """AMD's processes, and the lines that show missing lists."""
+    """AMD's processes, and the lines that show that a list is incomplete."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)

@@ -156,7 +156,7 @@ def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """Return a RAS block's entries: its state (whether errors are monitored) and its error counts."""
+    """Return the entries of a RAS block: its state and its error counts."""
     name, state, first_count, second_count = row.groups()
     state_entries = [Entry(f"{name} RAS", state, where)]
     if first_count is None or not table.first_count_kind:

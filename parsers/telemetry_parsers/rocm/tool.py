@@ -110,7 +110,7 @@ class ToolVariant:
 
 
 def tool_of(variant: ToolVariant) -> Tool:
-    """Return the tool declaration of rocm-smi or hy-smi, from which `parser_of` builds the parser."""
+    """Return the declaration of rocm-smi or hy-smi for `parser_of`."""
     return Tool(
         name=variant.name,
         vendor=variant.vendor,

@@ -16,7 +16,7 @@ _DETERMINISM = "perf_determinism"
 
 
 def level_of(text: str) -> str | Absent:
-    """Return the catalogue's word for a level such as `auto`, `profile_peak` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
+    """Return the catalogue's word for a level such as `auto` or `AMDSMI_DEV_PERF_LEVEL_AUTO`."""
     word = text.strip().lower().removeprefix(_LIBRARY_PREFIX)
     if word in PERFORMANCE_LEVELS:
         return word

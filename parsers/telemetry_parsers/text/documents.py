@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The JSON documents in a tool's output, and the ignored lines between (`foreign`)."""
+    """The JSON documents in a tool's output, and the foreign lines inside them."""
 
     text: str
     documents: tuple[Document, ...]
@@ -57,7 +57,7 @@ class Documents:
 
     @property
     def fault(self) -> str:
-        """Return the fault of the last document, or an empty string if all documents are complete."""
+        """Return the last document's fault, or an empty string."""
         return self.documents[-1].fault if self.documents else ""
 
     @property
@@ -90,7 +90,7 @@ def find_documents(text: str, starts: re.Pattern[str] = _LINE_STARTS) -> Documen
 def ignore_foreign_lines(
     text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
 ) -> tuple[_T, tuple[tuple[int, str], ...]]:
-    """Read output without foreign lines if that gives more. Also return the ignored lines."""
+    """Read output, ignoring foreign lines if that gives more. Return the result and those lines."""
     unchanged = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
     cleaned = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else unchanged

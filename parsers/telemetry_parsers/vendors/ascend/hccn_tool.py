@@ -218,7 +218,7 @@ class _AnswerReader:
             self.draft.store(device, (target,), value, where)
 
     def _report_repeated(self, where: str, name: str) -> None:
-        """Report a repeated reading, which shows that the command lines between several answers are missing."""
+        """Report a repeated reading, which shows that command lines are missing."""
         if self.device is not None:
             self.draft.add_problem(
                 where, f"{name} is printed twice; the first value is kept, the second may belong to another device"

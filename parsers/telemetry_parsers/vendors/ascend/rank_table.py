@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """All ranks of a job. They are used only if the status is `completed`."""
+    """All ranks of a job, which are used only if the status is `completed`."""
 
     version: str
     status: str
@@ -168,7 +168,7 @@ class _JsonObject:
         return value
 
     def number(self, key: str) -> int:
-        """Return a whole number."""
+        """Return the whole number of a required key."""
         value = self._values.get(key)
         if value is None:
             raise RankTableError(f"{self._path_of(key)}: is missing")

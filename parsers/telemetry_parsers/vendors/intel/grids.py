@@ -83,7 +83,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _ignore_device(grid: _GridState, line: Line) -> None:
-    """Ignore all lines until the next device index, because the lines do not name their device."""
+    """Ignore all lines until the next device index."""
     grid.device, grid.label, grid.texts = None, "", []
     if not grid.is_ignoring:
         grid.is_ignoring = True

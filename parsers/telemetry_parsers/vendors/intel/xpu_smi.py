@@ -27,7 +27,7 @@ _JsonObject = dict[str, Any]
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Read all JSON documents in the text into the draft."""
+    """Read all JSON documents in the text into the draft. Return False without a document."""
     joined_text = text.joined
     if not any(mark in joined_text for mark in _JSON_MARKS):
         return False

@@ -80,7 +80,7 @@ def _ecc_enabled(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the number of retired pages and 1 or 0 for pending ones, or None if unreadable."""
+    """Return the retired page count and whether pages are pending (1 or 0), or None if unreadable."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
