@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the requested text, or return 78 if the configuration is invalid."""
+    """Print the requested text and return the exit status."""
     from telemetry_daemon.config import file, table
     from telemetry_daemon.plugins.loading import load_parsers
     from telemetry_daemon.plugins.sources import find_parsers

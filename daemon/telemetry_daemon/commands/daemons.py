@@ -73,7 +73,7 @@ def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
 
 
 def find_local_daemon(settings: Settings, credentials: Credentials) -> Address | None:
-    """Return an address of the local daemon, or None. Raise DaemonRefusedError on refusal."""
+    """Return an address of the local daemon, or None. Raises DaemonRefusedError."""
     socket_path = local_socket_in(settings.state.runtime_directory)
     is_running, error_texts = False, []
     for address in local_addresses(settings):
@@ -187,7 +187,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot, or None. Raise DaemonRefusedError on refusal."""
+    """Return the local daemon's snapshot, or None. Raises DaemonRefusedError."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             client.get("/readyz")

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the findings or write a bundle, and return 2 if there are findings."""
+    """Print the findings or write a bundle, and return the exit status."""
     _check_flags(arguments)
     exits.raise_on_signals()
     log.setup("error", "text")

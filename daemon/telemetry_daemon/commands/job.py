@@ -71,7 +71,7 @@ def _default_directory() -> str:
 
 
 def _grant_group_access(folder: OwnFolder, runtime_directory: str) -> None:
-    """As root, give the folder's group the daemon's group instead of root."""
+    """As root, change the folder's group from root to the daemon's group."""
     group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
     if os.geteuid() == 0 and folder.group == 0 != group:
         folder.set_group(group)

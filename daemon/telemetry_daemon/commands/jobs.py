@@ -65,7 +65,7 @@ def _parse_since(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the totals; return 2 if lines were skipped, or 3 without records."""
+    """Print the totals and return the exit status."""
     from telemetry_exporters.terminal.job_bill import Bill
 
     bill = Bill(arguments.by)

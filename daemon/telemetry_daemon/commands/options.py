@@ -60,7 +60,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add the given flags among `--node`, `--demo` and `--replay`, which exclude each other."""
+    """Add some of `--node`, `--demo` and `--replay`, which exclude each other."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -215,7 +215,7 @@ def _parse_argument(parse: Callable[[str], T], text: str) -> T:
 
 
 def check_origin_flags(arguments: argparse.Namespace) -> None:
-    """Raise CommandError if a flag for recordings is given without `--replay`, or `--fault` without `--demo`."""
+    """Raise CommandError if a flag needs `--replay` or `--demo`."""
     if getattr(arguments, "fault", None) is not None and arguments.demo is None:
         raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]

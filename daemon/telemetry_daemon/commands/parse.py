@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the parsed outputs as one document; return 2 if there is a problem."""
+    """Print the parsed outputs as one document, and return the exit status."""
     with load_parsers(find_parsers(arguments.paths)) as parser_set:
         options.warn_of_failures(parser_set)
         parsers = {loaded.parser.name: loaded.parser for loaded in parser_set.parsers}

@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write each capture as a line; return 2 if all sources failed, or 3 without sources."""
+    """Write each capture as a line, and return the exit status."""
     exits.raise_on_signals()
     log.setup("error", "text")
     settings = options.settings(arguments)

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the daemon to release the source; return 2 if a process may still hold the device."""
+    """Ask the daemon to release the source, and return the exit status."""
     result = daemon_answer(
         options.settings(arguments), ReleaseResult, "release", source=arguments.source, seconds=arguments.seconds
     )

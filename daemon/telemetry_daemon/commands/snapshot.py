@@ -90,7 +90,7 @@ def _width(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the snapshot; return 2 if a source failed, or 3 without devices."""
+    """Print the snapshot and return the exit status."""
     _check_flags(arguments)
     with ExitStack() as exit_stack:
         return _print_snapshots(_choose_reader(arguments, exit_stack), arguments)
@@ -247,7 +247,6 @@ def _with_task(process: Process, task: Task | None) -> Process:
 
 
 def _format_result(result: Result, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
-    """Return the snapshot in the requested format."""
     if arguments.format == "json":
         from telemetry_exporters.documents import json_values, snapshot_json
 

@@ -203,7 +203,6 @@ def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None)
 
 
 def _toml_tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """Yield the path and the values of each table in the file."""
     document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}

@@ -90,7 +90,6 @@ def _model(settings_class: Any) -> type[BaseModel]:
 
 
 def _pydantic_type(hint: Any, metadata: SettingMetadata, *, required: bool) -> Any:
-    """Return the type of a setting for pydantic, with its limits and rules."""
     limits = [Field(ge=metadata.low, le=metadata.high)] if metadata.low is not None else []
     value_rules = [AfterValidator(metadata.rule)] if metadata.rule is not None else []
     if get_origin(hint) is Mapping:
@@ -206,7 +205,6 @@ def _error_message(path: KeyPath, error: Mapping[str, Any]) -> str:
 
 
 def _unknown_setting_error(path: KeyPath, error: Mapping[str, Any]) -> str:
-    """Return the message for an unknown setting, with suggestions."""
     *section, name = path
     siblings = _sibling_names(path)
     same_name = [row.dotted_path for row in settings_rows() if row.path[-1] == name]

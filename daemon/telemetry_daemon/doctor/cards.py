@@ -121,7 +121,7 @@ def present_devices(snapshot: Snapshot) -> Counter[str]:
 
 
 def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator[Finding]:
-    """Yield findings about cards without a driver or readings, and about missing or inaccessible device nodes."""
+    """Yield findings about cards that are not read, and about their device nodes."""
     for sources in vendors:
         if sources.is_switched_off:
             continue
@@ -314,7 +314,6 @@ def _disagreement_findings(first: Listing, second: Listing) -> Iterator[Finding]
 
 
 def _slots_only_in(slots: frozenset[str], others: frozenset[str]) -> list[str]:
-    """Return the slots that are missing from `others`."""
     has_domains = all(slot.count(":") == 2 for slot in (*slots, *others))
 
     def comparable_slot(slot: str) -> str:

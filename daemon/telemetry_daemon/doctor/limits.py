@@ -66,7 +66,6 @@ class _Requirement:
     format: Callable[[float], str] = "{:g}".format
 
     def findings(self, where: str, limits: Limits, option: str) -> Iterator[Finding]:
-        """Yield a finding if the limit is too small."""
         value = getattr(limits, self.name)
         if value is not None and value < self.minimum:
             what = f"limit of {self.format(value)}{self.unit_text}; the daemon needs {self.format(self.minimum)}"

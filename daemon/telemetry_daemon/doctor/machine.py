@@ -53,7 +53,7 @@ class Machine:
 
     @property
     def bus_counts(self) -> dict[str, int]:
-        """Return the card count of each vendor, including cards that are assigned to virtual machines."""
+        """Return each vendor's card count, including cards assigned to virtual machines."""
         return pci.count_by_vendor(sorted(self.cards, key=lambda card: card.vendor))
 
     def nodes_of(self, vendor: str) -> tuple[DeviceNode, ...]:

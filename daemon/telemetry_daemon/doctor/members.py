@@ -88,7 +88,7 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
-    """Return a recording: the daemon's captures of the last minutes, then those that this command made."""
+    """Return a recording of the daemon's last minutes and of this command."""
     previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     earlier_lines: list[bytes] = []

@@ -133,7 +133,6 @@ class _OwnPathCheck(_SharedPathCheck):
         self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
-        """Raise UnsafeError if another user could change this step."""
         super().visit(step)
         if not step.is_link:
             if self._runs_as_root:

@@ -67,7 +67,7 @@ class OwnFolder:
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
-        """Append lines to a file, renamed to `rotated_name` first if it would exceed `max_bytes`."""
+        """Append lines to a file, or to a new file if it would exceed `max_bytes`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
@@ -234,16 +234,16 @@ class Inbox:
         os.close(self._descriptor)
 
     def entries(self, is_wanted: Callable[[str], bool], max_count: int) -> Mapping[str, FileVersion]:
-        """Return the versions of up to `max_count` files whose names `is_wanted` accepts, sorted by name."""
+        """Map up to `max_count` wanted file names, in alphabetical order, to file versions."""
         return self.entries_of(sorted(self.names(is_wanted, max_count)))
 
     def names(self, is_wanted: Callable[[str], bool], max_count: int) -> frozenset[str]:
-        """Return up to `max_count` of the file names that `is_wanted` accepts."""
+        """Return up to `max_count` of the wanted file names."""
         with os.scandir(self._descriptor) as entries:
             return frozenset(islice((entry.name for entry in entries if is_wanted(entry.name)), max_count))
 
     def entries_of(self, names: Iterable[str]) -> Mapping[str, FileVersion]:
-        """Return the versions of the named files that exist, in the given order."""
+        """Map the names of existing files to file versions, in the given order."""
         versions = ((name, self._version_of(name)) for name in names)
         return {name: version for name, version in versions if version is not None}
 

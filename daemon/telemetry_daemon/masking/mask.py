@@ -63,7 +63,7 @@ class Mask:
             self._known = self._with_identities(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the text with masked identities; `key` is the key that announces it."""
+        """Return the text with masked identities; `key` is the text's key, if any."""
         with self._lock:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
@@ -78,7 +78,7 @@ class Mask:
             return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return a capture without identities, including those in its report."""
+        """Return the capture with all identities masked, including those in its report."""
         with self._lock:
             self._known = self._with_identities(Report() if report is None else report)
             return self._mask_capture(capture)

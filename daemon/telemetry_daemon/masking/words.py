@@ -108,7 +108,6 @@ def may_be_name(word: str) -> bool:
 
 
 def _is_tool_part(part: str) -> bool:
-    """Return whether tools print this part of a name."""
     if _NUMBER.match(part):
         return True
     words = [word.lower() for word in _CAPITALIZED.findall(part) if len(word) > 1]
@@ -144,7 +143,6 @@ def _identity_parts(token: str) -> Iterator[Span]:
 
 
 def _is_harmless_label(label: str, token: str) -> bool:
-    """Return whether a label of a domain or file name is harmless."""
     if token.rpartition(".")[2].lower() not in FILE_SUFFIXES:
         return is_harmless(label)
     return all(is_harmless(word) and word.lower() not in HOST_WORDS for word in _NAME.findall(label))

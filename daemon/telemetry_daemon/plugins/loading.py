@@ -79,8 +79,6 @@ class ParserSet:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A candidate with its loaded parser, or with an error."""
-
     candidate: Candidate
     loaded: LoadedParser | None
     error: str = ""

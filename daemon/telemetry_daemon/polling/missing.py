@@ -27,7 +27,7 @@ class _Suspended:
 
 
 class MissingPolls:
-    """Checks all polls whose tool, library or files are missing in a single job."""
+    """Checks in a single job for the missing tools, libraries and files of polls."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], check: CheckPoll) -> None:
         self._scheduler = scheduler

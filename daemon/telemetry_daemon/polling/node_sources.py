@@ -72,7 +72,7 @@ class Node(ABC):
         """Start filling the store and history with recorded or simulated data."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """For control requests that depend on the kind of node, map their names to their handlers."""
+        """Map the control requests of this kind of node to their handlers."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 
@@ -178,7 +178,7 @@ def _with_frequent_process_polls(parser: Parser) -> Parser:
 
 
 def reports_owners(parser: Parser) -> bool:
-    """Return whether a source reports owners or the progress of jobs, which the settings must enable."""
+    """Return whether a source reports owners or the progress of jobs."""
     return any(_library_reader(poll) in {*_OWNER_READERS, _STEPS} for poll in parser.polls)
 
 

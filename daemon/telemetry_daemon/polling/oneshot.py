@@ -47,7 +47,6 @@ def _lists_devices(source: Source) -> bool:
 
 
 def _is_per_device(poll: Poll) -> bool:
-    """Return whether the poll runs once per device."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 

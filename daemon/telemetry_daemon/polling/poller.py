@@ -343,7 +343,6 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _log_level(self, source: str, poll: Poll, state: State) -> int:
-        """Return the level at which to log a new state."""
         is_first = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

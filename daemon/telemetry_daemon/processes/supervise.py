@@ -111,7 +111,7 @@ def supervise(
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits or is terminated at the deadline."""
+    """Read the output until the process exits or the deadline passes."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, deadline, closing)
@@ -128,7 +128,7 @@ def supervise(
 
 
 def terminate(process: Process, limits: RunLimits) -> None:
-    """Send SIGTERM to the group and, after a short grace period, SIGKILL to the remaining processes."""
+    """Send SIGTERM to the group and, after a short grace period, SIGKILL."""
     process.signal(signal.SIGTERM)
     if not wait_for(process.has_exited, limits.grace_seconds):
         process.signal(signal.SIGKILL)

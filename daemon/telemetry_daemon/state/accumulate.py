@@ -48,7 +48,7 @@ class UsageLedger(Protocol):
     """Receives the use of the cards and attributes it to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Attribute the integral of a reading's curve segment to the card's owners."""
+        """Attribute a segment of a reading's curve to the card's owners."""
 
     def add_event(self, event: PastEvent) -> None:
         """Count an event for the owners of its device."""
@@ -58,7 +58,7 @@ class UsageLedger(Protocol):
 
 
 class DeviceObserver(Protocol):
-    """Receives device updates and events while the store's lock is held, so methods must return quickly."""
+    """Receives device updates and events while the store's lock is held."""
 
     def add_event(self, event: PastEvent) -> None:
         """Accept an event that began while the daemon was running."""
@@ -76,7 +76,7 @@ class Integral:
     last_reading: tuple[float, Origin] | None = None
 
     def add(self, value: float, origin: Origin) -> CurveSegment | None:
-        """Integrate up to this reading; return the new segment, or None for an old reading."""
+        """Integrate up to this reading, and return the new segment, or None for an old reading."""
         previous, self.last_reading = self.last_reading, (value, origin)
         if previous is None or previous[1].source != origin.source:
             return CurveSegment(origin.taken, origin.taken, value, value)

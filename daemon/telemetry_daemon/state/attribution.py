@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
-        """Return how many claimed device names per source do not match exactly one device."""
+        """Return, per source, the count of claimed names that do not identify one device."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))

@@ -85,7 +85,7 @@ class _EventCount:
 
 
 class CountedEvent(NamedTuple):
-    """A counted event. Its start was not observed if the poll's first report already had it."""
+    """A counted event, and whether the daemon observed its start."""
 
     event: PastEvent
     is_start_observed: bool

@@ -80,7 +80,7 @@ def is_source_gone(result: PollResult, poll: Poll) -> bool:
 
 
 def expiry_time(started: float, interval: float, seconds: float) -> float:
-    """Return when a reading expires whose poll began at `started` and took `seconds`."""
+    """Return when a reading expires that was taken at `started`."""
     return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 

@@ -124,7 +124,7 @@ class MetricHistory:
             self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return a span of slots; `unclosed` maps slots that were not stored to reason codes."""
+        """Return the slots in a span, with a reason code for each slot in `unclosed`."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
@@ -352,7 +352,7 @@ class History:
 
 
 def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
-    """Return why a metric has no value: device lost or suspended, source failed, or reading absent."""
+    """Return why a metric has no value, for example because its device is lost."""
     if listed is not None and listed.up is False:
         return LOST
     if listed is not None and Readings.of(listed.readings).value("suspended") == 1.0:

@@ -62,7 +62,7 @@ class Ledger:
         self.has_new_owner = False
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
-        """Attribute the integral of a reading's curve segment to the card's owners."""
+        """Attribute a segment of a reading's curve to the card's owners."""
         card = self._cards.get(device_id)
         if card is not None:
             card.add_segment(metric, segment)
@@ -316,7 +316,7 @@ class Ledger:
             entry.add_gap(entry.last_seen.time, self._wall, self._now - entry.missing_since)
 
     def _add_start_gap(self, entry: Entry, counted_from: float) -> None:
-        """Record a gap between the owner's start and the begin of counting."""
+        """Record a gap between the owner's start and the start of counting."""
         start, counted_start = entry.start.time, self._wall - (self._now - counted_from)
         if counted_start - start > START_TOLERANCE_SECONDS and not entry.gaps and len(entry.card_uses) == 1:
             entry.add_gap(start, counted_start, counted_start - start)

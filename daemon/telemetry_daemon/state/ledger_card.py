@@ -255,7 +255,7 @@ class _UncountedEnergy:
 
 
 def distribute_like_power(energy: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
-    """Split `energy` into segments with the same total integral, distributed over time like the power."""
+    """Return segments with the integral `energy`, distributed over time like the power."""
     times, watts = [energy.begin], [0.0]
     for segment in power:
         slope = (segment.end_value - segment.begin_value) / ((segment.end - segment.begin) or 1.0)

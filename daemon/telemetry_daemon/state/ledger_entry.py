@@ -88,7 +88,7 @@ class CardUse:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An owner's use of the node; `missing_since` is when the last current card was lost."""
+    """An owner's use of the node."""
 
     owner: JobOwner
     start: RecordedTime
@@ -97,7 +97,7 @@ class Entry:
     gaps: list[Gap] = field(default_factory=list)
     end: RecordedTime | None = None
     cards: set[str] = field(default_factory=set)
-    missing_since: float | None = None
+    missing_since: float | None = None  # when the last current card was lost
     # When the owner was last seen, possibly by the previous daemon.
     last_seen: RecordedTime | None = None
     is_over: bool = False

@@ -43,7 +43,7 @@ class NodeFacts:
             self._request_snapshot()
 
     def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
-        """Set the function that returns the maintenance, again after each change."""
+        """Set the function that returns the maintenance. Call this again after each change."""
         with self._lock:
             self._maintenance = maintenance
             self._request_snapshot()

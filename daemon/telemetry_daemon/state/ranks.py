@@ -38,7 +38,7 @@ _CHILD_MEMORY_BYTES = 384 << 20
 
 @dataclass(frozen=True, slots=True)
 class LocalRanks:
-    """The ranks on this node, and their summary for the log."""
+    """The ranks on this node, and a one-line summary of the table."""
 
     ranks: NodeRanks
     summary: str

@@ -202,7 +202,7 @@ class Store:
         return cached if is_valid else None
 
     def readiness(self) -> tuple[bool, str]:
-        """Return whether all first polls have ended, and a message about it."""
+        """Return whether all first polls have ended, and a status message."""
         with self._lock:
             awaited_sources = sorted({source for source, _ in self._state.awaited})
             if not awaited_sources or self._clock.monotonic() >= self._state.awaited_until:

@@ -245,7 +245,7 @@ def _shorten(text: str) -> str:
 
 
 def _is_journal(descriptor: int) -> bool:
-    """Return whether the descriptor belongs to journald: JOURNAL_STREAM has its device and inode (systemd.exec(5))."""
+    """Return whether the descriptor belongs to journald (see JOURNAL_STREAM in systemd.exec(5))."""
     try:
         status = os.fstat(descriptor)
     except OSError:  # the descriptor is closed

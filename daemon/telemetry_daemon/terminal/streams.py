@@ -17,7 +17,7 @@ _USUAL_COLUMNS = 80
 
 
 def prepare_streams() -> None:
-    """Reopen closed streams, and let standard output replace characters that its encoding does not support."""
+    """Reopen closed streams, and let standard output replace unsupported characters."""
     for name, descriptor, flags, mode in _STREAMS:
         if getattr(sys, name) is None:
             _open_null(descriptor, flags)

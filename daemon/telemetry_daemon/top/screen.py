@@ -100,7 +100,6 @@ class _Screen:
         self._needs_redraw = False
 
     def size(self) -> Size:
-        """Return the terminal's current size."""
         with contextlib.suppress(OSError, curses.error):  # the terminal may be gone
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
@@ -110,7 +109,7 @@ class _Screen:
         return Size(columns, rows)
 
     def request_redraw(self) -> None:
-        """Redraw everything with the next frame, because a resized terminal moves or cuts its content."""
+        """Redraw everything with the next frame."""
         self._needs_redraw = True
 
     def suspend(self, number: int, _frame: FrameType | None) -> None:
@@ -232,7 +231,6 @@ class _Waker:
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Close the pipe."""
         os.close(self._read_end)
         os.close(self._write_end)
 
