@@ -1,4 +1,4 @@
-"""The `telemetry` command: parses the arguments and runs one command."""
+"""Parses the arguments of `telemetry`, and runs one command."""
 
 from __future__ import annotations
 

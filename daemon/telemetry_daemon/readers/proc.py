@@ -205,7 +205,7 @@ class UserNames:
 
 @dataclass(frozen=True, slots=True)
 class _KnownProcess:
-    """A process that a driver lists. `ticks` is 0 if it is hidden."""
+    """A process that a driver lists, with 0 `ticks` if hidden."""
 
     state: FolderState | None
     ticks: int

@@ -73,7 +73,7 @@ class StepsSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _StepFile:
-    """The content of a file. Files are reported in the order of `sequence`."""
+    """The content of a file, and its place in the order of discovery."""
 
     entry: FileVersion
     read_at: float

@@ -1,4 +1,4 @@
-"""Converts a tool's run to an output or failure, and remembers rejected command lines."""
+"""Converts a tool's run to an output or failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flight recorder: writes the captures of the last minutes to a file after an alarm."""
+"""Writes the captures of the last minutes to a file after an alarm."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Playback:
             self._halt(_ENDED)
 
     def _wait_for(self, position: float) -> bool:
-        """Wait until the replay reaches a position. Return False if interrupted by a seek."""
+        """Wait for a position, and return whether the replay reached it."""
         while self._clock.position() < position and not self._clock.is_interrupted():
             self._clock.wait(min(position, self._slot_end()))
             self._update_history()

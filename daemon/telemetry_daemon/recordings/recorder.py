@@ -137,10 +137,10 @@ class _LineFile:
         self._append(data)
 
     def flush(self) -> None:
-        """Do nothing: no line is buffered."""
+        """Do nothing, because no line is buffered."""
 
     def close(self) -> None:
-        """Close the file. Raise OSError if its end could not be written."""
+        """Close the file."""
         if self._is_closed:
             return
         try:

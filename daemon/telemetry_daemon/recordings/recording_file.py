@@ -37,7 +37,7 @@ class RecordingError(ValueError):
 
 @dataclass(slots=True)
 class Damage:
-    """The damage of a recording: invalid lines, and why reading ended early."""
+    """Invalid lines of a recording, and why reading ended early."""
 
     invalid: list[tuple[int, str]] = field(default_factory=list)
     count: int = 0
@@ -54,7 +54,7 @@ class Damage:
 
 
 class RecordingFile:
-    """The captures of a recording. `damage` describes what the latest iteration found."""
+    """The captures of a recording, and the damage found by the latest iteration."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Surveys a recording: its length, and the wall clock at each position."""
+"""Surveys the length and times of a recording."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class WallTimes:
     _length: float = 0.0
 
     def add(self, position: float, wall_time: float) -> None:
-        """Add the wall-clock time at a position. Positions must not decrease."""
+        """Add the wall-clock time at a position, which must not decrease."""
         current = ClockSegment(position, wall_time)
         self._length = position
         if not self._segments:
@@ -98,7 +98,7 @@ class PlacedCapture:
 
 
 def placed_captures(captures: Iterable[Capture]) -> Iterator[PlacedCapture]:
-    """Yield each capture with its position. Positions never decrease."""
+    """Yield each capture with its position, which never decreases."""
     polls: set[PollKey] = set()
     start: float | None = None
     shift, last_end, first_captures = 0.0, -float("inf"), list[PlacedCapture]()

@@ -37,7 +37,7 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """Announce a maintenance window. If `reason` is None, keep the current reason."""
+    """Announce a maintenance window, with the current reason if `reason` is None."""
 
     seconds: float
     reason: str | None
@@ -117,7 +117,7 @@ class MaintenanceEndResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay: the position, the length, and a text such as `10 ×, paused`."""
+    """The state of a replay, which `how` describes, such as `10 ×, paused`."""
 
     place: float
     length: float

@@ -1,4 +1,4 @@
-"""The daemon's control socket. Each request and each answer is one line of JSON."""
+"""The daemon's control socket, on which requests and answers are lines of JSON."""
 
 from __future__ import annotations
 

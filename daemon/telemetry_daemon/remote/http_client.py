@@ -44,7 +44,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A daemon's address. `unix` is a socket's path; `certificate` is a file's path."""
+    """A daemon's address, over TCP or on the Unix socket `unix`."""
 
     name: str
     host: str = "localhost"
@@ -184,7 +184,7 @@ class _Connection:
 
 
 class NodeError(Exception):
-    """A node did not answer. `status` is the HTTP status, or 0."""
+    """A node did not answer, or answered with an error `status`."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -198,7 +198,7 @@ class NodeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The user, password and trusted certificates. Each is empty if not configured."""
+    """The user, password and trusted certificates, if configured."""
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -213,7 +213,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with status 200. Header names are in lower case."""
+    """A response with status 200, and with header names in lower case."""
 
     headers: Mapping[str, str]
     body: bytes

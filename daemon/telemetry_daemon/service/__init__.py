@@ -1,1 +1,1 @@
-"""The running daemon: start, reload and stop, and reports to systemd."""
+"""The running daemon."""

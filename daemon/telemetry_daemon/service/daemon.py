@@ -1,4 +1,4 @@
-"""The running daemon: polling, serving, reloading and stopping."""
+"""Runs the daemon, from start to stop."""
 
 from __future__ import annotations
 

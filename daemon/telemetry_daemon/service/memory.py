@@ -36,7 +36,6 @@ def return_free_pages() -> None:
 
 
 def _call_c_library(name: str, *arguments: int) -> None:
-    """Call a function of the C library if it exists."""
     function = getattr(_LIBC, name, None)
     if function is not None:  # musl does not have these functions
         function(*arguments)

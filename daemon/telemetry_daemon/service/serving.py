@@ -44,7 +44,7 @@ class ReplayArguments:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What replaces this machine's devices: simulated cards or a recording."""
+    """Simulated cards or a recording that replace this machine's devices."""
 
     demo: str | None = None
     faults: str | None = None

@@ -80,7 +80,6 @@ def simulated_parser(capture: Capture) -> SourceParser | None:
 
 
 def _claims_and_tasks(start_time: float, simulation: Simulation, devices: Sequence[Device]) -> list[tuple[Claim, Task]]:
-    """Return a claim and a task for each owner of each card."""
     return [
         (
             _claim(owner, devices[card.position], start_time + job.start, str(index) if len(job.owners) > 1 else ""),

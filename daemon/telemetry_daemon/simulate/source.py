@@ -59,7 +59,7 @@ _PARTITION_LOADS = (1.0, 0.55, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class _CaptureData:
-    """The data of a simulated capture: a report, and each device's values by metric."""
+    """A report, and each device's values by metric."""
 
     # A value is a number, numbers by label, or a reason for absence. This form has a fifth of the full report's size.
     report: Report

@@ -97,7 +97,7 @@ class LazyBody:
         self._pieces = compressed_pieces(pieces) if is_compressed else pieces
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
-        """Do nothing: the next piece is always available."""
+        """Do nothing, because the next piece is always available."""
 
     def next(self) -> bytes | None:
         """Return the next piece, or None after the last one."""

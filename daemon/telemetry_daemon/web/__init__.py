@@ -1,1 +1,1 @@
-"""The web server: connections in server/, TLS and passwords in access/."""
+"""The web server."""

@@ -14,7 +14,7 @@ LOCAL_SOCKET = "local.sock"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD request. Header names are in lower case."""
+    """A GET or HEAD request, with header names in lower case."""
 
     method: str
     path: str
@@ -39,7 +39,7 @@ class BodyPieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Any `pieces` are sent after the parts of the body."""
+    """A response, whose `pieces` are sent after the parts of the body."""
 
     status: int
     body: tuple[bytes, ...]
@@ -86,7 +86,7 @@ class HandshakeError(Exception):
 
 
 class Channel:
-    """Encrypts and decrypts a connection's bytes. This base class changes nothing."""
+    """Encrypts and decrypts bytes, which this base class leaves unchanged."""
 
     def receive(self, data: bytes) -> ReceivedData:
         """Decrypt bytes from the socket."""

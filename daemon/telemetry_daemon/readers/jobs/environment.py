@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a scheduler. `name` is the ID that users see."""
+    """A job of a scheduler, with the ID that users see as `name`."""
 
     scheduler: str
     id: str

@@ -111,7 +111,7 @@ def _is_later_run(run: str, other: str) -> bool:
 
 
 def _make_room(folder: OwnFolder, now: float) -> None:
-    """Remove old files if the folder is full. Raises TooManyFilesError if none can be removed."""
+    """Remove old files if the folder is full, or raise TooManyFilesError."""
     if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
         raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
 

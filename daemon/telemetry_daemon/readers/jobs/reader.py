@@ -147,7 +147,6 @@ class JobsReader(Reader):
         return reported_job
 
     def _with_cgroup_state(self, job: Mapping[str, Plain]) -> Plain:
-        """Return a Slurm job with the state of its cgroup."""
         if "problem" in job or "lives" in job or job.get("ended") is not None:
             return job
         state = self._cgroups.state_of(job["id"], job["sluid"], time.time())

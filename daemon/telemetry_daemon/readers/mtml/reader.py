@@ -21,7 +21,7 @@ _MAX_CARDS = 256
 
 
 class MtmlReader:
-    """Reads the cards. Its calls are the tiers `fast`, `slow` and `inventory`."""
+    """Reads the cards with the calls `fast`, `slow` and `inventory`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -35,7 +35,7 @@ class EventInbox:
         self._dropped = 0
 
     def add(self, event: Plain) -> None:
-        """Add an event. If the inbox is full, drop the oldest."""
+        """Add an event, in place of the oldest event if the inbox is full."""
         with self._lock:
             self._dropped += len(self._events) == _MAX_EVENTS
             self._events.append(event)

@@ -1,4 +1,4 @@
-"""Reads GPM (GPU performance monitoring): averages since the last poll."""
+"""Reads averages of GPM (GPU performance monitoring) since the last poll."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A MIG instance: a part of a GPU with separate memory and processes."""
+"""A MIG instance, which is a part of a GPU with separate memory and processes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ _FABRIC_INFO_V2 = 0x02000024
 
 @cache
 def _link_fields(count: int) -> tuple[Field, ...]:
-    """Return the fields of all links."""
     return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
 
 

@@ -32,7 +32,7 @@ _PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, cod
 
 
 class NvmlReader:
-    """Reads the GPUs. Its calls are tiers, such as `fast` and `counters`."""
+    """Reads the GPUs with calls such as `fast` and `counters`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

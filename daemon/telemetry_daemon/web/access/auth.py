@@ -41,7 +41,7 @@ Callback = Callable[[LoginResult], None]
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A password to check. `key` identifies user, hash and password."""
+    """A password to check."""
 
     key: bytes
     user: bytes
@@ -235,7 +235,7 @@ class _ResultCache:
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:
-    """Return user and password from an `Authorization: Basic …` header."""
+    """Return user and password from a header for basic authentication."""
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -1,4 +1,4 @@
-"""A client's connection: reads requests, calls the site, and sends responses."""
+"""Reads a client's requests, and sends the site's responses."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The response to an invalid request. If `is_final`, the connection is closed."""
+    """The response to an invalid request."""
 
     response: Response
     is_final: bool
@@ -34,14 +34,14 @@ class ClientLeft(Exception):  # noqa: N818  # not an error, but the usual end of
 
 
 class HttpConversation:
-    """The requests on one connection: call `next_request`, `encode`, `prepare_next` for each."""
+    """The requests and responses on one connection."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
         self._is_head_request = False
 
     def receive(self, data: bytes) -> None:
-        """Accept received bytes. Empty bytes mean the end of the input."""
+        """Accept received bytes, which are empty at the end of the input."""
         self._http.receive_data(data)
 
     @property
@@ -153,7 +153,7 @@ def _split_target(target: str) -> tuple[str, str, str] | None:
 
 
 def _response_headers(response: Response, extra_headers: Headers, *, is_final: bool) -> list[tuple[str, str]]:
-    """Return all headers of a response. `extra_headers` replace headers of the same name."""
+    """Return the headers of a response, in which `extra_headers` have precedence."""
     replaced_names = {name.lower() for name, _ in extra_headers}
     headers = [("Date", _format_date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:

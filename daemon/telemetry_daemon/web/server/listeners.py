@@ -38,7 +38,7 @@ _WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket. `address` has the actual port."""
+    """A listening socket, with the actual port in `address`."""
 
     text: str
     socket: socket.socket

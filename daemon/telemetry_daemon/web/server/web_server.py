@@ -1,4 +1,4 @@
-"""The web server: listens on its addresses, and accepts clients."""
+"""Listens on the server's addresses, and accepts clients."""
 
 from __future__ import annotations
 
