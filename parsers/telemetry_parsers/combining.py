@@ -165,7 +165,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _is_same_device(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Return whether vendor, index and partition are equal, and no address, UUID or serial number differs."""
+    """Return whether vendor, index and partition are equal, and no identity differs."""
     if first.vendor != second.vendor or first.index != second.index:
         return False
     is_partition_unknown = None in (first.partition, second.partition) and not by_partition

@@ -48,7 +48,7 @@ class _Random:
 
 
 def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
-    """Yield damaged forms of the capture: truncated or changed texts, and data with replaced values."""
+    """Yield damaged forms of the capture, such as truncated texts."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
         for name, damaged in _damaged_outputs(output, rounds):

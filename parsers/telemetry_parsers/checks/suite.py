@@ -21,7 +21,7 @@ Sample = str | Capture
 
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
-    """Return the violations in a parser's declaration, and in its reports on samples and damaged samples."""
+    """Return the violations in a parser's declaration and in its reports on samples."""
     violations = declared_violations(parser)
     for position, sample in enumerate(samples):
         violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))

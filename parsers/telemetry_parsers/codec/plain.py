@@ -94,7 +94,7 @@ def read_float(value: Plain) -> float:
 
 
 def check_json(value: Plain) -> Plain:
-    """Return the same value if it consists of JSON types and finite numbers; otherwise raise CodecError."""
+    """Return the value if it consists of JSON types and finite numbers, else raise CodecError."""
     pending: list[tuple[Plain, str]] = [(value, "")]
     while pending:
         item, path = pending.pop()

@@ -73,7 +73,7 @@ def _reject_blank_table(draft: Draft, line: Line, counts: _ProcessCounts) -> Non
 
 
 def _row_pattern(heading: str) -> re.Pattern[str]:
-    """Return the pattern of the rows below this heading: card, instance, process, type, name, memory."""
+    """Return the pattern of the process rows below this heading."""
     words = heading.lower().replace("|", " ").split()
     words_before_pid = words[: words.index("pid")][1:] if "pid" in words else []
     instance_count = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in words_before_pid)

@@ -144,7 +144,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without a launcher's prefix or typed commands, the likeliest form first."""
+    """Yield the lines with and without prefixes and commands, the likeliest form first."""
     bare = without_prefix(stdout)
     candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from candidates

@@ -66,7 +66,7 @@ class Documents:
         return sum(document.end - document.start for document in self.documents)
 
     def problems(self, used: Collection[Document]) -> list[Problem]:
-        """Return a problem for each line outside the used documents, except text after a truncated document."""
+        """Return a problem for each line outside the used documents, except after a truncated document."""
         lines = list(self.foreign)
         end = 0
         starts = {item.start for item in used}

@@ -183,7 +183,7 @@ class _TableReader:
 
 
 def _truncated_cell(text: str) -> Cell:
-    """Return a truncated cell without its last, possibly incomplete word: `9%  133MiB(163` becomes `9%  133MiB(`."""
+    """Return a truncated cell without its last word: `9%  133MiB(163` becomes `9%  133MiB(`."""
     head, last_word = text.rstrip(), ""
     if head == text:
         start = max(head.rfind(blank) for blank in " \t") + 1

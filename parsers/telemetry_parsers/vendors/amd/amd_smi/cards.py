@@ -91,7 +91,7 @@ def _card_facts(block: Block) -> Iterable[tuple[str, str]]:
 
 
 def _power_kind(block: Block) -> str | None:
-    """Return the kind of the main power, if the version prints average and instantaneous power separately."""
+    """Return the kind of the main power, preferably `instant`, or None."""
     for key, kind in (("current_socket_power", "instant"), ("average_socket_power", "average")):
         if _text_at(block, ("power", key)) is not None:
             return kind

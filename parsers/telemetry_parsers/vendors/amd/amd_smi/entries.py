@@ -42,7 +42,7 @@ def normalize_key(name: str) -> str:
 
 
 def field_path(path: Sequence[str]) -> Path:
-    """Return a path as a key of `FIELDS`, with `#` for ordinals: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
+    """Return a path as a key of `FIELDS`: `clock/gfx_#/clk` for `clock/gfx_3/clk`."""
     return tuple(_ORDINAL.sub("_#", key) for key in path)
 
 

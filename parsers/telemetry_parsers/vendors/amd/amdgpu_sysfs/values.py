@@ -40,7 +40,7 @@ def value_in(output: Output, target: Target) -> Value:
 
 
 def _link_generation(text: str, _unit: str) -> Value:
-    """Return the generation: 4 for `16.0 GT/s PCIe`, an `Absent` value for `Unknown` and `Unknown speed`."""
+    """Return the generation: 4 for `16.0 GT/s PCIe`, an `Absent` value for `Unknown`."""
     match = _LINK.match(text)
     if match is not None:
         return units.pcie_generation(match[1])

@@ -101,7 +101,7 @@ class Section:
 
     @property
     def has_content(self) -> bool:
-        """Return whether the section has measured values, processes, or the message that there are no processes."""
+        """Return whether the section has measured values, processes or a message about them."""
         return bool(self.rows or self.is_idle) or any(is_measured(key) for key in self.entries)
 
     @property
