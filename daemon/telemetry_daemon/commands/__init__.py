@@ -1,1 +1,1 @@
-"""The commands of `telemetry`, one module each: `configure` adds the arguments, `run` returns the exit status."""
+"""The commands of `telemetry`: `configure` adds the arguments, `run` returns the exit status."""

@@ -1,4 +1,4 @@
-"""`telemetry check`: reports the node's health to schedulers and monitoring systems, like a monitoring plugin."""
+"""`telemetry check`: reports the node's health to schedulers and monitoring systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`telemetry config`: checks or prints the configuration, or prints a default file or a section with measured peaks."""
+"""`telemetry config`: checks or prints the configuration, or prints a generated file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the daemon of this node or another one for a command, and requests its snapshot with the user's credentials."""
+"""Finds the daemon of this node or another one, and requests its snapshot."""
 
 from __future__ import annotations
 

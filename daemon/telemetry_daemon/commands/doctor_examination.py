@@ -1,4 +1,4 @@
-"""The work of `telemetry doctor`: collects and examines facts about a node, and prints or bundles the result."""
+"""Examines a node for `telemetry doctor`, and prints or bundles the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`telemetry forget`: removes one or all lost devices from the daemon's reports, and closes the open events of a device."""
+"""`telemetry forget`: removes lost devices from the daemon's reports, or closes a device's open events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`telemetry job`: reports the start or end of a job from a scheduler's hook. `cli.py` keeps errors from failing the hook."""
+"""`telemetry job`: reports the start or end of a job from a scheduler's hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`telemetry metrics`: the metric catalogue as text or Markdown, or its equivalents in another exporter."""
+"""`telemetry metrics`: prints the metric catalogue, or its equivalents in another exporter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readings that a command reads without a daemon: from this machine's tools, simulated cards or a recording."""
+"""Reads tools, simulated cards or a recording for a command without a daemon."""
 
 from __future__ import annotations
 

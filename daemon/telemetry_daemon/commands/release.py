@@ -1,4 +1,4 @@
-"""`telemetry release SOURCE`: makes the running daemon close a library or tool, so that its devices can be reset."""
+"""`telemetry release SOURCE`: makes the running daemon close a library or tool."""
 
 from __future__ import annotations
 

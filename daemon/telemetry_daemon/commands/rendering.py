@@ -1,4 +1,4 @@
-"""Renders a command's snapshot in the requested format. The modules of a format are imported on demand."""
+"""Renders a command's snapshot in the requested format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the configuration from the file, the environment and the flags, and returns validated settings."""
+"""Reads the configuration from file, environment and flags, and returns validated settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of a configuration, and the error for an invalid one. This module does not import pydantic."""
+"""The inputs of a configuration, without an import of pydantic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of optional features: owners and steps of jobs, peaks of cards, and other exporters' names."""
+"""The settings of optional features: owners, steps, peaks, and other exporters' names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of settings, and rules for their values. A rule returns a value that it accepts, else raises ValueError."""
+"""Metadata of settings, and rules that return an accepted value or raise ValueError."""
 
 from __future__ import annotations
 

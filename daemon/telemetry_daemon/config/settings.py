@@ -1,7 +1,4 @@
-"""All settings: their names, types, defaults, limits and descriptions. The configuration file has the same structure.
-
-The validation, the environment variables, the default file and the reference are derived from these dataclasses.
-"""
+"""All settings, from which the variables, the default file and the reference are derived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of all settings, derived from their dataclasses, and configuration files that are generated from it."""
+"""The table of all settings, and configuration files that are generated from it."""
 
 from __future__ import annotations
 

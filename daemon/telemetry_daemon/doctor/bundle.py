@@ -1,4 +1,4 @@
-"""Builds the bundle of a bug report, an archive of limited size, and removes secrets from its members."""
+"""Builds the bundle of a bug report, and removes secrets from its members."""
 
 from __future__ import annotations
 

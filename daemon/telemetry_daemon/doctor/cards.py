@@ -1,4 +1,4 @@
-"""Findings about cards: drivers, device nodes, differences between the bus and the sources, and faults of cards."""
+"""Findings about cards: drivers, device nodes, contradicting sources, and faults."""
 
 from __future__ import annotations
 

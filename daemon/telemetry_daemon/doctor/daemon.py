@@ -1,4 +1,4 @@
-"""Examines a node's daemon: its systemd unit, its report, and how the report differs from what this command reads."""
+"""Examines a node's daemon: its systemd unit, its report, and contradicting readings."""
 
 from __future__ import annotations
 

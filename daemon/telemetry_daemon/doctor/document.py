@@ -1,4 +1,4 @@
-"""The document `telemetry.doctor/1`: all facts and findings as JSON. It defines docs/doctor.schema.json."""
+"""The document `telemetry.doctor/1`, which also defines docs/doctor.schema.json."""
 
 from __future__ import annotations
 

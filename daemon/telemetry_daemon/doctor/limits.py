@@ -1,4 +1,4 @@
-"""Reads the limits and folders of the daemon from the kernel and systemd, and yields findings about them."""
+"""Reads the limits and folders of the daemon, and yields findings about them."""
 
 from __future__ import annotations
 

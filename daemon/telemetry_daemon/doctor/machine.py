@@ -1,4 +1,4 @@
-"""Reads this machine's cards, drivers and device nodes from the kernel, and recognises the container of this process."""
+"""Reads this machine's cards, drivers and device nodes from the kernel."""
 
 from __future__ import annotations
 

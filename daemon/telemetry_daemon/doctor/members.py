@@ -1,4 +1,4 @@
-"""Collects the members of a bug report about a node into a bundle, the most important first."""
+"""Collects the members of a bundle, the most important first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens folders and creates files safely: no other user can redirect the path or create the file first."""
+"""Opens folders and creates files that no other user can redirect."""
 
 from __future__ import annotations
 

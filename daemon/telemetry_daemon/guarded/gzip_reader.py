@@ -1,4 +1,4 @@
-"""Decompresses gzip data with the fastest available zlib. Damaged data are read up to the damage."""
+"""Decompresses gzip data, up to the first damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens files and sockets at paths of the user's choice. Other users may write to the folder, but cannot redirect a write."""
+"""Opens files and sockets at paths of the user's choice, which no other user can redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles for open folders: private folders of the daemon, and inboxes in which other users leave files for it."""
+"""Open folders of the daemon, and inboxes in which other users leave files for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for identities. A stand-in has the form of its value, is always the same, and cannot be reversed."""
+"""Stand-ins for identities, which have the same form and cannot be reversed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks the identities of cards, hosts and people in captures, documents and text, with the same stand-in everywhere."""
+"""Masks the identities of cards, hosts and people in captures, documents and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds identities in text: known identities, values after a key, values of a typical shape, and unusual words."""
+"""Finds identities in text, such as known names and values after a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The patterns and keys by which names, addresses, serial numbers and secrets are found, and how each match is masked."""
+"""The patterns of names, addresses, serial numbers and secrets, and their treatments."""
 
 from __future__ import annotations
 

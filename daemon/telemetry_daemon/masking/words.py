@@ -1,4 +1,4 @@
-"""Decides which words are masked: all words in names except harmless words, and words that look like an identity."""
+"""Decides which words of names, paths and output are masked."""
 
 from __future__ import annotations
 

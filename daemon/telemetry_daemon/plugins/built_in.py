@@ -1,4 +1,4 @@
-"""The built-in parsers, described in the generated built_in.json. Each is imported at its first capture, to save memory."""
+"""The built-in parsers, each imported at its first capture to save memory."""
 
 from __future__ import annotations
 

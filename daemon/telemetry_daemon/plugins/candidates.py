@@ -1,4 +1,4 @@
-"""Parsers that were found but not yet imported. The daemon gets this list from the process that checks its configuration."""
+"""Parsers that were found but not yet imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a parser in a worker, and checks each report against the parser's declaration. `parse` never raises."""
+"""Runs a parser in a worker, and checks each report against the parser's declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads built-in parsers from their descriptions, and plugins in workers, which describe and run the plugin's parser."""
+"""Loads built-in parsers from their descriptions, and plugins in workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds parsers: entry points of installed distributions, and modules in plugin folders that no other user can write to."""
+"""Finds parsers in installed distributions and in plugin folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread that detects when the wall clock is set. Its ticks show the watchdog that the process is alive."""
+"""A thread that detects when the wall clock is set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which polls run early because the report of another poll shows that their results are outdated."""
+"""Decides which polls run early, because their results are outdated."""
 
 from __future__ import annotations
 

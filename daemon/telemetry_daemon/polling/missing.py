@@ -1,4 +1,4 @@
-"""Suspends polls whose tool, library or files are missing. One job checks whether they have been installed."""
+"""Suspends polls whose tool, library or files are missing."""
 
 from __future__ import annotations
 

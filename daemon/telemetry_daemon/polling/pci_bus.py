@@ -1,4 +1,4 @@
-"""Counts each vendor's accelerators on the PCI bus, and finds those that are suspended or that a source does not list."""
+"""Counts each vendor's accelerators on the PCI bus, and finds those that are not listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the interval of a poll from its tier, mode and state, and from cheaper sources. Tracks released sources."""
+"""Computes the interval of a poll, and tracks released sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs each poll as a job: polls the source when due, stores the outcome, and logs each change of state once."""
+"""Runs each poll when it is due, and stores its outcome."""
 
 from __future__ import annotations
 

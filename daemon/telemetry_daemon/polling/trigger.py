@@ -1,4 +1,4 @@
-"""Extensions of APScheduler: a trigger for intervals on the monotonic clock, and an executor with one thread per source."""
+"""Extensions of APScheduler: a trigger on the monotonic clock, and an executor with one thread."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs child processes: tools, short-lived processes for a single request, and workers for plugins, libraries and files."""
+"""Runs child processes: tools, short-lived processes, and workers."""

@@ -1,4 +1,4 @@
-"""Reads drivers' files and link targets by pattern. Runs in a worker, because such a file may block. Imports no model."""
+"""Reads drivers' files in a worker, because such a file may block."""
 
 from __future__ import annotations
 

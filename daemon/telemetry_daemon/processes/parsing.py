@@ -1,4 +1,4 @@
-"""Describes and runs the parsers of plugins in a worker. This is the part of a worker that imports the model."""
+"""Describes and runs the parsers of plugins in a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One child process, which is started in a new session, signalled as a group, and reaped with its CPU time."""
+"""One child process, which is signalled as a group and reaped with its CPU time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a Python module or a command in a child process for a single request, so that its memory is freed afterwards."""
+"""Runs a module or a command in a child process for a single request, to free memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervises one run of a tool: reads its output, kills it at the deadline, and kills processes that it left behind."""
+"""Supervises one run of a tool: reads its output, and kills it at the deadline."""
 
 from __future__ import annotations
 

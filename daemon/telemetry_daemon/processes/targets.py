@@ -1,4 +1,4 @@
-"""Loads the object that a target names: `package.module:attribute`, or `/folder/file.py:attribute` for a plugin's file."""
+"""Loads the object that a target names, such as `package.module:attribute`."""
 
 from __future__ import annotations
 

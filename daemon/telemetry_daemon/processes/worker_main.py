@@ -1,4 +1,4 @@
-"""The main program of a worker: answers requests until its input closes. Does not import the model, to save memory."""
+"""The main program of a worker: answers requests until its input closes."""
 
 from __future__ import annotations
 

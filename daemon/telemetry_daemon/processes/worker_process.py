@@ -1,4 +1,4 @@
-"""One worker process and its protocol: the daemon sends a line, and receives a line or an error."""
+"""One worker process, which receives a line and answers with a line or an error."""
 
 from __future__ import annotations
 

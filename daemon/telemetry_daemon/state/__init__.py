@@ -1,1 +1,1 @@
-"""The state of the node: the store, counters derived from readings, and the files that survive a restart."""
+"""The state of the node: the store, counters, and the files that survive a restart."""

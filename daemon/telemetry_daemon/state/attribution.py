@@ -1,4 +1,4 @@
-"""Derives the current owners of each card from the newest claims and tasks, and reads the key for hashed owner names."""
+"""Derives the current owners of each card from the newest claims and tasks."""
 
 from __future__ import annotations
 

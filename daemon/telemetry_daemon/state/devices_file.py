@@ -1,4 +1,4 @@
-"""Stores devices and open events in `devices.json` in the state directory, so that they survive a restart."""
+"""Stores devices and open events in `devices.json`, so that they survive a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of devices: how often each event occurred, and which events are open until the device is repaired."""
+"""Events of devices: how often each occurred, and which are open until a repair."""
 
 from __future__ import annotations
 

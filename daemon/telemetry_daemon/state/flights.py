@@ -1,4 +1,4 @@
-"""Names, lists and removes the flight recorder's files. A file name contains the time and the cause."""
+"""Names, lists and removes the flight recorder's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derives the state of each poll and source from captures and reports. While a state is unchanged, its object is reused."""
+"""Derives the state of each poll and source from captures and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of the last half hour in slots of 5 s: the last and the highest value of each metric."""
+"""The history of the last half hour, in slots of 5 s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger records each owner's use of each card. Together with the unallocated use, it adds up to the total use."""
+"""The ledger records each owner's use of each card, and the unallocated use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A card in the ledger, with its owners and recent readings. Older use is settled: its attribution to owners is final."""
+"""A card in the ledger, with its owners and recent readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger's files in the state directory: `ledger.json` with current records, and `jobs.jsonl` with completed records."""
+"""The ledger's files: `ledger.json` with current records, and `jobs.jsonl` with completed records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detects lost links. Tools report only the current state, so the earlier state is recorded here."""
+"""Detects lost links by comparing their current states with earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the node that no source reports: ranks, peaks, announced maintenance and the daemon's own metrics."""
+"""Facts about the node that no source reports, such as ranks and peak rates."""
 
 from __future__ import annotations
 

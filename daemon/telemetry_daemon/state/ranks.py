@@ -1,4 +1,4 @@
-"""Reads the ranks of this node's chips from a rank table, and watches the file. A child process reads a large table."""
+"""Reads the ranks of this node's chips from a rank table, and watches the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shares of a card's owners over time, and each owner's tally: seconds, integrals and peaks, weighted by share."""
+"""The shares of a card's owners over time, and the tally of each owner."""
 
 from __future__ import annotations
 

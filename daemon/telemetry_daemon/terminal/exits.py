@@ -1,4 +1,4 @@
-"""Exit statuses, the error that carries an exit status, and the handling of signals that end a command."""
+"""Exit statuses, and the errors and signals that end a command."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Logs to standard error, one line per event, as text or JSON. Logging never blocks and never raises.
-
-The facts of an event are passed in `extra`, as in `logger.warning("poll failed", extra={"source": "nvml", "seconds": 2.0})`.
-"""
+"""Logs events to standard error as text or JSON. Never blocks and never raises."""
 
 from __future__ import annotations
 

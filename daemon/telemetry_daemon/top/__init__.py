@@ -1,1 +1,1 @@
-"""`telemetry top` in a terminal: the sources of its readings, its event loop, and the only module that uses curses."""
+"""`telemetry top` in a terminal. No other code uses curses."""

@@ -1,4 +1,4 @@
-"""Reads command lines and CPU times of this node's processes as the user of `top`. The daemon never sends command lines."""
+"""Reads command lines and CPU times of this node's processes as the user of `top`."""
 
 from __future__ import annotations
 

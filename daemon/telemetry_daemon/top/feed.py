@@ -1,4 +1,4 @@
-"""Feeds: the sources of the readings that `top` shows. They read in their own threads, so the screen never waits."""
+"""Feeds: the sources of the readings that `top` shows, each read in its own threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows one daemon: reads new numbers from its stream each second, and complete snapshots less often."""
+"""Follows one daemon through its stream and its complete snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that `top` polls itself: this node if it has no daemon, or a simulated or recorded node."""
+"""A real, simulated or recorded node that `top` polls itself."""
 
 from __future__ import annotations
 

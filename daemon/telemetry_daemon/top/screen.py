@@ -1,4 +1,4 @@
-"""The screen of `top`: runs the event loop, paints frames with curses, reads keys, and restores the terminal."""
+"""The screen of `top`: the event loop, the frames and the keys."""
 
 from __future__ import annotations
 
