@@ -32,9 +32,9 @@ Devices = str | Sequence[str | int]
 
 @final
 class Recorder(ContextDecorator):
-    """Records devices from `start` to `stop`, or within `with`. Call it with a name for a named section.
+    """Records devices from `start` to `stop`, or within `with`.
 
-    `devices` is `visible` (those that this program may use), `all`, or a list of indices, ids or UUIDs. `url` is a daemon's address; by default, this node is read.
+    `devices` is `visible`, `all`, or a list of indices, ids or UUIDs. Call the recorder with a name for a named section.
     """
 
     def __init__(
@@ -107,10 +107,7 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """Return the numbers of a section, by default of the whole recording, such as `0/power_watts/mean` and `seconds`.
-
-        Waits for the sample after the section's end. Raises UnknownNameError (a KeyError) for an unknown section, TelemetryError without readings.
-        """
+        """Return the numbers of a section, by default of the whole recording. Raises TelemetryError."""
         with self._condition:
             section = self._sections.get(name)
             if section is None:

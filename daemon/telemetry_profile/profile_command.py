@@ -150,7 +150,6 @@ def _read_outcomes(files: Sequence[ProfileFile]) -> tuple[list[Outcome], bool]:
 
 
 def _print_unread(unread: Sequence[Outcome], *, was_interrupted: bool) -> None:
-    """Print the unread files to standard error."""
     detailed_outcomes = [outcome for outcome in unread if outcome.file.is_named or outcome.is_recognised]
     others = [outcome.file.display_name for outcome in unread if not (outcome.file.is_named or outcome.is_recognised)]
     for outcome in detailed_outcomes:

@@ -108,7 +108,6 @@ def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _wrap(text: str, width: int, max_lines: int) -> list[str]:
-    """Wrap the text into at most `max_lines` lines."""
     lines = textwrap.wrap(clean(text), width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     if len(lines) <= max_lines:
         return lines

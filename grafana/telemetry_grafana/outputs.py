@@ -86,7 +86,7 @@ def _as_yaml(document: object) -> str:
 
 
 def inhibitions() -> str:
-    """Return the inhibition rules of deploy/alertmanager/alertmanager.yml, by which an alert suppresses its consequences."""
+    """Return the inhibition rules of deploy/alertmanager/alertmanager.yml."""
     return "".join(
         f'  - source_matchers: [{stronger}]\n    target_matchers: [alertname="{alert.name}"]\n    equal: [{labels}]\n'
         for alert in _BY_NAME.values()
@@ -109,7 +109,7 @@ def _common_labels(alert_name: str) -> str:
 
 
 def grafana_rules() -> str:
-    """Return grafana/provisioning/alerting/telemetry-rules.yaml: the same alerts, evaluated by Grafana instead of Prometheus."""
+    """Return the content of grafana/provisioning/alerting/telemetry-rules.yaml."""
     groups = [
         {
             "orgId": 1,

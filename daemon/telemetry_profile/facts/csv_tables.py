@@ -218,7 +218,7 @@ class _TableBody:
         return [*parts[:name_index], ",".join(parts[name_index:end]), *parts[end:]] if end > name_index else []
 
     def _units_by_role(self, cells: Sequence[str]) -> dict[str, int]:
-        """Map roles to units. nvprof and ncu print the units in a row below the headings."""
+        """Map roles to units, which nvprof and ncu print below the headings."""
         if len(cells) != len(self._columns) or any(character.isdigit() for cell in cells for character in cell):
             return {}
         pairs = zip(self._columns, cells, strict=True)

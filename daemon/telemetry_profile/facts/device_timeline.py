@@ -261,7 +261,6 @@ def _index_range(times: array[int], span: Interval | None) -> Interval:
 
 
 def _may_use(process: Hashable, device_work: _DeviceWork) -> bool:
-    """Return whether a process may have used a device."""
     return process is None or not device_work.processes or process in device_work.processes
 
 

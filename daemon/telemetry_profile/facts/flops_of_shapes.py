@@ -33,8 +33,6 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs of one operator."""
-
     shapes: Sequence[_Shape | None]
     texts: Sequence[str]
 

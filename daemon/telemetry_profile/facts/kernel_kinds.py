@@ -64,7 +64,7 @@ _DATA_WAIT = re.compile(
 
 
 def work_of(name: str) -> Work:
-    """Return the kind of work of a kernel by its name."""
+    """Return the kind of work that a kernel's name shows."""
     if _COPY.match(name):
         return "copy"
     function = _function_name(name)

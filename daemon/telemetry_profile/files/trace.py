@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield the position of each bracket and comma outside of strings, with the character."""
+    """Yield position and character of each bracket and comma outside of strings."""
     is_in_string, position = False, 0
     while True:
         match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)
@@ -239,7 +239,7 @@ def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
 
 
 def _seek(window: Window, pattern: bytes) -> bool:
-    """Advance the window to the next occurrence of these bytes, if there is one."""
+    """Advance the window to these bytes, and return whether they were found."""
     while (position := window.data.find(pattern)) < 0:
         window.consume(max(0, len(window.data) - len(pattern)))
         if not window.read_more():

@@ -144,7 +144,6 @@ def _add_transports(transports: Any, rank: str, communication: _Communication) -
 
 
 def _add_matrix_link(keys: tuple[str, ...], values: Mapping[str, Any], communication: _Communication) -> None:
-    """Add a link of a communication matrix."""
     ends, kind = _ENDS.match(keys[-1]) if keys else None, values["Transport Type"]
     if ends is not None and ends[1] != ends[2] and isinstance(kind, str) and kind in _KINDS:
         is_job_wide = not keys[0].lower().startswith("step")

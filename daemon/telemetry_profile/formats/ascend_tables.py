@@ -85,7 +85,6 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work_of_task(core: str, name: str) -> Work:
-    """Return a task's kind of work."""
     work: Work = "communication" if core in _COMMUNICATION_CORES else work_of(name)
     return "compute" if work == "copy" and core not in ("", "N/A") else work
 
@@ -112,7 +111,6 @@ def _read_sums(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_of_row(row: Mapping[str, str], count: int, total_ns: int) -> Kernel:
-    """Return the kernel of a row."""
     name = row["OP Type"]
     work = _work_of_task(row["Core Type"], name) if "Core Type" in row else "communication"
     return Kernel(name.rstrip("_"), work, count, total_ns, cell_ns(row.get("Max Time(us)", ""), US))

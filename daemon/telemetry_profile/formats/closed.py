@@ -19,7 +19,6 @@ def _is_roofline(clue: Clue) -> bool:
 
 
 def _is_perfetto(clue: Clue) -> bool:
-    """Return whether a file is a Perfetto trace."""
     return clue.name.lower().endswith((".pftrace", ".perfetto-trace", ".proto")) or (
         clue.head[:1] == b"\x0a" and b"\0" in clue.head[:64]  # field 1 of a protobuf message
     )

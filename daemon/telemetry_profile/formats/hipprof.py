@@ -62,7 +62,7 @@ def _read_database(tables: Tables) -> Facts:
 
 
 def _event_rows(tables: Tables, prefix: str, column_names: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    """Yield each row of the tables with this prefix, after the process."""
+    """Yield each row of the tables with this prefix, as (process, row)."""
     for table in tables_with_prefix(tables.schema, prefix):
         process = table[len(prefix) :]
         if _PROCESS.match(process):
@@ -228,7 +228,7 @@ class _Reader:
 
 
 def _kind_and_device(name: object) -> tuple[_EventKind, int | None]:
-    """Return the kind of events and the device number that a process name shows."""
+    """Return the event kind and the device number in a process name."""
     if not isinstance(name, str):
         return "", None
     kind: _EventKind = next((kind for pattern, kind in _PROCESSES if pattern.match(name)), "")

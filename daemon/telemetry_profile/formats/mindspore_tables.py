@@ -201,7 +201,6 @@ def _recognises_flops(clue: Clue) -> bool:
 
 
 def _read_flops(clue: Clue, lines: Iterable[str]) -> Facts:
-    """Read FLOPs per step and per second."""
     document = _parse_object("\n".join(lines)) or {}
     operations, rate = _number(document.get("FLOPs")), _number(document.get("FLOPS"))
     if operations is None or rate is None:

@@ -77,7 +77,6 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _work_of_row(row: Row) -> Work:
-    """Return a row's kind of work."""
     return "copy" if row.text("kind").upper().startswith("MEM") else work_of(row.text("name"))
 
 

@@ -146,7 +146,6 @@ class _Reader:
             self._matrix.add_launch((event.pid, event.tid), begin)
 
     def _cached_work(self, name: str) -> Work:
-        """Return a kernel's kind of work, cached by name."""
         work = self._work_by_name.get(name)
         if work is None:
             work = work_of(name)

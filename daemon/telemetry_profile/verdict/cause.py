@@ -57,7 +57,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the files show about causes."""
+    """What the files show about the causes of a slow step."""
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]

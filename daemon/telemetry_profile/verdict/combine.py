@@ -303,7 +303,7 @@ def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
 
 
 def _is_span_stated(split: Split) -> bool:
-    """Return whether the span differs from the sum of its parts, so that a file states it."""
+    """Return whether the span is stated by the file, not just the sum of its parts."""
     parts = (split.compute_ns, split.exposed_communication_ns, split.exposed_copy_ns, split.idle_ns)
     return split.span_ns is not None and split.span_ns != sum(part or 0 for part in parts)
 
@@ -380,7 +380,7 @@ def _ranks_of_nodes(files: Iterable[FileFacts]) -> _Ranks:
 
 
 def _with_ranks(file: FileFacts, ranks: _Ranks) -> FileFacts:
-    """If the file is in a node's folder, return it with the ranks of its cards, otherwise unchanged."""
+    """Return the file with the ranks of the node whose folder contains it."""
     folders, facts = file.folders, file.facts
     if _CLUSTER not in folders[:-1] or not facts.devices:
         return file

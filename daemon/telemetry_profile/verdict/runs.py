@@ -13,7 +13,7 @@ _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of eac
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Group members into runs. Return each run as member indices. Members from the same files belong to the same run."""
+    """Return the member indices of each run of a program."""
     members = _with_job_folders(members)
     runs: list[list[int]] = []
     run_by_files: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}

@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known times, and their names if they are not all."""
+    """Return the ranks with known times, and their names unless these are all ranks."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""

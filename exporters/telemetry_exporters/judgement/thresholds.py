@@ -160,7 +160,7 @@ def threshold(name: str) -> float:
 
 
 def seconds(name: str) -> float:
-    """Return a duration in seconds. Raises TypeError if the threshold is not a duration."""
+    """Return the duration with this name in seconds. Raises TypeError if it is not one."""
     value = THRESHOLDS[name].value
     if not isinstance(value, timedelta):
         raise TypeError(f"{name} is not a duration")
@@ -168,7 +168,7 @@ def seconds(name: str) -> float:
 
 
 def pattern(name: str) -> str:
-    """Return a regular expression. Raises TypeError if the threshold is not a string."""
+    """Return the regular expression with this name. Raises TypeError if it is not one."""
     value = THRESHOLDS[name].value
     if not isinstance(value, str):
         raise TypeError(f"{name} is not a pattern")

@@ -36,7 +36,7 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """Return the sort key, worst first."""
+        """Return a sort key that puts the most urgent conditions first."""
         return self.rank if self.severity in (Severity.BAD, Severity.WARNING) else len(CONDITIONS)
 
     @property
@@ -162,7 +162,7 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return the remedy for several devices, with `ID` for the device's id."""
+    """Return the remedy for several devices, with `ID` in place of an id."""
     return remedy.replace(_shell_quoted(device_id), "ID")
 
 

@@ -85,7 +85,7 @@ class JobsJson:
 
 @dataclass(slots=True)
 class GroupSums:
-    """The sums of a group."""
+    """A group's sums over its job records."""
 
     names: tuple[str, ...]
     owners: set[tuple[str, str]] = field(default_factory=set)

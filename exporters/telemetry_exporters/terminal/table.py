@@ -34,7 +34,7 @@ _USUAL_COLUMNS = tuple(column for column in _COLUMNS if column.priority <= OPTIO
 
 
 class Detail(enum.Flag):
-    """The parts to show."""
+    """The parts of the output that are shown."""
 
     BRIEF = 0
     REASONS = 1
@@ -99,7 +99,6 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    """Return lines for a node without accelerators."""
     present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
     source_names = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
     result = f"No accelerator found{f' by {source_names}' if source_names else ''}."

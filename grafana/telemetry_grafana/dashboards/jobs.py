@@ -65,7 +65,6 @@ _CURRENT_OWNERS = card_table(
 
 
 def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
-    """Return a table of use and cost by these labels."""
     by_labels = ", ".join(labels)
     return card_table(
         f"By {subject}",
@@ -91,7 +90,6 @@ def _owner_series(title: str, description: str, unit: str, promql: str) -> Panel
 
 
 def _half_width_table(empty_text: str, title: str, description: str, labels: Sequence[str], *columns: Column) -> Panel:
-    """Return a table as wide as half the page."""
     sort = (columns[-2 if len(columns) > 1 else 0].heading,)
     return card_table(title, description, labels, columns, sort).with_size(12, _LOW_HEIGHT).with_empty_text(empty_text)
 

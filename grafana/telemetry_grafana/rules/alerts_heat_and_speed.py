@@ -221,7 +221,6 @@ _NODE_PEERS = _Peers(
 
 
 def _slower_than_peers(peers: _Peers) -> str:
-    """Return an expression for cards that are slower than comparable peers."""
     clock, power = _busy_average("clock_hertz", peers), _busy_average("power_watts", peers)
     memory_used = peers.reading_template.format("accelerator_memory_used_ratio")
     power_cap = peers.reading_template.format("(accelerator_power_cap_watts > 0)")

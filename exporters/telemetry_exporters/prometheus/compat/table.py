@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A converted number, which should seldom change."""
+    """The converted number of another formula, which should seldom change."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]

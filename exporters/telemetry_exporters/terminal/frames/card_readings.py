@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def short_value(self) -> str:
-        """Return the value, or the reason for its absence cut to the column."""
+        """Return the value, or the reason why it is absent, cut to fit."""
         return self.value if self.has_number else cut_text(clean(self.value), _MAX_REASON_LENGTH)
 
 
@@ -160,7 +160,7 @@ class _Widths:
 
     @classmethod
     def for_entries(cls, entries: Sequence[Entry], width: int) -> _Widths:
-        """Return the columns that fit these entries and a terminal of this width."""
+        """Return widths that fit these entries and a terminal of this width."""
         names = min(max((display_width(entry.full_name) for entry in entries), default=0), _MAX_NAME_LENGTH)
         values = max((display_width(entry.short_value) for entry in entries), default=0)
         sources = max((display_width(entry.source) for entry in entries), default=0)

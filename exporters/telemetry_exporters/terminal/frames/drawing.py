@@ -74,7 +74,7 @@ class Window:
 
 
 def maxima(series: Series, window: Window, width: int) -> list[float]:
-    """Return the highest number of each part of the window, NaN for a gap."""
+    """Return the highest number of each part of the window, or NaN for a gap."""
     return [_highest_number(series.highest[max(first, 0) : max(end, 0)]) for first, end in window.parts(width)]
 
 

@@ -243,7 +243,6 @@ def _all_troubles(content: NodeContent) -> tuple[Trouble, ...]:
 
 
 def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
-    """Yield a line for each of the worst troubles."""
     for scene in scenes:
         all_troubles = () if scene.content is None else scene.node.cache.get(_all_troubles, scene.content)
         shown_troubles = all_troubles if len(all_troubles) == _MAX_TROUBLES + 1 else all_troubles[:_MAX_TROUBLES]

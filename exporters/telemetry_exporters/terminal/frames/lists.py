@@ -73,7 +73,6 @@ def _node_condition(scene: Scene) -> Finding:
 
 
 def _worst_finding(content: NodeContent) -> Finding:
-    """Return the worst condition on the node."""
     for severity in _SEVERITIES:
         conditions = [row.condition for row in content.rows if row.condition.severity is severity]
         if conditions:
