@@ -1,4 +1,4 @@
-"""Finds the devices that this program may use, by environment variables such as CUDA_VISIBLE_DEVICES."""
+"""Finds the devices that this program may use, by variables such as CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads MindSpore's tables of steps, operators, FLOPs, the data queue, and communication."""
+"""Reads MindSpore's tables, such as those of steps and operators."""
 
 from __future__ import annotations
 

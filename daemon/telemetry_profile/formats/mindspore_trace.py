@@ -1,4 +1,4 @@
-"""Reads MindSpore's timelines for MindInsight: ascend_timeline_display_N.json and gpu_timeline_display_N.json."""
+"""Reads MindSpore's timelines for MindInsight."""
 
 from __future__ import annotations
 

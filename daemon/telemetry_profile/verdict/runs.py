@@ -1,4 +1,4 @@
-"""Groups the cards by the run of a program that they belong to. Each run is reported separately."""
+"""Groups the cards by run of a program."""
 
 from __future__ import annotations
 

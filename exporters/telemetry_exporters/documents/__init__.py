@@ -1,1 +1,1 @@
-"""Output for programs: the node as JSON, CSV, event stream and check results; the metric catalogue as Markdown."""
+"""Output for programs: JSON, CSV, events, check results and Markdown."""

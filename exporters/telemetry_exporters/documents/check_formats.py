@@ -1,4 +1,4 @@
-"""Formats a checkup for Nagios and Icinga, Slurm's Node Health Check, node-problem-detector, and as JSON."""
+"""Formats a checkup for several monitoring systems, and as JSON."""
 
 from __future__ import annotations
 

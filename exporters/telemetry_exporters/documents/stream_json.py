@@ -1,4 +1,4 @@
-"""The data of server-sent events: state, changed devices, newest numbers. docs/stream.schema.json is generated from it."""
+"""The data of server-sent events. docs/stream.schema.json is generated from it."""
 
 from __future__ import annotations
 

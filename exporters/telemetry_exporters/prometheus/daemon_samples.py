@@ -1,4 +1,4 @@
-"""The samples of the `telemetry_…` metrics: states of sources and polls, device counts, maintenance."""
+"""The samples of the `telemetry_…` metrics about the daemon itself."""
 
 from __future__ import annotations
 

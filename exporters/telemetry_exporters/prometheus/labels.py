@@ -1,4 +1,4 @@
-"""The labels of a device's series: identity labels, and more facts for `accelerator_info`."""
+"""The labels of a device's series."""
 
 from __future__ import annotations
 

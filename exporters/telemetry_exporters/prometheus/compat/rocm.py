@@ -1,4 +1,4 @@
-"""Tables of the exporters for AMD and Hygon cards. hcu-exporter has all metrics of dcu-exporter."""
+"""Tables of the exporters for AMD and Hygon cards."""
 
 from __future__ import annotations
 
