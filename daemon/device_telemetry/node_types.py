@@ -100,7 +100,7 @@ def node_of(document: Any) -> Node:
         return Node(
             hostname=str(document["hostname"]),
             time=datetime.fromisoformat(document["time"].replace("Z", "+00:00")),
-            devices=tuple(map(partial(_device_of, _counter_ages(document["sources"])), document["devices"])),
+            devices=tuple(map(partial(_parse_device, _counter_ages(document["sources"])), document["devices"])),
             sources=tuple(Source(entry["source"], entry["state"], entry["reason"]) for entry in document["sources"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -117,7 +117,7 @@ def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
     }
 
 
-def _device_of(counter_ages: Mapping[str, float], entry: Mapping[str, Any]) -> Device:
+def _parse_device(counter_ages: Mapping[str, float], entry: Mapping[str, Any]) -> Device:
     attributes = ("vendor", "index", "id", "device", "model", "uuid", "bus_id", "up", "parent")
     return Device(
         **{name: entry[name] for name in attributes},

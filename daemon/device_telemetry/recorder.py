@@ -152,17 +152,17 @@ class Recorder(ContextDecorator):
 
     def _pause(self, seconds: float) -> bool:
         """Wait for the next sample, and return whether it needs new counters."""
-        end = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:
-                end = min(end, time.monotonic() + _COUNTER_READ_SECONDS)
+                deadline = min(deadline, time.monotonic() + _COUNTER_READ_SECONDS)
             self._awaits_counters = False
-            while (now := time.monotonic()) < end:
+            while (now := time.monotonic()) < deadline:
                 due = self._last_request + _REQUEST_GAP_SECONDS if self._boundary > self._last_request else math.inf
                 if due <= now:
                     self._last_request, self._awaits_counters = now, True
                     return True
-                self._condition.wait(min(end, due) - now)
+                self._condition.wait(min(deadline, due) - now)
         return False
 
     def _wait_for_sample(self, moment: float) -> None:

@@ -59,11 +59,11 @@ class _Statistics:
     minimum: float = math.inf
     maximum: float = -math.inf
 
-    def add(self, begin: float, end: float, seconds: float) -> None:
-        self.weighted_sum += (begin + end) / 2 * seconds
+    def add(self, begin_value: float, end_value: float, seconds: float) -> None:
+        self.weighted_sum += (begin_value + end_value) / 2 * seconds
         self.seconds += seconds
-        self.minimum = min(self.minimum, begin, end)
-        self.maximum = max(self.maximum, begin, end)
+        self.minimum = min(self.minimum, begin_value, end_value)
+        self.maximum = max(self.maximum, begin_value, end_value)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Section:
     def add_period(self, before: Sample, after: Sample) -> None:
         """Add the period between two samples to the statistics."""
         spans = [*self._spans, *((start, math.inf) for start in self._starts[:1])]
-        seconds = _overlap(spans, before.time, after.time)
+        seconds = _overlap_seconds(spans, before.time, after.time)
         self.seconds += seconds
         names = before.values.keys() & after.values.keys()
         for name in names:
@@ -116,7 +116,7 @@ class Section:
         """Add the growth of the energy counter between its readings."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
-        seconds = _overlap(spans, begin, end)
+        seconds = _overlap_seconds(spans, begin, end)
         joules = numbers_after.get(ENERGY, math.nan) - numbers_before.get(ENERGY, math.nan)
         if seconds <= 0:
             return
@@ -156,7 +156,7 @@ class Section:
         return missing * power.weighted_sum / power.seconds if power is not None and missing > _TINY_SECONDS else 0.0
 
 
-def _overlap(spans: Iterable[tuple[float, float]], begin: float, end: float) -> float:
+def _overlap_seconds(spans: Iterable[tuple[float, float]], begin: float, end: float) -> float:
     return sum(max(0.0, min(span_end, end) - max(span_begin, begin)) for span_begin, span_end in spans)
 
 

@@ -37,14 +37,14 @@ def _visible_devices(vendor: str, devices: list[Device], environment: Mapping[st
         return [(device.device, device) for device in devices]
     visible: list[tuple[str, Device]] = []
     for entry in filter(None, (part.strip() for part in entries.split(","))):
-        device = _device_named(entry, devices)
+        device = _find_device(entry, devices)
         if device is None:
             break
         visible.append((str(len(visible)), device))
     return visible
 
 
-def _device_named(entry: str, devices: list[Device]) -> Device | None:
+def _find_device(entry: str, devices: list[Device]) -> Device | None:
     """Return the card with this index, or the only device whose UUID starts with `entry`."""
     if entry.isascii() and entry.isdecimal():
         cards = [device for device in devices if device.parent is None]

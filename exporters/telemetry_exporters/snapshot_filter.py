@@ -91,9 +91,9 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
     device_validator, host_validator = _Validator("device", metrics), _Validator("host", metrics)
     problems: _Problems = defaultdict(list)
     devices, _ = _split_duplicates(map(_clean_device, snapshot.devices), lambda device: device.id)
-    sources, duplicates = _split_duplicates(map(deep_clean, snapshot.sources), lambda source: source.source)
-    for source in duplicates:
-        _add_problem(problems, source.source, source.source, "telemetry_source_state", Fault.DUPLICATE)
+    sources, duplicates = _split_duplicates(map(deep_clean, snapshot.sources), lambda status: status.source)
+    for status in duplicates:
+        _add_problem(problems, status.source, status.source, "telemetry_source_state", Fault.DUPLICATE)
     snapshot = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
@@ -101,7 +101,7 @@ def clean_snapshot(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS) -> 
         valid_until=snapshot.valid_until,
         devices=tuple(_with_valid_readings(device, device_validator, problems) for device in devices),
         host=_valid_readings(snapshot.host, "host", host_validator, problems),
-        sources=tuple(_with_unique_polls(source, problems) for source in sources),
+        sources=tuple(_with_unique_polls(status, problems) for status in sources),
         own=_valid_samples(map(deep_clean, snapshot.own), metrics),
         maintenance=deep_clean(snapshot.maintenance),
         recorded=deep_clean(snapshot.recorded),
@@ -156,9 +156,9 @@ def _with_valid_readings(device: MergedDevice, validator: _Validator, problems: 
 
 
 def _with_unique_polls(source: SourceStatus, problems: _Problems) -> SourceStatus:
-    polls, duplicates = _split_duplicates(source.polls, lambda poll: poll.poll)
-    for poll in duplicates:
-        _add_problem(problems, poll.source, poll.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
+    polls, duplicates = _split_duplicates(source.polls, lambda health: health.poll)
+    for health in duplicates:
+        _add_problem(problems, health.source, health.poll, "telemetry_source_poll_up", Fault.DUPLICATE)
     return replace(source, polls=tuple(polls)) if duplicates else source
 
 
@@ -236,7 +236,7 @@ def _is_valid_sample(sample: Sample, metric: Metric | None) -> bool:
 
 def _with_problems(snapshot: Snapshot, problems: _Problems) -> Snapshot:
     sources = tuple(
-        replace(source, problems=(*source.problems, *problems[source.source])) if source.source in problems else source
-        for source in snapshot.sources
+        replace(status, problems=(*status.problems, *problems[status.source])) if status.source in problems else status
+        for status in snapshot.sources
     )
     return replace(snapshot, sources=sources)

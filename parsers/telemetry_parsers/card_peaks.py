@@ -90,68 +90,68 @@ PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
 )
 
 
-def _quoted(megahertz: int, **teraflops: float) -> tuple[tuple[str, QuotedRate], ...]:
+def _quoted_rates(megahertz: int, **teraflops: float) -> tuple[tuple[str, QuotedRate], ...]:
     return tuple((dtype, QuotedRate(rate, megahertz)) for dtype, rate in teraflops.items())
 
 
-_V100 = _quoted(1530, fp32=15.7, fp16=125.0)
-_V100_PCIE = _quoted(1380, fp32=14.0, fp16=112.0)
-_A100 = _quoted(1410, fp32=19.5, tf32=156.0, bf16=312.0, fp16=312.0, int8=624.0)
-_HOPPER_FP32 = _quoted(1980, fp32=66.9)
-_HOPPER = (*_HOPPER_FP32, *_quoted(1830, tf32=494.7, bf16=989.4, fp16=989.4, fp8=1978.9, int8=1978.9))
-_MI300X = _quoted(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=2614.9, int8=2614.9)
+_V100 = _quoted_rates(1530, fp32=15.7, fp16=125.0)
+_V100_PCIE = _quoted_rates(1380, fp32=14.0, fp16=112.0)
+_A100 = _quoted_rates(1410, fp32=19.5, tf32=156.0, bf16=312.0, fp16=312.0, int8=624.0)
+_HOPPER_FP32 = _quoted_rates(1980, fp32=66.9)
+_HOPPER = (*_HOPPER_FP32, *_quoted_rates(1830, tf32=494.7, bf16=989.4, fp16=989.4, fp8=1978.9, int8=1978.9))
+_MI300X = _quoted_rates(2100, fp32=163.4, tf32=653.7, bf16=1307.4, fp16=1307.4, fp8=2614.9, int8=2614.9)
 
 # Each row is on one or two lines.
 # fmt: off
 ROWS: tuple[Model, ...] = (
     Model(("Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB"), (), "volta", 80, _V100, 900, ("nvidia-ampere", "nvidia-v100")),
     Model(("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"), (), "volta", 80, _V100_PCIE, 900, ("nvidia-v100", "nvidia-forum")),
-    Model(("Tesla T4",), (), "turing", 40, _quoted(1590, fp32=8.1, fp16=65.0, int8=130.0), None, ("nvidia-t4", "techpowerup")),
+    Model(("Tesla T4",), (), "turing", 40, _quoted_rates(1590, fp32=8.1, fp16=65.0, int8=130.0), None, ("nvidia-t4", "techpowerup")),
     Model(("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"), (), "ampere", 108, _A100, 1555,
         ("nvidia-ampere", "nvidia-forum")),
     Model(("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"), (), "ampere", 108, _A100, 2039, ("nvidia-a100", "nvidia-ampere")),
     Model(("NVIDIA A100 80GB PCIe",), (), "ampere", 108, _A100, 1935, ("nvidia-a100", "nvidia-ampere")),
-    Model(("NVIDIA A30", "A30"), (), "ampere", 56, _quoted(1440, fp32=10.3, tf32=82.0, bf16=165.0, fp16=165.0, int8=330.0), 933,
+    Model(("NVIDIA A30", "A30"), (), "ampere", 56, _quoted_rates(1440, fp32=10.3, tf32=82.0, bf16=165.0, fp16=165.0, int8=330.0), 933,
         ("nvidia-a30", "techpowerup")),
-    Model(("NVIDIA A10", "A10"), (), "ampere_graphics", 72, _quoted(1695, fp32=31.2, tf32=62.5, bf16=125.0, fp16=125.0, int8=250.0), 600,
+    Model(("NVIDIA A10", "A10"), (), "ampere_graphics", 72, _quoted_rates(1695, fp32=31.2, tf32=62.5, bf16=125.0, fp16=125.0, int8=250.0), 600,
         ("nvidia-a10", "techpowerup")),
-    Model(("NVIDIA A40", "A40"), (), "ampere_graphics", 84, _quoted(1740, fp32=37.4, tf32=74.8, bf16=149.7, fp16=149.7, int8=299.3), 696,
+    Model(("NVIDIA A40", "A40"), (), "ampere_graphics", 84, _quoted_rates(1740, fp32=37.4, tf32=74.8, bf16=149.7, fp16=149.7, int8=299.3), 696,
         ("nvidia-a40", "techpowerup")),
-    Model(("NVIDIA RTX A6000", "RTX A6000"), (), "ampere_graphics", 84, _quoted(1800, fp32=38.7, bf16=154.8, fp16=154.8), 768,
+    Model(("NVIDIA RTX A6000", "RTX A6000"), (), "ampere_graphics", 84, _quoted_rates(1800, fp32=38.7, bf16=154.8, fp16=154.8), 768,
         ("nvidia-ga102", "techpowerup")),
-    Model(("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"), (), "ampere_half", 82, _quoted(1695, fp32=35.6, bf16=71.0, fp16=71.0), 936,
+    Model(("NVIDIA GeForce RTX 3090", "GeForce RTX 3090"), (), "ampere_half", 82, _quoted_rates(1695, fp32=35.6, bf16=71.0, fp16=71.0), 936,
         ("nvidia-ga102",)),
-    Model(("NVIDIA GeForce RTX 4090",), (), "ada_half", 128, _quoted(2520, fp32=82.6, bf16=165.2, fp16=165.2, fp8=330.3), 1008,
+    Model(("NVIDIA GeForce RTX 4090",), (), "ada_half", 128, _quoted_rates(2520, fp32=82.6, bf16=165.2, fp16=165.2, fp8=330.3), 1008,
         ("nvidia-ada",)),
-    Model(("NVIDIA L4",), (), "ada", 58, _quoted(2040, fp32=30.3, tf32=60.0, bf16=121.0, fp16=121.0, fp8=242.5, int8=242.5), 300,
+    Model(("NVIDIA L4",), (), "ada", 58, _quoted_rates(2040, fp32=30.3, tf32=60.0, bf16=121.0, fp16=121.0, fp8=242.5, int8=242.5), 300,
         ("nvidia-l4", "techpowerup")),
-    Model(("NVIDIA L40",), (), "ada_half", 142, _quoted(2490, fp32=90.5, bf16=181.05, fp16=181.05, fp8=362.0), 864,
+    Model(("NVIDIA L40",), (), "ada_half", 142, _quoted_rates(2490, fp32=90.5, bf16=181.05, fp16=181.05, fp8=362.0), 864,
         ("nvidia-l40", "nvidia-ada")),
-    Model(("NVIDIA L40S",), (), "ada", 142, _quoted(2520, fp32=91.6, tf32=183.0, bf16=362.05, fp16=362.05, fp8=733.0, int8=733.0), 864,
+    Model(("NVIDIA L40S",), (), "ada", 142, _quoted_rates(2520, fp32=91.6, tf32=183.0, bf16=362.05, fp16=362.05, fp8=733.0, int8=733.0), 864,
         ("nvidia-l40s", "ml-engineering", "techpowerup")),
     Model(("NVIDIA H100 80GB HBM3",), (), "hopper", 132, _HOPPER, 3350, ("nvidia-h100", "ml-engineering")),
     Model(("NVIDIA H100 PCIe",), (), "hopper", 114,
-        (*_quoted(1755, fp32=51.2), *_quoted(1620, tf32=378.0, bf16=756.0, fp16=756.0, fp8=1513.0, int8=1513.0)), 2000,
+        (*_quoted_rates(1755, fp32=51.2), *_quoted_rates(1620, tf32=378.0, bf16=756.0, fp16=756.0, fp8=1513.0, int8=1513.0)), 2000,
         ("nvidia-h100", "nvidia-forum", "ml-engineering")),
     Model(("NVIDIA H200",), (), "hopper", 132, _HOPPER, 4800, ("nvidia-h200", "nvidia-h100", "ml-engineering")),
     Model(("NVIDIA GH200 480GB",), (), "hopper", 132, _HOPPER, 4000, ("nvidia-gh200", "nvidia-h100", "ml-engineering")),
-    Model(("AMD Instinct MI100", "Instinct MI100"), ("1002:738c",), "cdna1", 120, _quoted(1502, fp32=23.1, bf16=92.3, fp16=184.6), 1228.8,
+    Model(("AMD Instinct MI100", "Instinct MI100"), ("1002:738c",), "cdna1", 120, _quoted_rates(1502, fp32=23.1, bf16=92.3, fp16=184.6), 1228.8,
         ("rocm-mi100", "amd-cdna2")),
     Model(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
-        _quoted(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
+        _quoted_rates(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
     # Tools list the two dies of an MI250 or MI250X as two devices, so the quoted rates are halved.
     Model(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
-        _quoted(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
+        _quoted_rates(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
     Model(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,
-        _quoted(1700, fp32=47.9 / 2, bf16=383.0 / 2, fp16=383.0 / 2, int8=383.0 / 2), 1638.4, ("amd-cdna2",)),
+        _quoted_rates(1700, fp32=47.9 / 2, bf16=383.0 / 2, fp16=383.0 / 2, int8=383.0 / 2), 1638.4, ("amd-cdna2",)),
     Model(("AMD Instinct MI300A", "MI300A"), ("1002:74a0",), "cdna3", 228,
-        _quoted(2100, fp32=122.6, tf32=490.3, bf16=980.6, fp16=980.6, fp8=1961.2, int8=1961.2), 5300, ("amd-cdna3",)),
+        _quoted_rates(2100, fp32=122.6, tf32=490.3, bf16=980.6, fp16=980.6, fp8=1961.2, int8=1961.2), 5300, ("amd-cdna3",)),
     Model(("AMD Instinct MI300X",), ("1002:74a1",), "cdna3", 304, _MI300X, 5300, ("amd-cdna3", "rocm-mi300")),
     Model(("AMD Instinct MI325X",), ("1002:74a5",), "cdna3", 304, _MI300X, 6000, ("amd-cdna3",)),
     Model(("AMD Instinct MI350X",), ("1002:75a0",), "cdna4", 256,
-        _quoted(2200, fp32=144.2, bf16=2300.0, fp16=2300.0, fp8=4600.0, int8=4600.0), 8000, ("amd-cdna4",)),
+        _quoted_rates(2200, fp32=144.2, bf16=2300.0, fp16=2300.0, fp8=4600.0, int8=4600.0), 8000, ("amd-cdna4",)),
     Model(("AMD Instinct MI355X",), ("1002:75a3",), "cdna4", 256,
-        _quoted(2400, fp32=157.3, bf16=2500.0, fp16=2500.0, fp8=5000.0, int8=5000.0), 8000, ("amd-cdna4",)),
+        _quoted_rates(2400, fp32=157.3, bf16=2500.0, fp16=2500.0, fp8=5000.0, int8=5000.0), 8000, ("amd-cdna4",)),
 )
 # fmt: on
 

@@ -70,8 +70,8 @@ def canonical_uuid(text: str | None) -> str | None:
 
 def uuids_differ(first: str | None, second: str | None) -> bool:
     """Return whether both UUIDs are known and they differ."""
-    old, new = canonical_uuid(first), canonical_uuid(second)
-    return old is not None and new is not None and old != new
+    first_uuid, second_uuid = canonical_uuid(first), canonical_uuid(second)
+    return first_uuid is not None and second_uuid is not None and first_uuid != second_uuid
 
 
 def name_of(device: Device) -> str:

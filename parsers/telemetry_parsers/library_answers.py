@@ -196,12 +196,12 @@ class DeviceDraft:
 
     def add_row(self, row: Row, answer: Plain, source: str) -> None:
         """Read the number that `row` describes from an answer, and add it as a reading."""
-        self.add(row.metric, self._scaled_value(row, answer, source), row.label, source)
+        self.add(row.metric, self._scale_value(row, answer, source), row.label, source)
 
     def add_greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
         """Add the maximum of the numbers in several answers, or an `Absent` value."""
         values = [
-            in_range(BY_KEY[row.metric], self._scaled_value(row, answer, name)) for name, answer in answers.items()
+            in_range(BY_KEY[row.metric], self._scale_value(row, answer, name)) for name, answer in answers.items()
         ]
         numbers = [value for value in values if not isinstance(value, Absent)]
         absences = [value for value in values if isinstance(value, Absent)]
@@ -220,7 +220,7 @@ class DeviceDraft:
         """Return the number or the absence in an answer."""
         return self.absence_of(answer, source) if error_in(answer) is not None else number(answer)
 
-    def _scaled_value(self, row: Row, answer: Plain, source: str) -> Value:
+    def _scale_value(self, row: Row, answer: Plain, source: str) -> Value:
         if error_in(answer) is not None:
             return self.absence_of(answer, source)
         value = number(part_of(answer, row.part))

@@ -106,7 +106,7 @@ def _card_name(data: Plain) -> DeviceName:
     if uuid:
         return DeviceName(uuid, "uuid", uuid)
     if bus_id:
-        return DeviceName(bus_id, "bus_id", _normalized_bus_id(bus_id))
+        return DeviceName(bus_id, "bus_id", _normalize_bus_id(bus_id))
     index, visible = card.get("index"), card.get("visible")
     if isinstance(index, int) and not isinstance(index, bool) and 0 <= index < 1000:
         return _visible_card(index, visible if isinstance(visible, str) else "")
@@ -123,7 +123,7 @@ def _visible_card(index: int, visible: str) -> DeviceName:
     return DeviceName(name, "index", name) if name.isascii() and name.isdigit() else DeviceName(name, "uuid", name)
 
 
-def _normalized_bus_id(printed: str) -> str:
+def _normalize_bus_id(printed: str) -> str:
     """Convert a bus id, such as `00000000:3B:00.0` or `3b:00.0`, to the form `0000:3b:00.0`."""
     parts = printed.lower().split(":")
     if len(parts) == 2:
@@ -184,12 +184,12 @@ def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> Re
     return ResolvedSteps({metric: tuple(of_metric) for metric, of_metric in samples.items()}, tuple(capped(problems)))
 
 
-def _samples(item: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:
-    for metric, value in zip(METRICS, (item.steps, item.tokens, item.flops), strict=False):
+def _samples(counts: StepCounts, labels: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Sample]]:
+    for metric, value in zip(METRICS, (counts.steps, counts.tokens, counts.flops), strict=False):
         if value is not None:
             yield metric, Sample(metric, value, labels)
-    for part in item.seconds:
-        yield METRICS[-1], Sample(METRICS[-1], part.seconds, (*labels, ("part", part.part)))
+    for part_seconds in counts.seconds:
+        yield METRICS[-1], Sample(METRICS[-1], part_seconds.seconds, (*labels, ("part", part_seconds.part)))
 
 
 METRICS = (

@@ -73,8 +73,8 @@ def placeholder(text: str) -> Absent | None:
     text = text.strip()
     if len(text) > _MAX_PLACEHOLDER_LENGTH:
         return None
-    word = text.strip("[]<>()").strip().lower()
-    return _PLACEHOLDERS.get(word)
+    normalized = text.strip("[]<>()").strip().lower()
+    return _PLACEHOLDERS.get(normalized)
 
 
 def text_or_none(text: str | None) -> str | None:
@@ -117,9 +117,9 @@ def spelled(unit: str, units: Units) -> str | None:
 
 def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
     """Return the absence for a placeholder with a unit, such as `N/A mV`, or None."""
-    words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
+    bare_texts = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
     # A unit alone or after a dash is a damaged value, not a placeholder.
-    return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
+    return next((absent for word in bare_texts if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
 def pcie_generation(speed: str) -> Value:

@@ -16,7 +16,7 @@ _to_spaced_json = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 def indented_json(document: Mapping[str, Any]) -> str:
     """Return a document as indented JSON."""
-    return _indented_value(document, "") + "\n"
+    return _indent_value(document, "") + "\n"
 
 
 def json_line(document: Mapping[str, Any]) -> str:
@@ -48,7 +48,7 @@ def plain_number(value: float) -> str:
     return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"
 
 
-def _indented_value(value: Any, indent: str) -> str:
+def _indent_value(value: Any, indent: str) -> str:
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:
@@ -56,10 +56,10 @@ def _indented_value(value: Any, indent: str) -> str:
     entry_indent = indent + "  "
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        entries = [f"{_to_spaced_json(key)}: {_indented_value(entry, entry_indent)}" for key, entry in value.items()]
+        entries = [f"{_to_spaced_json(key)}: {_indent_value(entry, entry_indent)}" for key, entry in value.items()]
     else:
         opening, closing = "[", "]"
-        entries = [_indented_value(entry, entry_indent) for entry in value]
+        entries = [_indent_value(entry, entry_indent) for entry in value]
     line = f"{opening}{', '.join(entries)}{closing}"
     if len(line) + len(indent) <= _MAX_LINE_LENGTH and "\n" not in line:
         return line

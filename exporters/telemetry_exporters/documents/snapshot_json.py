@@ -43,11 +43,11 @@ def document(
         schema="telemetry.snapshot/1",
         time=utc_time(snapshot.wall_time),
         hostname=snapshot.hostname or None,
-        maintenance=_maintenance_json(snapshot),
-        replay=_replay_json(snapshot),
+        maintenance=_maintenance_to_json(snapshot),
+        replay=_replay_to_json(snapshot),
         host=HostJson(_numbers_by_metric(snapshot.host, metrics)),
-        sources=tuple([_source_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
-        devices=tuple([_device_json(device, verdict[device.id][0], metrics) for device in devices]),
+        sources=tuple([_source_to_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        devices=tuple([_device_to_json(device, verdict[device.id][0], metrics) for device in devices]),
     )
     return to_plain(SnapshotJson, json_snapshot)
 
@@ -57,7 +57,7 @@ def with_processes(base: dict[str, Any], snapshot: Snapshot, command_lines: Mapp
     processes_by_device = {
         clean(device.id): [
             {
-                **to_plain(ProcessJson, _process_json(deep_clean(process))),
+                **to_plain(ProcessJson, _process_to_json(deep_clean(process))),
                 "command_line": clean(command_lines.get(process.pid, "")) or None,
             }
             for process in device.processes
@@ -73,14 +73,14 @@ def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collec
     return json_values.indented_json(document(snapshot, plugin_metrics, ids))
 
 
-def _maintenance_json(snapshot: Snapshot) -> MaintenanceJson | None:
+def _maintenance_to_json(snapshot: Snapshot) -> MaintenanceJson | None:
     maintenance = snapshot.maintenance
     if maintenance is None or maintenance.seconds_left is None:
         return None
     return MaintenanceJson(utc_time(snapshot.wall_time + maintenance.seconds_left), maintenance.reason or None)
 
 
-def _replay_json(snapshot: Snapshot) -> ReplayJson | None:
+def _replay_to_json(snapshot: Snapshot) -> ReplayJson | None:
     recorded = snapshot.recorded
     if recorded is None:
         return None
@@ -92,20 +92,20 @@ def _replay_json(snapshot: Snapshot) -> ReplayJson | None:
     )
 
 
-def _source_json(source: SourceStatus, now: float) -> SourceJson:
+def _source_to_json(status: SourceStatus, now: float) -> SourceJson:
     return SourceJson(
-        source=source.source,
-        state=source.state,
-        reason=source.reason,
-        detail=source.detail or None,
-        version=source.version or None,
-        problems=tuple([ProblemJson(problem.where, problem.text) for problem in source.problems]),
-        unknown_fields=tuple(source.unknown_fields),
-        polls=tuple([poll_json(poll, now, 6, 3) for poll in source.polls]),
+        source=status.source,
+        state=status.state,
+        reason=status.reason,
+        detail=status.detail or None,
+        version=status.version or None,
+        problems=tuple([ProblemJson(problem.where, problem.text) for problem in status.problems]),
+        unknown_fields=tuple(status.unknown_fields),
+        polls=tuple([poll_json(poll, now, 6, 3) for poll in status.polls]),
     )
 
 
-def _device_json(device: MergedDevice, condition: Finding, metrics: Metrics) -> DeviceJson:
+def _device_to_json(device: MergedDevice, condition: Finding, metrics: Metrics) -> DeviceJson:
     return DeviceJson(
         vendor=device.vendor,
         index=device.index,
@@ -124,20 +124,20 @@ def _device_json(device: MergedDevice, condition: Finding, metrics: Metrics) -> 
         simulated=device.simulated,
         replayed=device.replayed,
         readings=_numbers_by_metric(device.readings, metrics),
-        absent=_by_metric(
+        absent=_group_by_metric(
             (reading.metric, reading.label, reading.value.value)
             for reading in device.readings
             if isinstance(reading.value, Absent)
         ),
         origin=_origins(device.readings),
-        allocations=tuple([_allocation_json(allocation) for allocation in device.allocations]),
-        processes=tuple([_process_json(process) for process in device.processes]),
+        allocations=tuple([_allocation_to_json(allocation) for allocation in device.allocations]),
+        processes=tuple([_process_to_json(process) for process in device.processes]),
     )
 
 
-def _allocation_json(allocation: Allocation) -> AllocationJson:
+def _allocation_to_json(allocation: Allocation) -> AllocationJson:
     return AllocationJson(
-        owner=_owner_json(allocation.owner),
+        owner=_owner_to_json(allocation.owner),
         share=round(allocation.share, 6),
         basis=allocation.basis,
         allocated=allocation.is_allocated,
@@ -148,7 +148,7 @@ def _allocation_json(allocation: Allocation) -> AllocationJson:
     )
 
 
-def _owner_json(owner: Owner) -> OwnerJson:
+def _owner_to_json(owner: Owner) -> OwnerJson:
     return OwnerJson(
         kind=owner.kind,
         name=owner.name or None,
@@ -163,7 +163,7 @@ def _owner_json(owner: Owner) -> OwnerJson:
     )
 
 
-def _process_json(process: Process) -> ProcessJson:
+def _process_to_json(process: Process) -> ProcessJson:
     owner = process.owner
     return ProcessJson(
         pid=process.pid,
@@ -185,18 +185,18 @@ def _int_or_none(number: float | None) -> int | None:
 
 
 def _numbers_by_metric(readings: Iterable[MergedReading], metrics: Metrics) -> dict[str, Any]:
-    return _by_metric(
-        (reading.metric, reading.label, _json_number(reading.value, metrics[reading.metric]))
+    return _group_by_metric(
+        (reading.metric, reading.label, _number_to_json(reading.value, metrics[reading.metric]))
         for reading in readings
         if not isinstance(reading.value, Absent)
     )
 
 
-def _json_number(value: float, metric: Metric) -> float | int:
+def _number_to_json(value: float, metric: Metric) -> float | int:
     return int(value) if metric.unit == "bytes" and value == int(value) else value + 0.0
 
 
-def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
+def _group_by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
     """Map each metric to its value, or to its values by label."""
     values: dict[str, Any] = {}
     for metric, label, value in entries:
@@ -210,10 +210,10 @@ def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> dict[str, Any]:
 def _origins(readings: Iterable[MergedReading]) -> dict[str, Any]:
     """Map each metric to the source of its number."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
-    by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
-    return {metric: _merged_if_equal(sources) for metric, sources in by_metric.items()}
+    by_metric = _group_by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
+    return {metric: _merge_if_equal(sources) for metric, sources in by_metric.items()}
 
 
-def _merged_if_equal(sources: str | dict[str, str]) -> str | dict[str, str]:
+def _merge_if_equal(sources: str | dict[str, str]) -> str | dict[str, str]:
     names = {sources} if isinstance(sources, str) else set(sources.values())
     return names.pop() if len(names) == 1 else sources

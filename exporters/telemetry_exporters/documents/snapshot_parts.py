@@ -95,11 +95,11 @@ class PollJson:
     """The time since the last attempt began."""
 
 
-def poll_json(poll: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
+def poll_json(health: Health, now: float, duration_digits: int, age_digits: int) -> PollJson:
     """Return a poll as JSON. `now` is a monotonic time."""
-    seconds = round(poll.seconds, duration_digits) if poll.attempted else None
-    age = round(max(0.0, now - poll.attempted_monotonic), age_digits) if poll.attempted else None
-    return PollJson(poll.poll, poll.state, poll.reason, seconds, age)
+    seconds = round(health.seconds, duration_digits) if health.attempted else None
+    age = round(max(0.0, now - health.attempted_monotonic), age_digits) if health.attempted else None
+    return PollJson(health.poll, health.state, health.reason, seconds, age)
 
 
 @dataclass(frozen=True, slots=True)

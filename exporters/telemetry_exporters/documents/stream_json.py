@@ -195,14 +195,14 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
         scales=tuple([SCALES.get(metric, 1) for metric in KEPT]),
         notes=tuple([clean(note) for note in overview.notes(snapshot)]),
         devices=(),
-        sources=tuple([_source_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
-        troubles=tuple(map(_trouble_json, overview.troubles(snapshot, verdict))),
+        sources=tuple([_source_to_json(source, snapshot.monotonic_time) for source in snapshot.sources]),
+        troubles=tuple(map(_trouble_to_json, overview.troubles(snapshot, verdict))),
     )
     entries = [device(merged, verdict[merged.id]) for merged in snapshot.devices]
     return {**to_plain(StateJson, without_devices), "devices": entries}
 
 
-def _trouble_json(trouble: overview.Trouble) -> TroubleJson:
+def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
     # `age` is omitted, because it changes at each poll.
     return TroubleJson(clean(trouble.what), clean(trouble.why), clean(trouble.remedy), trouble.severity.value)
 
@@ -259,10 +259,10 @@ def numbers(snapshot: Snapshot) -> str:
     """Return the part of `readings` that is the same for all clients."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
     host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
-    return f'"host":[{host_numbers}],"values":[{",".join(map(_row_json, snapshot.devices))}]'
+    return f'"host":[{host_numbers}],"values":[{",".join(map(_row_to_json, snapshot.devices))}]'
 
 
-def _row_json(device: MergedDevice) -> str:
+def _row_to_json(device: MergedDevice) -> str:
     texts = [_format(value, SCALES.get(metric, 1.0)) for metric, value in zip(KEPT, kept_values(device), strict=True)]
     return "null" if set(texts) == {"null"} else f"[{','.join(texts)}]"
 
@@ -284,15 +284,15 @@ def _active_labels(device: MergedDevice, state_metric: str) -> tuple[str, ...]:
     )
 
 
-def _source_json(source: SourceStatus, now: float) -> SourceJson:
-    condition = overview.source_condition(source)
+def _source_to_json(status: SourceStatus, now: float) -> SourceJson:
+    condition = overview.source_condition(status)
     return SourceJson(
-        source=source.source,
-        state=source.state,
-        reason=source.reason,
+        source=status.source,
+        state=status.state,
+        reason=status.reason,
         word=clean(condition.word),
         severity=condition.severity.value,
-        version=clean(source.version or "") or None,
-        problems=tuple([ProblemJson(clean(problem.where), clean(problem.text)) for problem in source.problems]),
-        polls=tuple([poll_json(poll, now, 3, 1) for poll in source.polls]),
+        version=clean(status.version or "") or None,
+        problems=tuple([ProblemJson(clean(problem.where), clean(problem.text)) for problem in status.problems]),
+        polls=tuple([poll_json(poll, now, 3, 1) for poll in status.polls]),
     )

@@ -207,11 +207,11 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
     verdict = judge(snapshot) if verdict is None else verdict
     device_troubles = sorted(_device_troubles(snapshot, verdict), key=lambda item: item[0].rank)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.BAD)
-    for source in snapshot.sources:
-        condition = source_condition(source)
+    for status in snapshot.sources:
+        condition = source_condition(status)
         if condition.severity is Severity.BAD:
-            why = f"{condition.word} ({source.detail})" if source.detail else condition.word
-            yield Trouble(source.source, why, condition.remedy, Severity.BAD)
+            why = f"{condition.word} ({status.detail})" if status.detail else condition.word
+            yield Trouble(status.source, why, condition.remedy, Severity.BAD)
     yield from _unread_troubles(snapshot)
     yield from (trouble for finding, trouble in device_troubles if finding.severity is Severity.WARNING)
 
@@ -257,12 +257,12 @@ def _device_names(devices: list[MergedDevice]) -> str:
     return f"{name} ({device.id})"
 
 
-def _source_remedy(source: SourceStatus) -> str:
-    tool = _TOOLS_BY_LIBRARY.get(source.source)
-    if source.state == "stuck":
+def _source_remedy(status: SourceStatus) -> str:
+    tool = _TOOLS_BY_LIBRARY.get(status.source)
+    if status.state == "stuck":
         template = _STUCK_LIBRARY_REMEDY if tool else _STUCK_REMEDY
-        return _BUSY_REMEDY if BUSY in source.detail else template.format(tool=tool)
-    reason = source.reason or "internal"
+        return _BUSY_REMEDY if BUSY in status.detail else template.format(tool=tool)
+    reason = status.reason or "internal"
     remedy = _LIBRARY_REMEDIES.get(reason) if tool else None
     return (remedy or _REMEDIES.get(reason, "see `telemetry doctor`")).format(tool=tool)
 

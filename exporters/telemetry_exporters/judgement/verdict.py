@@ -163,12 +163,12 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
     """Return the remedy for several devices, with `ID` in place of an id."""
-    return remedy.replace(_shell_quoted(device_id), "ID")
+    return remedy.replace(_quote_for_shell(device_id), "ID")
 
 
 def _with_device_id(remedy: str, device_id: str) -> str:
-    return remedy.replace(_ID, _shell_quoted(device_id)) if _ID in remedy else remedy
+    return remedy.replace(_ID, _quote_for_shell(device_id)) if _ID in remedy else remedy
 
 
-def _shell_quoted(device_id: str) -> str:
+def _quote_for_shell(device_id: str) -> str:
     return clean(shlex.quote(device_id))  # ids of Ascend devices contain blanks

@@ -50,12 +50,12 @@ class DaemonSamples:
         self._cached = {source.status.source: source for source in sources}
         return (*(source.columns for source in sources), SampleColumns.from_samples(_other_samples(snapshot)))
 
-    def _cached_source(self, source: SourceStatus, now: float) -> _CachedSource:
-        polls_up = tuple([is_up(poll, now) for poll in source.polls])
-        previous = self._cached.get(source.source)
-        if previous is not None and previous.status is source and previous.polls_up == polls_up:
+    def _cached_source(self, status: SourceStatus, now: float) -> _CachedSource:
+        polls_up = tuple([is_up(poll, now) for poll in status.polls])
+        previous = self._cached.get(status.source)
+        if previous is not None and previous.status is status and previous.polls_up == polls_up:
             return previous
-        return _CachedSource(source, polls_up, SampleColumns.from_samples(_source_samples(source, polls_up)))
+        return _CachedSource(status, polls_up, SampleColumns.from_samples(_source_samples(status, polls_up)))
 
 
 def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
@@ -73,24 +73,24 @@ def _has_state(source: SourceStatus) -> bool:
     return source.state in _STATES_WITHOUT_POLLS or any(poll.attempted for poll in source.polls)
 
 
-def _source_samples(source: SourceStatus, polls_up: Sequence[bool]) -> Iterator[Sample]:
-    labels: Labels = (("source", source.source),)
+def _source_samples(status: SourceStatus, polls_up: Sequence[bool]) -> Iterator[Sample]:
+    labels: Labels = (("source", status.source),)
     for state in STATES:
-        yield Sample("telemetry_source_state", float(source.state == state), (*labels, ("state", state)))
-    if source.up is not None:
-        yield Sample("telemetry_source_up", float(source.up), labels)
-    if source.version:
-        yield Sample("telemetry_source_info", 1.0, (*labels, ("version", source.version)))
-    if source.state in NEITHER_UP_NOR_DOWN:
+        yield Sample("telemetry_source_state", float(status.state == state), (*labels, ("state", state)))
+    if status.up is not None:
+        yield Sample("telemetry_source_up", float(status.up), labels)
+    if status.version:
+        yield Sample("telemetry_source_info", 1.0, (*labels, ("version", status.version)))
+    if status.state in NEITHER_UP_NOR_DOWN:
         return
-    yield Sample("telemetry_source_cpu_seconds_total", source.cpu_seconds, labels)
-    yield Sample("telemetry_source_problems", float(len(source.problems)), labels)
-    yield Sample("telemetry_source_unknown_fields", float(len(source.unknown_fields)), labels)
-    yield Sample("telemetry_devices_refused", float(source.refused), labels)
-    for poll, poll_up in zip(source.polls, polls_up, strict=True):
-        if poll.attempted and poll.state not in NEITHER_UP_NOR_DOWN:
-            yield Sample("telemetry_source_poll_up", float(poll_up), (*labels, ("poll", poll.poll)))
-            yield from _poll_samples(poll, (*labels, ("poll", poll.poll)))
+    yield Sample("telemetry_source_cpu_seconds_total", status.cpu_seconds, labels)
+    yield Sample("telemetry_source_problems", float(len(status.problems)), labels)
+    yield Sample("telemetry_source_unknown_fields", float(len(status.unknown_fields)), labels)
+    yield Sample("telemetry_devices_refused", float(status.refused), labels)
+    for health, poll_up in zip(status.polls, polls_up, strict=True):
+        if health.attempted and health.state not in NEITHER_UP_NOR_DOWN:
+            yield Sample("telemetry_source_poll_up", float(poll_up), (*labels, ("poll", health.poll)))
+            yield from _poll_samples(health, (*labels, ("poll", health.poll)))
 
 
 def _poll_samples(poll: Health, labels: Labels) -> Iterator[Sample]:

@@ -264,10 +264,10 @@ def fit_columns(
         column = columns[index]
         if column.priority >= OPTIONAL:  # texts are not cut in favour of an optional column
             _grow_texts(columns, full_widths, widths, limit - gap * (len(widths) - 1))
-        others = {
+        other_widths = {
             other: width for other, width in widths.items() if not column.group or columns[other].group != column.group
         }
-        free_width = limit - sum(others.values()) - gap * len(others)
+        free_width = limit - sum(other_widths.values()) - gap * len(other_widths)
         if free_width < (0 if column.name_width else column.min_width or max(column.usual_width, len(column.heading))):
             continue
         full_widths[index] = width_of(index)
@@ -275,7 +275,7 @@ def fit_columns(
         if column.name_width and not widths:  # the first name is shown even if it has to be cut
             width = min(width, max(free_width, 1))
         if 0 < width <= free_width:
-            widths = {**others, index: width}
+            widths = {**other_widths, index: width}
     limit -= gap * (len(widths) - 1)
     _grow_texts(columns, full_widths, widths, limit)
     _widen_graphics(columns, full_widths, widths, limit)

@@ -93,14 +93,14 @@ def _painted(lines: list[Line], colour: Colour) -> Iterator[str]:
 
 
 def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[str]:
-    name_width = max(display_width(source.source) for source in snapshot.sources)
+    name_width = max(display_width(status.source) for status in snapshot.sources)
     indent = " " * (name_width + 4)
-    for source in snapshot.sources:
-        text = f"  {pad_right(source.source, name_width)}  {_source_words(source, snapshot.monotonic_time)}"
+    for status in snapshot.sources:
+        text = f"  {pad_right(status.source, name_width)}  {_source_words(status, snapshot.monotonic_time)}"
         first_line, *other_lines = wrapped(text[len(indent) :], width and max(1, width - len(indent)))
         yield text[: len(indent)] + first_line
         yield from (indent + line for line in other_lines)
-        for problem in source.problems:
+        for problem in status.problems:
             for line in wrapped(f"{indent}{problem.where}: {problem.text}", width, indent):
                 yield paint(line, Style.WARNING, colour)
 
@@ -111,9 +111,9 @@ def _source_words(source: SourceStatus, now: float) -> str:
     return f"{source_condition(source).word}{version}" + (f", {polls}" if polls else "")
 
 
-def _poll_words(poll: Health, now: float) -> str:
-    age = human.seconds(max(0.0, round(now - poll.attempted_monotonic, 1)))
-    return f"{poll.poll} took {human.seconds(poll.seconds)}, {age} ago"
+def _poll_words(health: Health, now: float) -> str:
+    age = human.seconds(max(0.0, round(now - health.attempted_monotonic, 1)))
+    return f"{health.poll} took {human.seconds(health.seconds)}, {age} ago"
 
 
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")

@@ -99,8 +99,8 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
 
 
 def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
-    present = [source for source in snapshot.sources if source.vendor and source.state != "missing"]
-    source_names = ", ".join(f"{source.source} ({overview.source_condition(source).word})" for source in present)
+    present = [status for status in snapshot.sources if status.vendor and status.state != "missing"]
+    source_names = ", ".join(f"{status.source} ({overview.source_condition(status).word})" for status in present)
     result = f"No accelerator found{f' by {source_names}' if source_names else ''}."
     advice = ("Try it with simulated cards: `telemetry top --demo`.", "To find out why: `telemetry doctor`.")
     return [line for text in (result, *advice) for line in wrapped(text, width, "  ")]
@@ -139,8 +139,8 @@ def _painted_line(cells: Iterable[tuple[Column[overview.DeviceRow], Cell, int]],
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell, width in cells
     ]
-    *others, (last, style) = texts
-    return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last.rstrip(), style)))
+    *others, (last_text, style) = texts
+    return gap.join(paint(text, text_style, colour) for text, text_style in (*others, (last_text.rstrip(), style)))
 
 
 def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:

@@ -30,7 +30,7 @@ _JOB_OF_STEPS = "cluster, job_id"
 _JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
 
 
-def _times_share(metric: str) -> str:
+def _multiply_by_share(metric: str) -> str:
     return f"{_SHARE} * {_ON_CARD} group_left () {metric}{{$cards}}"
 
 
@@ -47,7 +47,7 @@ def _if_complete(promql: str, labels: str, time_range: str = "") -> str:
 def _mean_utilization(labels: str) -> str:
     """Return the mean utilization of each group's cards, weighted by share."""
     shares = f"{_SHARE} and {_ON_CARD} accelerator_utilization_ratio"
-    return f"sum by ({labels}) ({_times_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
+    return f"sum by ({labels}) ({_multiply_by_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
 
 
 _CURRENT_OWNERS = card_table(
@@ -57,7 +57,7 @@ _CURRENT_OWNERS = card_table(
     (
         Column("cards", f"sum by ({_BY_OWNER}) ({_SHARE})", decimals=2),
         Column("utilization", _mean_utilization(_BY_OWNER), "percentunit"),
-        Column("power", f"sum by ({_BY_OWNER}) ({_times_share('accelerator_power_watts')})", "watt", decimals=1),
+        Column("power", f"sum by ({_BY_OWNER}) ({_multiply_by_share('accelerator_power_watts')})", "watt", decimals=1),
         Column("memory", _if_complete(f"sum by ({_BY_OWNER}) ({_MEMORY})", _BY_OWNER), "bytes", decimals=1),
     ),
     sort=("-cards",),
@@ -137,10 +137,10 @@ JOBS = Page(
             numbers(
                 "Power",
                 "Power of allocated cards, and power of unallocated cards.",
-                Figure("of owners", f"sum({_times_share('accelerator_power_watts')})", "watt"),
+                Figure("of owners", f"sum({_multiply_by_share('accelerator_power_watts')})", "watt"),
                 Figure(
                     "unallocated",
-                    f"sum({_POWER}) - (sum({_times_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
+                    f"sum({_POWER}) - (sum({_multiply_by_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
                     "watt",
                 ),
             ),
@@ -168,7 +168,7 @@ JOBS = Page(
                 "Power",
                 "Power of the cards of each owner; shared cards count by shares.",
                 "watt",
-                f"sum by ({_GROUP_LABELS}) ({_times_share('accelerator_power_watts')})",
+                f"sum by ({_GROUP_LABELS}) ({_multiply_by_share('accelerator_power_watts')})",
             ),
         ),
         "Use and cost": (

@@ -96,8 +96,8 @@ _BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 def _with_last_value(selector: str) -> str:
     """Return an expression for the series or, if it has ended, its last value."""
     metric = selector.split("{", maxsplit=1)[0]
-    last = f"last_over_time({selector}[6h])"
-    return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
+    last_value = f"last_over_time({selector}[6h])"
+    return f"({selector} or {last_value} unless on (cluster, job, instance, id) {metric})"
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'

@@ -34,8 +34,8 @@ def _scaled_by(operator: str, factor: float) -> str:
     return "" if factor == 1.0 else f"{operator}{factor:.12g}"
 
 
-def _rule(name: str, expression: str, old: int, new: int) -> dict[str, object]:
+def _rule(name: str, expression: str, old_index: int, new_index: int) -> dict[str, object]:
     """Return a rule that records a series with renamed labels."""
     for labels in (HOSTNAME_LABELS, DRIVER_LABELS):
-        expression = f'label_replace({expression}, "{labels[new]}", "$1", "{labels[old]}", "(.+)")'
+        expression = f'label_replace({expression}, "{labels[new_index]}", "$1", "{labels[old_index]}", "(.+)")'
     return {"record": DCGM.prefix + name, "expr": expression, "labels": {_MARK: "yes"}}

@@ -51,7 +51,7 @@ def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
     """Yield damaged forms of the capture, such as truncated texts."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
-        for name, damaged in _damaged_outputs(output, rounds):
+        for name, damaged in _damage_outputs(output, rounds):
             outputs = (*capture.outputs[:position], damaged, *capture.outputs[position + 1 :])
             yield Mutation(f"output {position}: {name}", replace(capture, outputs=outputs))
 
@@ -62,7 +62,7 @@ def cut_positions(text: str, max_count: int) -> Iterator[int]:
     return iter(range(0, len(text), step))
 
 
-def _damaged_outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
+def _damage_outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
     yield "empty", Output()
     for status in (0, 1, 127, -9):
         yield f"status {status}", replace(output, status=status)
@@ -70,14 +70,14 @@ def _damaged_outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]
     yield "all on stderr", replace(output, text="", stderr=output.text + output.stderr)
     yield "mixed", replace(output, text=output.stderr + output.text, stderr="")
     if output.text:
-        for name, text in _damaged_texts(output.text, rounds):
+        for name, text in _damage_texts(output.text, rounds):
             yield name, replace(output, text=text)
     if output.data is not None:
-        for name, data in _damaged_data(output.data, "data"):
+        for name, data in _damage_data(output.data, "data"):
             yield name, replace(output, data=data)
 
 
-def _damaged_texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
+def _damage_texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
     lines = text.split("\n")
     yield "binary", "\x00\xff\xfe\x7fELF\x01" * 40
     yield "doubled", text + text
@@ -133,16 +133,16 @@ def _stretch(text: str, random: _Random) -> str:
     return " ".join(shifted) if random.integer(2) else " ".join([*shifted, *words[position + 1 :]])
 
 
-def _damaged_data(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
+def _damage_data(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
     for nasty in NASTY_DATA:
         yield f"{path} = {str(nasty)[:20]}", nasty
     if isinstance(data, dict):
         for key, value in data.items():
             yield f"{path} without {key}", {name: item for name, item in data.items() if name != key}
-            for name, damaged in _damaged_data(value, f"{path}.{key}"):
+            for name, damaged in _damage_data(value, f"{path}.{key}"):
                 yield name, {**data, key: damaged}
     elif isinstance(data, list):
         for position, value in enumerate(data):
             yield f"{path} without [{position}]", [*data[:position], *data[position + 1 :]]
-            for name, damaged in _damaged_data(value, f"{path}[{position}]"):
+            for name, damaged in _damage_data(value, f"{path}[{position}]"):
                 yield name, [*data[:position], damaged, *data[position + 1 :]]

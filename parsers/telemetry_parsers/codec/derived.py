@@ -217,7 +217,7 @@ def _write_value(value: Value) -> Plain:
 
 def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
     """Return the codec of a union of dataclasses, whose key `kind` names the type."""
-    *names, last = (type_.__name__ for type_ in types.values())
+    *names, last_name = (type_.__name__ for type_ in types.values())
 
     def read(plain: Plain) -> Any:
         tag = plain.get("kind") if isinstance(plain, dict) else None
@@ -229,7 +229,7 @@ def _tagged_union_codec(types: Mapping[str, Any]) -> _Codec:
         for tag, type_ in types.items():
             if isinstance(value, type_):
                 return {"kind": tag, **to_plain(type_, value)}
-        raise CodecError("", f"expected a {', '.join(names)} or {last}, found {type(value).__name__}")
+        raise CodecError("", f"expected a {', '.join(names)} or {last_name}, found {type(value).__name__}")
 
     return _Codec(read, write)
 

@@ -102,7 +102,7 @@ def _read_text(state: _ScanState, text: str, line: Line) -> None:
         state.section = _section_name(state.draft, state.shape, text, state.section)
     elif not key_and_value[0].strip():
         state.draft.add_problem(line.where, value_without_key(text))
-    elif not _belongs_to_next_card(state, key := (state.section, _normalized_key(key_and_value[0], state.shape)), line):
+    elif not _belongs_to_next_card(state, key := (state.section, _normalize_key(key_and_value[0], state.shape)), line):
         state.card_keys[key] = None
         if key in state.shape.address_keys:
             state.addresses.setdefault(state.device, {})[key] = key_and_value[1].strip()
@@ -144,7 +144,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
     """Read a line above the cards. Return the card count if the line contains it."""
     if len(key_and_value) == 1:
         return None
-    name, text = _normalized_key(key_and_value[0], shape), key_and_value[1].strip()
+    name, text = _normalize_key(key_and_value[0], shape), key_and_value[1].strip()
     if name == shape.count_key:
         return units.whole(text)
     fact = shape.header_facts.get(name)
@@ -160,7 +160,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
 
 def _section_name(draft: Draft, shape: CardListShape, text: str, previous: str) -> str:
     """Return the section that a line without a value begins or continues."""
-    section = _normalized_key(text, shape)
+    section = _normalize_key(text, shape)
     sections = {name for name, _ in (*shape.keys, *shape.ignored)} | shape.ignored_sections
     if section in sections:
         return section
@@ -182,7 +182,7 @@ def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text:
         draft.add_unknown(f"{section}/{name}".removeprefix("/"))
 
 
-def _normalized_key(name: str, shape: CardListShape) -> str:
+def _normalize_key(name: str, shape: CardListShape) -> str:
     normalized = " ".join(name.lower().split())
     return shape.ignored_suffix.sub("", normalized) if shape.ignored_suffix else normalized
 

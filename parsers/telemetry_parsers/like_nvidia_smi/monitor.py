@@ -48,12 +48,12 @@ def read_monitor(lines: Sequence[Line], shape: MonitorShape, draft: Draft) -> No
 def _headings_and_newest_rows(lines: Sequence[Line], shape: MonitorShape) -> list[Line]:
     """Return the heading lines and then the newest row of each card."""
     headings = [line for line in lines if _heading_words(line, shape)]
-    start = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
+    heading_index = next((position for position, line in enumerate(lines) if _heading_words(line, shape)), len(lines))
     rows: dict[str, Line] = {}
-    for line in lines[start:]:
-        words = _split_words(line.text[:_MAX_LINE_LENGTH])
-        if words and not _heading_words(line, shape) and (line.ended or words[0] not in rows):
-            rows[words[0]] = line
+    for line in lines[heading_index:]:
+        cells = _split_words(line.text[:_MAX_LINE_LENGTH])
+        if cells and not _heading_words(line, shape) and (line.ended or cells[0] not in rows):
+            rows[cells[0]] = line
     return [*headings, *rows.values()]
 
 

@@ -162,8 +162,8 @@ class _Assignment:
             return list(claimed)
         unused = [device_id for device_id in claimed if device_id not in used_devices]
         swapped = dict(zip(unused, unclaimed, strict=False))
-        for device_id, other in swapped.items():
-            problem = f"its processes are on {self._labels[other]}, not on {self._labels[device_id]}"
+        for device_id, used_id in swapped.items():
+            problem = f"its processes are on {self._labels[used_id]}, not on {self._labels[device_id]}"
             self._add_problem(claimed[device_id], problem, entry)
         return [swapped.get(device_id, device_id) for device_id in claimed]
 
@@ -218,17 +218,17 @@ class _DeviceUse:
                 processes_by_entry.setdefault(id(entry), []).append(process)
         owners = claimants or list(entries_by_id.values())
         claimant_ids = {id(entry) for entry in claimants}
-        others = {
+        other_entries = {
             entry_id: entry for entry_id, entry in entries_by_id.items() if claimants and entry_id not in claimant_ids
         }
         has_unknown = any(registry.entry_of(process.pid) is None and not _is_server(process) for process in running)
-        other_user_ids = [] if has_unknown else _ids_of_other_users(others, claimants)
+        other_user_ids = [] if has_unknown else _ids_of_other_users(other_entries, claimants)
         return cls(
             tuple((entry, tuple(processes_by_entry.get(id(entry), ()))) for entry in owners),
             bool(claimants),
             lists_processes(device),
             has_unknown,
-            _total_usage(others, processes_by_entry).memory_bytes if claimants else None,
+            _total_usage(other_entries, processes_by_entry).memory_bytes if claimants else None,
             (_total_usage(other_user_ids, processes_by_entry),) if other_user_ids else (),
         )
 
@@ -244,10 +244,10 @@ class _DeviceUse:
         return float(self.non_owner_bytes or 0.0) if is_known else Absent.NOT_REPORTED
 
 
-def _ids_of_other_users(others: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
+def _ids_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
     """Return the ids of entries that cannot belong to a claimant."""
     users = {entry.owner.user for entry in claimants} - {""}
-    return [key for key, entry in others.items() if entry.owner.kind == "job" or entry.owner.user not in users]
+    return [key for key, entry in other_entries.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 
 
 def _total_usage(entry_ids: Iterable[int], processes_by_entry: Mapping[int, Sequence[Process]]) -> GroupUsage:

@@ -164,7 +164,7 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
     return str(rank if index is None else index)
 
 
-def _updated_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
+def _update_identity(identity: Identity, device: Device, uuid: str | None, parent: Identity | None) -> Identity:
     """Return the identity with newly known or changed fields."""
     facts = dict(device.facts)
     return replace(
@@ -183,7 +183,7 @@ def _preferred_address(printed: str | None, remembered: str | None) -> str | Non
     return remembered if not printed or (remembered or "").endswith(":" + printed) else printed
 
 
-def _parent_group(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
+def _find_parent(group: SightingGroup, groups: Mapping[tuple[str, str, int], SightingGroup]) -> SightingGroup | None:
     for sighting in group.sightings:
         if sighting.device.parent is not None:
             key = (sighting.source, sighting.listing.poll, sighting.device.parent)
@@ -197,7 +197,7 @@ def _parent_groups(groups: Sequence[SightingGroup]) -> dict[int, SightingGroup]:
     by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
-        parent = _parent_group(group, by_position)
+        parent = _find_parent(group, by_position)
         if parent is not None and parent is not group:
             parents[id(group)] = parent
     return parents
@@ -240,7 +240,7 @@ def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vend
                 unnamed.append(group)
                 continue
         uuid = None if remembered.unique_uuid(shown_group) is None else shown_group.device.uuid
-        identity = _updated_identity(identity, shown_group.device, uuid, parent)
+        identity = _update_identity(identity, shown_group.device, uuid, parent)
         remembered.identities[identity.id] = identity
         devices[id(group)] = NamedDevice(shown_group, identity)
     in_order = tuple(devices[id(group)] for group in groups if id(group) in devices)

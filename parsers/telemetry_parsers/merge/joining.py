@@ -115,34 +115,34 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     lists = tuple(newest_lists(reports).values())
     if not lists:
         return _attached_sightings(reports)
-    by_partition = any(has_repeated_index(report.report.devices) for report in reports)
+    by_partition = any(has_repeated_index(source_report.report.devices) for source_report in reports)
     newest_list = _NewestList(lists[0], by_partition=by_partition)
-    others = [
-        _OtherReport(report, newest_list, by_partition=by_partition)
-        for report in sorted(reports, key=preference_key)
-        if report is not newest_list.report
+    other_reports = [
+        _OtherReport(source_report, newest_list, by_partition=by_partition)
+        for source_report in sorted(reports, key=preference_key)
+        if source_report is not newest_list.report
     ]
-    return [_create_sighting(newest_list, position, others) for position in range(len(newest_list.devices))]
+    return [_create_sighting(newest_list, position, other_reports) for position in range(len(newest_list.devices))]
 
 
-def _create_sighting(newest_list: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    report = newest_list.report
+def _create_sighting(newest_list: _NewestList, position: int, other_reports: Sequence[_OtherReport]) -> Sighting:
+    list_report = newest_list.report
     listed_device = device = newest_list.devices[position]
-    parts = [(report, position)]
-    for other in others:
-        position_in_other = other.find(listed_device, device)
+    parts = [(list_report, position)]
+    for other_report in other_reports:
+        position_in_other = other_report.find(listed_device, device)
         if position_in_other is not None:
-            parts.append((other.report, position_in_other))
-            parent = other.parent(position_in_other) if device.parent is None else device.parent
-            device = combine_devices(device, other.report.report.devices[position_in_other])
+            parts.append((other_report.report, position_in_other))
+            parent = other_report.parent(position_in_other) if device.parent is None else device.parent
+            device = combine_devices(device, other_report.report.report.devices[position_in_other])
             # The device is copied only if it changes, because this runs for every device at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
     # With this order, the readings keep their positions while polls of the same interval take turns.
     parts[1:] = sorted(parts[1:], key=lambda part: (part[0].interval, part[0].poll))
-    rank = (FORM_RANK[report.report.form], report.source)
-    return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
+    rank = (FORM_RANK[list_report.report.form], list_report.source)
+    return Sighting(list_report.source, rank, device, tuple(parts), list_report, list_report.report.index_space)
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:

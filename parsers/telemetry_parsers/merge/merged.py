@@ -76,8 +76,8 @@ def merge(
     """Merge all reports that have not expired at the monotonic time `now`."""
     fresh, pending = FreshReports.from_reports(reports, now), frozenset(pending_vendors)
     if before is None or not before.arrangement.is_valid_for(fresh, state, wall_time, pending):
-        new = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
-        return replace(_with_values(new, fresh, new.state_after), events=new.events)
+        arrangement = arrange(fresh, state, wall_time, pending, before.shapes() if before is not None else ())
+        return replace(_with_values(arrangement, fresh, arrangement.state_after), events=arrangement.events)
     if fresh.reports == before.fresh.reports:
         return replace(before, state=state, events=())
     return _with_values(before.arrangement, fresh, state, before)

@@ -46,9 +46,9 @@ def check_new_devices(
             continue
         key = (group.vendor, name)
         witnesses_now = {
-            (report.source, report.poll, report.taken)
-            for report, position in group.parts
-            if _is_different(report.report.devices[position], occupant)
+            (source_report.source, source_report.poll, source_report.taken)
+            for source_report, position in group.parts
+            if _is_different(source_report.report.devices[position], occupant)
         }
         if not witnesses_now:
             continue  # every report may be about the known device
@@ -106,12 +106,12 @@ def _group_of_occupant(group: SightingGroup, occupant: Identity) -> SightingGrou
 def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
     """Turn a sighting of a new device into a sighting of the occupant."""
     parts = tuple(
-        (report, position)
-        for report, position in sighting.parts
-        if not _is_different(report.report.devices[position], occupant)
+        (source_report, position)
+        for source_report, position in sighting.parts
+        if not _is_different(source_report.report.devices[position], occupant)
     )
     occupant_device = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
-    devices = (replace(report.report.devices[position], parent=None) for report, position in parts)
+    devices = (replace(source_report.report.devices[position], parent=None) for source_report, position in parts)
     return replace(sighting, device=reduce(combine_devices, (*devices, occupant_device)), parts=parts)
 
 

@@ -105,9 +105,9 @@ def _changed_spaces(
 
 
 def _empty_spaces(fresh: Iterable[SourceReport]) -> Iterator[_IndexSpace]:
-    for report in newest_lists(fresh).values():
-        if not report.report.devices:
-            yield report.vendor, report.report.index_space or report.source
+    for source_report in newest_lists(fresh).values():
+        if not source_report.report.devices:
+            yield source_report.vendor, source_report.report.index_space or source_report.source
 
 
 def _listed_indices(sightings: Iterable[Sighting]) -> _ListedIndices:

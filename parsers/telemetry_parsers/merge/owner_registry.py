@@ -102,7 +102,7 @@ class OwnerRegistry:
         return self._by_pid.get(pid)
 
     def _add_entry(self, claims: Sequence[SourceClaim]) -> None:
-        entry = OwnerEntry(_joined_owner([source_claim.claim.owner for source_claim in claims]), list(claims))
+        entry = OwnerEntry(_join_owners([source_claim.claim.owner for source_claim in claims]), list(claims))
         self.entries.append(entry)
         for source_claim in claims:
             for key in (*source_claim.claim.keys, _name_key(source_claim.claim.owner)):
@@ -123,7 +123,7 @@ class OwnerRegistry:
             for key in (*_identifying_keys(task.keys), _name_key(task.owner)):
                 self._by_key.setdefault(key, entry)
         else:
-            entry.owner = _joined_owner([entry.owner, task.owner])
+            entry.owner = _join_owners([entry.owner, task.owner])
         if task.user and not entry.owner.user and entry.owner.kind in _RUN_AS_OWNER:
             entry.owner = replace(entry.owner, user=task.user)
         entry.pids.add(task.pid)
@@ -156,7 +156,7 @@ def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
     leader_of: dict[str, int] = {}
     leaders = list(range(len(key_sets)))
 
-    def leader(position: int) -> int:
+    def find_leader(position: int) -> int:
         while leaders[position] != position:
             leaders[position] = leaders[leaders[position]]
             position = leaders[position]
@@ -164,15 +164,15 @@ def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
 
     for position, keys in enumerate(key_sets):
         for key in keys:
-            first, other = leader(position), leader(leader_of.setdefault(key, position))
-            leaders[max(first, other)] = min(first, other)
+            own_leader, key_leader = find_leader(position), find_leader(leader_of.setdefault(key, position))
+            leaders[max(own_leader, key_leader)] = min(own_leader, key_leader)
     groups: dict[int, list[int]] = {}
     for position in range(len(key_sets)):
-        groups.setdefault(leader(position), []).append(position)
+        groups.setdefault(find_leader(position), []).append(position)
     return list(groups.values())
 
 
-def _joined_owner(owners: Sequence[Owner]) -> Owner:
+def _join_owners(owners: Sequence[Owner]) -> Owner:
     """Merge the owner that several sources report."""
     primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
     ordered = (primary, *(owner for owner in owners if owner is not primary))

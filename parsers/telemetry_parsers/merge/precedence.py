@@ -24,9 +24,9 @@ NO_POSITION = -1
 Pins = MutableMapping[tuple[str, str, str], str]
 
 
-def _is_other_power_kind(report: SourceReport, position: int, device: NamedDevice) -> bool:
+def _is_other_power_kind(source_report: SourceReport, position: int, device: NamedDevice) -> bool:
     own_kind = device.identity.power_kind
-    reported_kind = dict(report.report.devices[position].facts).get("power_kind")
+    reported_kind = dict(source_report.report.devices[position].facts).get("power_kind")
     return own_kind is not None and reported_kind is not None and reported_kind != own_kind
 
 

@@ -191,7 +191,7 @@ class FreshReports:
     def from_reports(cls, unsorted: Iterable[CheckedReport], now: float) -> FreshReports:
         """Collect the reports that have not expired at the monotonic time `now`."""
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
-        preference_of = {index: rank for rank, index in enumerate(_by_preference(reports))}
+        preference_of = {index: rank for rank, index in enumerate(_indices_by_preference(reports))}
         host = [index for index in reversed(preference_of) if None in reports[index].shape.by_device]
         host.sort(key=lambda index: reports[index].report.interval, reverse=True)
         return cls(
@@ -235,7 +235,7 @@ class FreshReports:
         )
 
 
-def _by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
+def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
     """Yield the indices of the reports by source and interval."""
 
     def source_and_interval(index: int) -> tuple[str, float]:

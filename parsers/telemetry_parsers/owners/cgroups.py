@@ -42,7 +42,7 @@ class _PartPattern:
     above: re.Pattern[str] | None = None
 
 
-def _pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
+def _part_pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
     return _PartPattern(kind, re.compile(pattern + r"\Z"), re.compile(above) if above else None)
 
 
@@ -52,30 +52,30 @@ _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{1
 # fmt: off
 _PATTERNS = (
     # Kubernetes with either cgroup driver. In slices, the UID has underscores. containerd may append a container's id.
-    _pattern("pod", rf"(?:[\w-]+-)?kubepods(?:-[a-z]+)?-pod{_UID}\.slice(?::[a-z-]+:[0-9a-f]+)?"),
-    _pattern("pod", rf"pod{_UID}"),
+    _part_pattern("pod", rf"(?:[\w-]+-)?kubepods(?:-[a-z]+)?-pod{_UID}\.slice(?::[a-z-]+:[0-9a-f]+)?"),
+    _part_pattern("pod", rf"pod{_UID}"),
     # A process that monitors a container has no owner.
-    _pattern("monitor", r"(?:crio|libpod)-conmon-([0-9a-f]{64})(?:\.scope)?"),
+    _part_pattern("monitor", r"(?:crio|libpod)-conmon-([0-9a-f]{64})(?:\.scope)?"),
     # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders with the container's id as name.
-    _pattern("container", rf"(?:docker|cri-containerd|nerdctl|crio|libpod|isulad?|buildkit)-{_ID}\.scope"),
-    _pattern("container", rf"libpod-payload-{_ID}"),
-    _pattern("container", rf"[^:/]+:(?:cri-containerd|docker|nerdctl|runc):{_ID}"),
-    _pattern("container", _ID, r"(?:\A|/)(?:docker|isulad|libpod_parent|default|moby|garden|actions_job|podruntime|[^/]*pod[^/]*)/"),
-    _pattern("container", rf"(?:docker|libpod|crio|cri-containerd|nerdctl)-{_ID}"),
-    _pattern("container", r"lxc\.payload\.(.+)"),
-    _pattern("container", r"machine-(?!libpod_pod)(.+)\.scope", r"(?:\A|/)machine\.slice/"),
-    _pattern("container", r"(?!monitor|pivot)([^/]+)", r"(?:\A|/)lxc/\Z"),
+    _part_pattern("container", rf"(?:docker|cri-containerd|nerdctl|crio|libpod|isulad?|buildkit)-{_ID}\.scope"),
+    _part_pattern("container", rf"libpod-payload-{_ID}"),
+    _part_pattern("container", rf"[^:/]+:(?:cri-containerd|docker|nerdctl|runc):{_ID}"),
+    _part_pattern("container", _ID, r"(?:\A|/)(?:docker|isulad|libpod_parent|default|moby|garden|actions_job|podruntime|[^/]*pod[^/]*)/"),
+    _part_pattern("container", rf"(?:docker|libpod|crio|cri-containerd|nerdctl)-{_ID}"),
+    _part_pattern("container", r"lxc\.payload\.(.+)"),
+    _part_pattern("container", r"machine-(?!libpod_pod)(.+)\.scope", r"(?:\A|/)machine\.slice/"),
+    _part_pattern("container", r"(?!monitor|pivot)([^/]+)", r"(?:\A|/)lxc/\Z"),
     # Slurm names a job by a number or, since version 26.05, by a SLUID.
-    _pattern("slurm", r"job_([0-9]{1,20})", r"slurm"),
-    _pattern("sluid", r"(s[0-9A-HJKMNP-TV-Z]{13})", r"slurmstepd\.scope/\Z"),
+    _part_pattern("slurm", r"job_([0-9]{1,20})", r"slurm"),
+    _part_pattern("sluid", r"(s[0-9A-HJKMNP-TV-Z]{13})", r"slurmstepd\.scope/\Z"),
     # OpenPBS, Torque, and Flux if it starts each job in a separate unit.
-    _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"pbs_jobs\.service/job(?:id|s)/\Z"),
-    _pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"(?:\A|/)torque/\Z"),
-    _pattern("flux", r"(?:imp-)?shell-[0-9]+-([^/.]+)\.service"),
+    _part_pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"pbs_jobs\.service/job(?:id|s)/\Z"),
+    _part_pattern("pbs", r"([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9._-]+)", r"(?:\A|/)torque/\Z"),
+    _part_pattern("flux", r"(?:imp-)?shell-[0-9]+-([^/.]+)\.service"),
     # Slices of users, and system services.
-    _pattern("user", r"user-([0-9]{1,10})\.slice"),
-    _pattern("service", r"([^/]+\.service)", r"(?:\A|/)system\.slice/"),
-    _pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
+    _part_pattern("user", r"user-([0-9]{1,10})\.slice"),
+    _part_pattern("service", r"([^/]+\.service)", r"(?:\A|/)system\.slice/"),
+    _part_pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
 )
 # fmt: on
 # Kinds that have priority over a pod if they are inside it, and kinds that are used only if there is no other owner.
@@ -108,10 +108,10 @@ def _match_parts(path: str) -> list[_MatchedPart]:
     parent_path = ""
     for escaped in path.split("/", _MAX_PARTS)[:_MAX_PARTS]:
         part = _unescape(escaped[:_MAX_NAME_LENGTH])
-        for pattern in _PATTERNS:
-            match = pattern.pattern.match(part)
-            if match is not None and (pattern.above is None or pattern.above.search(parent_path)):
-                matches.append(_MatchedPart(pattern.kind, match[1]))
+        for part_pattern in _PATTERNS:
+            match = part_pattern.pattern.match(part)
+            if match is not None and (part_pattern.above is None or part_pattern.above.search(parent_path)):
+                matches.append(_MatchedPart(part_pattern.kind, match[1]))
         parent_path += part + "/"
     return matches
 

@@ -234,7 +234,7 @@ def _metric_keys(table: object) -> Iterator[str]:
     elif isinstance(table, Mapping):
         yield from _metric_keys([*table.values()])
     elif isinstance(table, tuple | list):
-        for item in table:
-            yield from _metric_keys(item)
+        for entry in table:
+            yield from _metric_keys(entry)
     elif is_dataclass(table):
         yield from _metric_keys([getattr(table, field.name) for field in fields(table)])

@@ -126,7 +126,7 @@ def value_of(target: Target, text: str, unit: str = "") -> Value | None:
     if word_value is not None:
         return word_value
     if target.other_words != "number":
-        return None if target.other_words == "ignored" else _absence(clean_text)
+        return None if target.other_words == "ignored" else _absence_in_text(clean_text)
     value = target.read(clean_text, unit) if target.read is not None else _parse_number(target, clean_text, unit)
     return target.if_zero if value == 0.0 else value
 
@@ -141,13 +141,13 @@ def _parse_number(target: Target, clean_text: str, unit: str) -> Value:
     pattern = _NUMBER_PATTERNS.get(target.key)
     if pattern is not None:
         match = pattern.match(clean_text)
-        return units.number(match[1]) if match else _absence(clean_text)
+        return units.number(match[1]) if match else _absence_in_text(clean_text)
     allowed_units = _UNITS_OF_METRIC.get(target.key) or _UNITS[BY_KEY[target.key].unit]
     if not unit:
         return units.quantity(clean_text, allowed_units, target.unit)
     unit_name = units.spelled(unit, allowed_units)
-    return _absence(clean_text) if unit_name is None else units.quantity(clean_text, allowed_units, unit_name)
+    return _absence_in_text(clean_text) if unit_name is None else units.quantity(clean_text, allowed_units, unit_name)
 
 
-def _absence(clean_text: str) -> Absent:
+def _absence_in_text(clean_text: str) -> Absent:
     return units.placeholder(clean_text) or Absent.NOT_UNDERSTOOD

@@ -236,8 +236,8 @@ def _read_entry(entry: Entry, device: int, metric_keys: Collection[str], draft: 
 def _read_level(entry: Entry, device: int, draft: Draft) -> None:
     level = level_of(entry.text)
     if not isinstance(level, Absent):
-        for item in states(device, "performance_level", level):
-            draft.add_reading(item)
+        for state_reading in states(device, "performance_level", level):
+            draft.add_reading(state_reading)
     elif level is Absent.NOT_UNDERSTOOD or not entry.text.strip():
         draft.add_problem(entry.where, f'"{quote(entry.text)}" is not a known performance level')
 

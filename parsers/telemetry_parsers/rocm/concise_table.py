@@ -125,8 +125,8 @@ def _heading_at(line: str, start: int) -> _Heading:
     for name, column in _HEADINGS:
         if beginning.startswith(name) and (len(beginning) == len(name) or beginning[len(name)].isspace()):
             return _Heading(column, line[start : start + len(name)], start, start + len(name))
-    word = line[start:].split(None, 1)[0]
-    return _Heading(_Column(_UNKNOWN_HEADING_KEY, _WORD), word, start, start + len(word))
+    unknown_heading = line[start:].split(None, 1)[0]
+    return _Heading(_Column(_UNKNOWN_HEADING_KEY, _WORD), unknown_heading, start, start + len(unknown_heading))
 
 
 def _split_row(line: str, headings: Sequence[_Heading]) -> list[str] | None:
@@ -157,7 +157,7 @@ def _cells_by_offset(line: str, headings: Sequence[_Heading]) -> list[str] | Non
     if any(start <= len(line) and not line[start - 1].isspace() for start in starts):
         return None
     ends = [*starts, len(line)]
-    return _checked_cells([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
+    return _check_cells([line[start:end].strip() for start, end in zip([0, *starts], ends, strict=True)], headings)
 
 
 def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | None:
@@ -165,10 +165,10 @@ def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | Non
     words = line.split()
     if len(words) != len(headings) or not all(heading.column.is_one_word for heading in headings):
         return None
-    return _checked_cells(words, headings)
+    return _check_cells(words, headings)
 
 
-def _checked_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
+def _check_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
     """Return the cells if the first is an index and most others match, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None

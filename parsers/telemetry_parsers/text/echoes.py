@@ -130,13 +130,13 @@ def _echoed_command(text: str, commands: Collection[str]) -> str | None:
     if not any(command in text for command in commands):
         return None
     words = text[:_MAX_LINE_LENGTH].split(maxsplit=_MAX_WORDS)
-    start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
-    if start is None or "|" in words[:start]:
+    command_index = next((position for position, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
+    if command_index is None or "|" in words[:command_index]:
         return None
-    words_before, arguments = words[:start], words[start + 1 :]
+    words_before, arguments = words[:command_index], words[command_index + 1 :]
     follows_prompt = not words_before or words_before[0] in _PROMPT_SIGNS or words_before[-1].endswith(_PROMPT_ENDS)
     is_typed = follows_prompt or _WRAPPERS.intersection(words_before)
-    return " ".join(words[start:]) if is_typed and _are_arguments(arguments) else None
+    return " ".join(words[command_index:]) if is_typed and _are_arguments(arguments) else None
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
@@ -172,8 +172,8 @@ def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     """Return the arguments of a command line of this tool, or None for any other text."""
     words = (_echoed_command(text, (tool,)) or "").split(maxsplit=_MAX_WORDS)
-    start = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
-    return None if start is None else tuple(words[start + 1 :])
+    tool_index = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
+    return None if tool_index is None else tuple(words[tool_index + 1 :])
 
 
 def _append_run(outputs: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:

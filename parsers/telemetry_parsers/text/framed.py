@@ -263,6 +263,6 @@ def _assign_words(words: Sequence[str], headings: Sequence[str], shape: TableSha
         return None
     if not free_positions:
         return dict(zip(headings, words, strict=True))
-    end = len(words) - (len(headings) - free_positions[0] - 1)
-    texts = (*words[: free_positions[0]], " ".join(words[free_positions[0] : end]), *words[end:])
+    free_end = len(words) - (len(headings) - free_positions[0] - 1)
+    texts = (*words[: free_positions[0]], " ".join(words[free_positions[0] : free_end]), *words[free_end:])
     return dict(zip(headings, texts, strict=True))

@@ -40,10 +40,10 @@ def plain(text: str) -> str:
 def lines(text: str, stream: str = "") -> list[Line]:
     """Return the lines of a string, numbered from 1. `stream` is empty for standard output."""
     rows = plain(text).split("\n")
-    last = rows.pop()
+    last_row = rows.pop()
     result = [Line(number, row.rstrip("\r"), stream=stream) for number, row in enumerate(rows, 1)]
-    if last.strip():
-        result.append(Line(len(rows) + 1, last.rstrip("\r"), ended=False, stream=stream))
+    if last_row.strip():
+        result.append(Line(len(rows) + 1, last_row.rstrip("\r"), ended=False, stream=stream))
     return result
 
 

@@ -68,12 +68,12 @@ _SLICE_COLUMNS: Mapping[str, Column] = {
 }
 
 
-def _generation(key: str) -> tuple[Target, ...]:
+def _generation_targets(key: str) -> tuple[Target, ...]:
     speeds = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
     return (metric(key, words=speeds),)
 
 
-def _throttled(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
+def _throttle_targets(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
     words = {"active": 1.0, "not active": 0.0}
     section = "xcore clocks throttle reason"
     return {(section, reason): (metric("throttled", reason.replace(" ", "_"), words=words),) for reason in reasons}
@@ -110,8 +110,8 @@ _LIST = CardListShape(
         ("soc", "soc_clk"): only("clock_hertz", "soc"),
         ("vpue", "vpu_encclk"): only("clock_hertz", "vpue"),
         ("vpud", "vpu_decclk0"): only("clock_hertz", "vpud"),
-        ("pcie info", "current speed"): _generation("pcie_link_generation"),
-        ("pcie info", "max speed"): _generation("pcie_link_generation_max"),
+        ("pcie info", "current speed"): _generation_targets("pcie_link_generation"),
+        ("pcie info", "max speed"): _generation_targets("pcie_link_generation_max"),
         ("pcie info", "current width"): only("pcie_link_width"),
         ("pcie info", "max width"): only("pcie_link_width_max"),
         ("serial number", "board serial"): (identity("serial"),),
@@ -119,7 +119,7 @@ _LIST = CardListShape(
         ("hardware info", "board part number"): (fact("part_number"),),
         ("version", "bios"): (fact("firmware"),),
         ("version", "kmd"): (identity("driver"),),
-        **_throttled(
+        **_throttle_targets(
             "applications limit", "over power", "chip over temperature", "vr over temperature",
             "hbm over temperature", "thermal over temperature", "pcc", "power brake", "didt", "other",
         ),

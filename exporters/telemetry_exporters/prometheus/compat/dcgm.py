@@ -196,13 +196,13 @@ _NEW_LABELS = dict((DRIVER_LABELS, HOSTNAME_LABELS))
 _NEW_NAMES = {old: (new, factor) for old, new, factor in (*DEFAULT_RENAMES, *_OTHER_RENAMES)}
 
 
-def _renamed_row(row: Row) -> Row:
-    new, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
+def _rename_row(row: Row) -> Row:
+    new_name, factor = _NEW_NAMES.get(row.name, (row.name, 1.0))
     old_unit, new_unit = _UNITS.get(factor, ("", ""))
-    return replace(row, name=new, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
+    return replace(row, name=new_name, help=row.help.replace(old_unit, new_unit), factor=row.factor * factor)
 
 
-def _renamed_unserved(missing: UnservedNames) -> UnservedNames:
+def _rename_unserved(missing: UnservedNames) -> UnservedNames:
     name = missing.names.removeprefix(DCGM.prefix)
     return replace(missing, names=DCGM.prefix + _NEW_NAMES[name][0]) if name in _NEW_NAMES else missing
 
@@ -211,8 +211,8 @@ DCGM_4_9 = replace(
     DCGM,
     version="4.9",
     labels=tuple(replace(label, name=_NEW_LABELS.get(label.name, label.name)) for label in DCGM.labels),
-    rows=tuple(map(_renamed_row, DCGM.rows)),
-    missing=tuple(map(_renamed_unserved, DCGM.missing)),
+    rows=tuple(map(_rename_row, DCGM.rows)),
+    missing=tuple(map(_rename_unserved, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
         "The release notes of 4.9 list only the kinds of renamed fields, the units, and the label of the driver. The new names are "

@@ -145,13 +145,13 @@ def body(state: State, size: Size) -> Body:
     if scene.content is None:
         return message_body(scene.node.trouble or f"Waiting for {scene.node.name or 'the node'}.", size.columns)
     if not scene.content.rows:
-        return _no_devices(scene, size.columns)
+        return _body_without_devices(scene, size.columns)
     return _listing(scene).body(cards_of(scene, state.glyphs), state.options, state.card, size.columns, state.glyphs)
 
 
-def _no_devices(scene: Scene, width: int) -> Body:
+def _body_without_devices(scene: Scene, width: int) -> Body:
     sources = scene.content.snapshot.sources if scene.content else ()
-    source_names = ", ".join(f"{source.source} ({source_condition(source).word})" for source in sources)
+    source_names = ", ".join(f"{status.source} ({source_condition(status).word})" for status in sources)
     text = f"No devices. Sources tried: {source_names}." if source_names else "No devices, and no source was tried."
     return body_of_lines(list(wrapped(text, width, Style.DIM)))
 

@@ -67,7 +67,7 @@ class Counters:
                 value, key = readings.values[index], (device.id, *readings.shape.keys[index])
                 if not isinstance(value, Absent):
                     read_time = readings.origins[readings.shape.origins[index]].taken
-                    by_key[key] = _updated_counter(self.by_key.get(key), value, read_time, snapshot.monotonic_time)
+                    by_key[key] = _update_counter(self.by_key.get(key), value, read_time, snapshot.monotonic_time)
         return Counters(node, snapshot, by_key)
 
 
@@ -78,7 +78,7 @@ def _counter_indices(shape: Shape) -> tuple[int, ...]:
     )
 
 
-def _updated_counter(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
+def _update_counter(counter: Counter | None, value: float, read_time: float, now: float) -> Counter:
     """Return the counter after a reading. `read_time` is 0 if unknown."""
     time = read_time or now
     if counter is None or value < counter.value or time < counter.time:

@@ -344,11 +344,11 @@ def frame(state: State, size: Size) -> Frame:
     """Return the frame for a terminal of that size."""
     screen = layout(state, size)
     body = screen.body
-    last = min(screen.first + screen.view_rows, body.count)
-    footer_lines = footer(state, size, screen.first, body.count - last)
-    lines = [*screen.header, *body.render(screen.first, last)]
+    end = min(screen.first + screen.view_rows, body.count)
+    footer_lines = footer(state, size, screen.first, body.count - end)
+    lines = [*screen.header, *body.render(screen.first, end)]
     if state.view is View.CARDS and state.shows_processes:
-        lines += lists.process_pane(state, Size(size.columns, screen.view_rows - (last - screen.first)))
+        lines += lists.process_pane(state, Size(size.columns, screen.view_rows - (end - screen.first)))
     lines += [()] * (size.rows - len(lines) - len(footer_lines))
     lines = [_displayable_line(line, state, size.columns) for line in (*lines, *footer_lines)][: size.rows]
     chosen_row = None if body.chosen is None else len(screen.header) + body.heading_count + body.chosen - screen.first

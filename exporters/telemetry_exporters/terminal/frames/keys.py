@@ -66,7 +66,7 @@ def _after_typing(state: State, key: Key | str) -> State:
 _FILTER_KEYS = frozenset({Key.BACKSPACE, Key.ENTER, Key.ESCAPE})
 
 
-def _move_choice(step: Callable[[int], int]) -> Callable[[State, Size], State]:
+def _choice_mover(step: Callable[[int], int]) -> Callable[[State, Size], State]:
     """Return an action that moves the choice, or scrolls a view without choices."""
 
     def action(state: State, size: Size) -> State:
@@ -97,21 +97,21 @@ def _with_highlighted_choice(state: State, size: Size) -> State:
     return state if body.chosen is None else _with_choice(state, body.keys[body.chosen])
 
 
-def _go_to(view: View) -> Callable[[State, Size], State]:
+def _view_opener(view: View) -> Callable[[State, Size], State]:
     return lambda state, size: replace(_with_highlighted_choice(state, size), view=view)
 
 
-def _next_view(step: int) -> Callable[[State, Size], State]:
+def _view_switcher(step: int) -> Callable[[State, Size], State]:
     def action(state: State, size: Size) -> State:
         index = _VIEWS.index(state.view) if state.view in _VIEWS else 0
-        return _go_to(_VIEWS[(index + step) % len(_VIEWS)])(state, size)
+        return _view_opener(_VIEWS[(index + step) % len(_VIEWS)])(state, size)
 
     return action
 
 
 def _open_choice(state: State, size: Size) -> State:
     children = {View.NODES: View.CARDS, View.CARDS: View.CARD}
-    return _go_to(children[state.view])(state, size) if state.view in children else state
+    return _view_opener(children[state.view])(state, size) if state.view in children else state
 
 
 def _go_back(state: State, _: Size) -> State:
@@ -166,7 +166,7 @@ def _reverse_order(state: State, _: Size) -> State:
     return _with_options(state, replace(state.options, is_reversed=not state.options.is_reversed))
 
 
-def _move_in_time(slots: int) -> Callable[[State, Size], State]:
+def _time_mover(slots: int) -> Callable[[State, Size], State]:
     """Return an action that moves the shown time by this many slots."""
 
     def action(state: State, _: Size) -> State:
@@ -180,7 +180,7 @@ def _move_in_time(slots: int) -> Callable[[State, Size], State]:
     return action
 
 
-def _next_metric(step: int) -> Callable[[State, Size], State]:
+def _metric_switcher(step: int) -> Callable[[State, Size], State]:
     def action(state: State, _: Size) -> State:
         if state.view is not View.CARD:
             return state
@@ -198,27 +198,27 @@ def _toggle_pane(state: State, _: Size) -> State:
 
 
 _ACTIONS: Mapping[Key | str, Callable[[State, Size], State]] = {
-    Key.UP: _move_choice(lambda _: -1),
-    Key.DOWN: _move_choice(lambda _: 1),
-    Key.PAGE_UP: _move_choice(lambda view_rows: -view_rows),
-    Key.PAGE_DOWN: _move_choice(lambda view_rows: view_rows),
-    Key.HOME: _move_choice(lambda _: -_ALL_LINES),
-    Key.END: _move_choice(lambda _: _ALL_LINES),
-    Key.LEFT: _move_in_time(-1),
-    Key.RIGHT: _move_in_time(1),
-    Key.FAR_LEFT: _move_in_time(-_SLOTS_PER_MINUTE),
-    Key.FAR_RIGHT: _move_in_time(_SLOTS_PER_MINUTE),
-    "[": _move_in_time(-_SLOTS_PER_MINUTE),
-    "]": _move_in_time(_SLOTS_PER_MINUTE),
+    Key.UP: _choice_mover(lambda _: -1),
+    Key.DOWN: _choice_mover(lambda _: 1),
+    Key.PAGE_UP: _choice_mover(lambda view_rows: -view_rows),
+    Key.PAGE_DOWN: _choice_mover(lambda view_rows: view_rows),
+    Key.HOME: _choice_mover(lambda _: -_ALL_LINES),
+    Key.END: _choice_mover(lambda _: _ALL_LINES),
+    Key.LEFT: _time_mover(-1),
+    Key.RIGHT: _time_mover(1),
+    Key.FAR_LEFT: _time_mover(-_SLOTS_PER_MINUTE),
+    Key.FAR_RIGHT: _time_mover(_SLOTS_PER_MINUTE),
+    "[": _time_mover(-_SLOTS_PER_MINUTE),
+    "]": _time_mover(_SLOTS_PER_MINUTE),
     "n": lambda state, _: replace(state, past_time=None),
     Key.ENTER: _open_choice,
     Key.ESCAPE: _go_back,
-    Key.TAB: _next_view(1),
-    Key.BACK_TAB: _next_view(-1),
-    **{str(number): _go_to(view) for number, view in enumerate(_VIEWS, start=1)},
+    Key.TAB: _view_switcher(1),
+    Key.BACK_TAB: _view_switcher(-1),
+    **{str(number): _view_opener(view) for number, view in enumerate(_VIEWS, start=1)},
     "/": _start_filtering,
-    "<": _move_in_time(-1),
-    ">": _move_in_time(1),
+    "<": _time_mover(-1),
+    ">": _time_mover(1),
     "s": _sort_by_next(1),
     "S": _sort_by_next(-1),
     "r": _reverse_order,
@@ -229,8 +229,8 @@ _ACTIONS: Mapping[Key | str, Callable[[State, Size], State]] = {
     "c": _sort_by("%CPU"),
     "o": _sort_by("OWNER"),
     "d": _sort_by(),
-    "m": _next_metric(1),
-    "M": _next_metric(-1),
+    "m": _metric_switcher(1),
+    "M": _metric_switcher(-1),
     "p": _toggle_pause,
     "P": _toggle_pane,
     " ": _toggle_pause,

@@ -78,10 +78,10 @@ def _worst_finding(content: NodeContent) -> Finding:
         if conditions:
             count = f", {len(conditions)} of {len(content.rows)} cards" if len(content.rows) > 1 else ""
             return Finding(conditions[0].word + count, severity)
-        for source in content.snapshot.sources:
-            condition = source_condition(source)
+        for status in content.snapshot.sources:
+            condition = source_condition(status)
             if condition.severity is severity:
-                return Finding(f"{source.source}: {condition.word}", Severity.WARNING)
+                return Finding(f"{status.source}: {condition.word}", Severity.WARNING)
     if not content.rows:
         return Finding("no devices", Severity.QUIET)
     return min((row.condition for row in content.rows), key=lambda condition: condition.severity is not Severity.GOOD)
@@ -262,33 +262,33 @@ def source_list(state: State, size: Size) -> Body:
     snapshot = scene.content.snapshot
     if not snapshot.sources:
         return message_body("No sources are known.", size.columns)
-    name_width = max(display_width(source.source) for source in snapshot.sources)
-    ordered = sorted(snapshot.sources, key=lambda source: SEVERITY_RANKS[source_condition(source).severity])
+    name_width = max(display_width(status.source) for status in snapshot.sources)
+    ordered = sorted(snapshot.sources, key=lambda status: SEVERITY_RANKS[source_condition(status).severity])
     lines = [
         line
-        for source in ordered
-        for line in _source_lines(source, min(name_width, size.columns // 3), snapshot.monotonic_time, size.columns)
+        for status in ordered
+        for line in _source_lines(status, min(name_width, size.columns // 3), snapshot.monotonic_time, size.columns)
     ]
     return body_of_lines(lines)
 
 
-def _source_lines(source: SourceStatus, name_width: int, now: float, width: int) -> Iterator[Line]:
-    condition = source_condition(source)
-    name = Piece(pad_right(source.source, name_width) + "  ", Style.BOLD)
-    version = (Piece(f"  {source.version}"),) if source.version else ()
+def _source_lines(status: SourceStatus, name_width: int, now: float, width: int) -> Iterator[Line]:
+    condition = source_condition(status)
+    name = Piece(pad_right(status.source, name_width) + "  ", Style.BOLD)
+    version = (Piece(f"  {status.version}"),) if status.version else ()
     yield (name, Piece(condition.word, SEVERITY_STYLES[condition.severity]), *version)
-    texts = [(text, Style.BAD) for text in (source.detail, condition.remedy and f"→ {condition.remedy}") if text]
-    texts += [(_poll_words(poll, now), Style.PLAIN) for poll in source.polls]
-    texts += [(f"{problem.where}: {problem.text}", Style.WARNING) for problem in source.problems]
-    if source.unknown_fields:
-        texts.append((f"{len(source.unknown_fields)} unknown fields", Style.DIM))
+    texts = [(text, Style.BAD) for text in (status.detail, condition.remedy and f"→ {condition.remedy}") if text]
+    texts += [(_poll_words(poll, now), Style.PLAIN) for poll in status.polls]
+    texts += [(f"{problem.where}: {problem.text}", Style.WARNING) for problem in status.problems]
+    if status.unknown_fields:
+        texts.append((f"{len(status.unknown_fields)} unknown fields", Style.DIM))
     for text, style in texts:
         yield from wrapped(text, width, style, _INDENT * 2, _INDENT)
 
 
-def _poll_words(poll: Health, now: float) -> str:
-    state = f"{poll.state}: {poll.reason}" if poll.reason else poll.state
-    if not poll.attempted:
-        return f"{poll.poll}: {state}, not tried yet".replace("_", " ")
-    age = human.seconds(max(0.0, round(now - poll.attempted_monotonic, 1)))
-    return f"{poll.poll}: {state}, took {human.seconds(poll.seconds)}, {age} ago".replace("_", " ")
+def _poll_words(health: Health, now: float) -> str:
+    state = f"{health.state}: {health.reason}" if health.reason else health.state
+    if not health.attempted:
+        return f"{health.poll}: {state}, not tried yet".replace("_", " ")
+    age = human.seconds(max(0.0, round(now - health.attempted_monotonic, 1)))
+    return f"{health.poll}: {state}, took {human.seconds(health.seconds)}, {age} ago".replace("_", " ")

@@ -194,7 +194,7 @@ def _parse_json(text: str) -> Plain:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1]
-        raise RankTableError(f"line {error.lineno} is not valid JSON: {_remedy(line, error)}") from None
+        raise RankTableError(f"line {error.lineno} is not valid JSON: {_remedy_for(line, error)}") from None
     except ValueError as error:
         raise RankTableError(f"is not valid JSON: {quote(str(error))}") from None
 
@@ -205,7 +205,7 @@ def _check_depth(text: str) -> None:
         raise RankTableError(f"is nested more than {_MAX_DEPTH} levels deep")
 
 
-def _remedy(line: str, error: json.JSONDecodeError) -> str:
+def _remedy_for(line: str, error: json.JSONDecodeError) -> str:
     """Return the remedy for common invalid JSON, such as comments in copied examples."""
     remaining = line[error.colno - 1 :].strip()
     if remaining.startswith(("//", "/*", "#")):

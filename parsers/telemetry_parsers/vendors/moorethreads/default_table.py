@@ -122,16 +122,16 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
 
 def _read_rows(lines: Sequence[Line], draft: Draft) -> _Rows:
     """Return the rows below the title, or an `Absent` value if rows may be missing."""
-    start = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
-    if start is None:
+    body_index = next((index for index, line in enumerate(lines) if is_rule(line.text) or _is_none_message(line)), None)
+    if body_index is None:
         return _report_truncation(lines, draft)
-    names = [name for line in lines[1:start] for name in headings_in(line.text, _PROCESS_HEADINGS)]
+    names = [name for line in lines[1:body_index] for name in headings_in(line.text, _PROCESS_HEADINGS)]
     unknown_names = [name for name in names if name not in _PROCESS_HEADINGS]
     if unknown_names or (names and tuple(names[: len(_PROCESS_COLUMNS)]) != _PROCESS_COLUMNS):
         draft.add_unknown(*unknown_names)
-        draft.add_problem(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
+        draft.add_problem(lines[body_index].where, f"the process table has other columns: {quote(' | '.join(names))}")
         return Absent.NOT_UNDERSTOOD
-    return _read_body(lines, start + is_rule(lines[start].text), draft)
+    return _read_body(lines, body_index + is_rule(lines[body_index].text), draft)
 
 
 def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:

@@ -78,11 +78,11 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
     """Return the blocks of all devices in JSON text, or None if it is not from amd-smi."""
     blocks: list[Block] = []
     json = find_documents(text)
-    documents = (item for item in json.documents if item.value or not item.fault)
-    items = [item for item in documents if _add_document(blocks, draft, item.value)]
-    if not items:
+    documents = (document for document in json.documents if document.value or not document.fault)
+    used_documents = [document for document in documents if _add_document(blocks, draft, document.value)]
+    if not used_documents:
         return None
-    draft.problems += json.problems(items)
+    draft.problems += json.problems(used_documents)
     if json.fault:
         draft.is_cut = True
         end = json.documents[-1].end

@@ -290,12 +290,12 @@ def _parse_process(line: Line, headings: Sequence[str], draft: Draft) -> Process
     words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
-    rows = ((start, _join_cells(words[start:])) for start in range(3, len(words)))
-    start, cells = next(((start, cells) for start, cells in rows if len(cells) == len(headings)), (0, []))
+    rows = ((name_end, _join_cells(words[name_end:])) for name_end in range(3, len(words)))
+    name_end, cells = next(((name_end, cells) for name_end, cells in rows if len(cells) == len(headings)), (0, []))
     if position is None or pid is None or not cells:
         return None
     row = dict(zip(headings, cells, strict=True))
     used = units.quantity(row.get("VRAM_MEM", row.get("MEM_USAGE", "")), units.BYTES, "B")
     return Process(
-        position, pid, printed_text(" ".join(words[2:start])) or "", None if isinstance(used, Absent) else used
+        position, pid, printed_text(" ".join(words[2:name_end])) or "", None if isinstance(used, Absent) else used
     )

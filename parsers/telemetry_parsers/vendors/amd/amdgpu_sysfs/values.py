@@ -39,7 +39,7 @@ def value_in(output: Output, target: Target) -> Value:
     return Absent.NOT_UNDERSTOOD if value is None else value
 
 
-def _link_generation(text: str, _unit: str) -> Value:
+def _read_link_generation(text: str, _unit: str) -> Value:
     """Return the generation: 4 for `16.0 GT/s PCIe`, an `Absent` value for `Unknown`."""
     match = _LINK.match(text)
     if match is not None:
@@ -73,7 +73,7 @@ def error_counts(text: str) -> Mapping[str, Value]:
     return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
 
-def _ecc_enabled(text: str, _unit: str) -> Value:
+def _read_ecc_mode(text: str, _unit: str) -> Value:
     """Return whether the active RAS blocks include the memory controllers (umc, the first bit)."""
     match = _FEATURE_MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
@@ -114,11 +114,11 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_input": metric("power_instant_watts", unit="uW"),
     # Hygon's driver, without hwmon, has this file. A user reported mW, but values of an 8-card host are clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
-    "ras/features": special("ecc_enabled", _ecc_enabled),
+    "ras/features": special("ecc_enabled", _read_ecc_mode),
     "fan1_input": metric("fan_rpm"),
     "pcie_replay_count": metric("pcie_replays_total"),
-    "current_link_speed": special("pcie_link_generation", _link_generation),
-    "max_link_speed": special("pcie_link_generation_max", _link_generation),
+    "current_link_speed": special("pcie_link_generation", _read_link_generation),
+    "max_link_speed": special("pcie_link_generation_max", _read_link_generation),
     "current_link_width": _link_width_target("pcie_link_width"),
     "max_link_width": _link_width_target("pcie_link_width_max"),
 }
