@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_usage_error(message: str) -> int:
-    """Print a usage error as monitoring plugins do, and return the status for unknown."""
+    """Print a usage error, and return the exit status for unknown."""
     print(f"TELEMETRY UNKNOWN - {message}")
     return _UNKNOWN_STATUS
 
@@ -133,7 +133,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _read_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the daemon's snapshot, or read the sources once if there is no daemon."""
+    """Return the daemon's snapshot or, without a daemon, read the sources once."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:
@@ -148,7 +148,7 @@ def _read_snapshot(arguments: argparse.Namespace) -> Result:
 
 
 def _expected_devices(arguments: argparse.Namespace) -> tuple[Mapping[str, int], bool]:
-    """Return the expected number of devices by vendor, and whether the node seems to have accelerators."""
+    """Return the expected devices by vendor, and whether the node seems to have any."""
     if arguments.demo is not None:
         return {}, True
     if arguments.node is None:

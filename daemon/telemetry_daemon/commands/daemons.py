@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the addresses of the nodes and of those in the file, or raise CommandError."""
+    """Return the addresses of the nodes and the file, or raise CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file}: no nodes; write one node on each line")
@@ -67,7 +67,7 @@ def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
 
 
 def daemon_at_socket(arguments: argparse.Namespace) -> Address | None:
-    """Return the address of the local socket if a daemon answers there, else None."""
+    """Return the address of the local socket if a daemon answers, else None."""
     address = node_address(f"unix:{options.local_socket(arguments)}")
     return None if _find_connection_error(address, Credentials(), None) else address
 
@@ -100,7 +100,7 @@ def _find_connection_error(address: Address, credentials: Credentials, service_u
 
 
 def _socket_owner(local_socket: Path) -> int | None:
-    """Return the user ID of the owner of the socket or its folder, if either exists."""
+    """Return the user ID that owns the socket or, without a socket, its folder."""
     for path in (local_socket, local_socket.parent):
         with contextlib.suppress(OSError):  # the file is missing, or in a folder that this user may not enter
             return path.stat().st_uid
@@ -202,7 +202,7 @@ def local_daemon_snapshot(arguments: argparse.Namespace) -> Result | None:
 
 
 def _snapshot_over_http(arguments: argparse.Namespace) -> Result | None:
-    """Return the local daemon's snapshot over HTTP, or None if no daemon is ready."""
+    """Return the local daemon's snapshot, or None if no daemon is ready."""
     credentials = read_credentials(arguments)
     address = find_local_daemon(options.settings(arguments), credentials)
     if address is None:
@@ -229,7 +229,7 @@ def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
 
 
 def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
-    """Return whether this node's daemon reads the same sources in the same way as this command."""
+    """Return whether the local daemon has the same settings as this command."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:
             return _has_equal_settings(arguments, client.get(_SNAPSHOT).headers)

@@ -46,7 +46,7 @@ def report(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
 
 
 def write_bundle(arguments: argparse.Namespace, root: Path) -> tuple[str, int]:
-    """Write a bundle about this node, and return its list of contents and the finding count."""
+    """Write a bundle, and return its list of contents and the finding count."""
     try:
         bundles.check_path(arguments.bundle)
         material = _collect_material(arguments, root)

@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Forget the devices in the daemon, or in its state file if no daemon runs."""
+    """Forget the devices in the daemon or, without a daemon, in its state file."""
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor needs --all-lost; an ID already selects one device", status=exits.USAGE)
     settings = options.settings(arguments)

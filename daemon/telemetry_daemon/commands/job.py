@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a file about the job that the environment variables describe, and notify the daemon."""
+    """Write a file about the job in the environment, and notify the daemon."""
     now = time.time()
     job = job_of(os.environ)
     if job is None:

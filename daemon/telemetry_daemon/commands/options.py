@@ -127,7 +127,7 @@ def check_sections(arguments: argparse.Namespace, settings: Settings, polls: Map
 
 
 def local_socket(arguments: argparse.Namespace) -> Path:
-    """Return the path of the local socket of the daemon that uses this configuration."""
+    """Return the path of the daemon's local socket."""
     from telemetry_daemon.web.addresses import local_socket_in
 
     directory = runtime_directory(arguments.config, os.environ)
@@ -135,7 +135,7 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 
 def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
-    """Return the content of a file, or of standard input for `-`. Raises CommandError."""
+    """Return the content of a file, or of standard input. Raises CommandError."""
     from telemetry_daemon.guarded.reading import read_named, read_stream
 
     try:
@@ -147,7 +147,7 @@ def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
 
 
 def matches_device(device: MergedDevice, text: str) -> bool:
-    """Return whether a string is the device's id, index or label, optionally after its vendor."""
+    """Return whether a string is a device's id, index or label."""
     names = (str(device.index), device.device)
     return text in (*names, device.id, *(f"{device.vendor} {name}" for name in names))
 
@@ -159,7 +159,7 @@ def warn_of_failures(loaded: ParserSet) -> None:
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """Return one line that names a plugin that was not loaded, its origin and the reason."""
+    """Return one line about a plugin that was not loaded."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"
 
@@ -177,7 +177,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_seconds_up_to_a_day(text: str) -> float:
-    """Return the seconds of a duration from 0.1 seconds to a day, or raise ArgumentTypeError."""
+    """Return the seconds of a duration up to a day, or raise ArgumentTypeError."""
     duration = parse_seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")

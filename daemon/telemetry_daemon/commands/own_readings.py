@@ -38,7 +38,7 @@ ReadSnapshot = Callable[[], Result]
 
 @contextmanager
 def open_tools(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Return a function that reads all sources, which are closed when the `with` block ends."""
+    """Yield a function that reads all sources, until the `with` block ends."""
     exits.raise_on_signals()
     log.setup("error", "text")
     with ExitStack() as exit_stack:
@@ -96,7 +96,7 @@ def _make_daemon_substitute(settings: Settings) -> Substitute:
 
 
 def _source_report(snapshot: Snapshot, source: str) -> Report | None:
-    """Return a source's devices and readings in the snapshot, or None if it was not read."""
+    """Return a source's part of the snapshot, or None if it was not read."""
     was_read = any(status.source == source and status.state == "ok" for status in snapshot.sources)
     if snapshot.recorded is not None or not was_read:
         return None
@@ -130,7 +130,7 @@ def _to_device(merged_device: MergedDevice) -> Device:
 
 @contextmanager
 def open_recording(arguments: argparse.Namespace) -> Iterator[ReadSnapshot]:
-    """Return a function that reads a recording at the requested time."""
+    """Yield a function that reads a recording at the requested time."""
     from telemetry_daemon.plugins.sources import find_parsers
     from telemetry_daemon.recordings.playback import PlaybackOptions
     from telemetry_daemon.recordings.replay_node import ReplayNode

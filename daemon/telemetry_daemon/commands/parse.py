@@ -143,7 +143,7 @@ def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool)
 
 
 def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Add the problems of a failed report to the snapshot, because the store drops them."""
+    """Add the problems of a failed report, which the store drops."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

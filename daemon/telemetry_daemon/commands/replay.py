@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the running daemon to control its playback, and print the position in the recording."""
+    """Control the running daemon's playback, and print its position."""
     action, value = arguments.action, arguments.value
     if bool(value) != (action in _VALUE_BY_ACTION):
         remedy = f"give {_VALUE_BY_ACTION[action]}" if action in _VALUE_BY_ACTION else f"leave '{value}' out"

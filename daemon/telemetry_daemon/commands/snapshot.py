@@ -156,7 +156,7 @@ def _prefer_daemon(arguments: argparse.Namespace, read_tools: _ReadSnapshot) -> 
 
 
 def _read_local_daemon(arguments: argparse.Namespace) -> Result | None:
-    """Return the snapshot of this node's daemon, or None if there is no daemon."""
+    """Return the local daemon's snapshot, or None if there is no daemon."""
     try:
         options.local_socket(arguments).stat()
     except FileNotFoundError:
@@ -207,7 +207,7 @@ def _mention_simulation(arguments: argparse.Namespace) -> None:
 
 
 def _with_process_details(result: Result) -> Result:
-    """Add details from /proc to the processes, as far as this user may read them."""
+    """Add details from /proc to the processes, as far as permitted."""
     from telemetry_daemon.readers.base import Targets
     from telemetry_daemon.readers.proc import ProcReader, command_line
     from telemetry_parsers.owners.proc import PARSER

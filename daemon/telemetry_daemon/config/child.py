@@ -22,14 +22,14 @@ _NOT_CHECKED = "the configuration could not be checked"
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfig:
-    """The result of the child process: the settings, and the parsers that it found."""
+    """The settings, and the parsers that the child process found."""
 
     settings: Settings
     candidates: Candidates
 
 
 class ConfigCheck:
-    """A validation in a child process, which runs while the daemon imports its modules."""
+    """A validation in a child process, while the daemon imports its modules."""
 
     def __init__(self, inputs: ConfigInputs, command: Sequence[str] | None = None) -> None:
         # Pass only the variables that may be settings.

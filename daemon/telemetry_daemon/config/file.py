@@ -42,7 +42,7 @@ _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """The settings, their file, and the variable or flag that set each dotted path."""
+    """The settings, their file, and the origin of each setting."""
 
     settings: Settings
     file: str | None
@@ -191,7 +191,7 @@ def _flag_value(row: SettingRow, value: object) -> object:
 
 
 def _parse_value(row: SettingRow, text: str) -> object:
-    """Parse the text of a variable or flag, but return an invalid text unchanged."""
+    """Parse the text of a variable or flag, and keep invalid text."""
     if row.kind == "number":
         return _parse_number(text)
     if row.kind == "switch":
@@ -208,7 +208,7 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
-    """Parse counts such as `amd=1,nvidia=2`, but return an invalid text unchanged."""
+    """Parse counts such as `amd=1,nvidia=2`, and keep invalid text."""
     pairs = [pair_text.partition("=") for pair_text in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text

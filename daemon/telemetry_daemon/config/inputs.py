@@ -61,7 +61,7 @@ class ConfigInputs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The document to validate, with the variable or flag that set each path."""
+    """The document to validate, with the origin of each value."""
 
     data: dict[str, Any]
     file: str | None = None
@@ -84,7 +84,7 @@ class Document:
 
 
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
-    """Return a hash of the settings that affect readings, or "" if the file cannot be read."""
+    """Return a hash of the settings that affect readings, or "" on error."""
     try:
         content = _read_config_file(path, environment)
     except (OSError, ValueError):  # the validation reports the error
@@ -94,12 +94,12 @@ def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
 
 
 def runtime_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the folder for the daemon's sockets, or None if the configuration is invalid."""
+    """Return the folder for the daemon's sockets, or None on error."""
     return _read_path(path, environment, ("state", "runtime_directory"), DEFAULT_RUNTIME_DIRECTORY)
 
 
 def job_directory(path: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the folder for job files, or None if the configuration is invalid."""
+    """Return the folder for job files, or None on error."""
     return _read_path(path, environment, ("attribution", "job_directory"), DEFAULT_JOB_DIRECTORY)
 
 
@@ -117,7 +117,7 @@ def _read_path(path: str | None, environment: Mapping[str, str], setting: tuple[
 
 
 def _read_config_file(path: str | None, environment: Mapping[str, str]) -> bytes:
-    """Return the content of the requested file, or of the default file, which may be missing."""
+    """Return the content of the requested file, or of an optional default file."""
     requested_path = path or environment.get(FILE_VARIABLE)
     try:
         return read_file(requested_path or DEFAULT_FILE, MAX_FILE_BYTES)

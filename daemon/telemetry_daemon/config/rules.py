@@ -29,7 +29,7 @@ _DIGITS_AND_DOTS = re.compile(r"[0-9.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class SettingMetadata:
-    """Metadata of a setting, whose rules apply to each item of a list or mapping."""
+    """Metadata of a setting, or of each item of a list or mapping."""
 
     text: str
     example: object = None
@@ -80,7 +80,7 @@ def check_absolute_path_or_empty(text: str) -> str:
 
 
 def check_textfile_path(text: str) -> str:
-    """Accept an absolute path with the suffix that the textfile collector requires, or the empty string."""
+    """Accept an absolute path that ends with `.prom`, or the empty string."""
     if text and not text.endswith(".prom"):
         raise ValueError(f"must end in .prom, not {quoted(text)}, because the collector ignores other files")
     return check_absolute_path_or_empty(text)
@@ -90,7 +90,7 @@ PATH_RULES = (check_absolute_path, check_absolute_path_or_empty, check_textfile_
 
 
 def check_route(text: str) -> str:
-    """Accept a path for the metrics page that differs from the paths of other pages."""
+    """Accept a path for the metrics page that no other page has."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {quoted(text)}")
     if {".", ".."} & set(text.split("/")):
@@ -103,7 +103,7 @@ def check_route(text: str) -> str:
 
 
 def check_listen_address(text: str) -> str:
-    """Accept a well-formed listening address, even if this machine does not have the address."""
+    """Accept a well-formed listening address, even of another machine."""
     if not text.isprintable():
         raise ValueError(f"must be an address without control characters, not {quoted(text)}")
     try:
@@ -116,7 +116,7 @@ def check_listen_address(text: str) -> str:
 
 
 def check_allowed_host(text: str) -> str:
-    """Accept a host name, an address, `*.NAME` for subdomains, or `*` for all hosts."""
+    """Accept a host name, an address, `*.NAME` or `*`."""
     name = text.removeprefix("*.").removesuffix(".")
     if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _DIGITS_AND_DOTS.match(name)):
         return text

@@ -139,7 +139,7 @@ def toml_key(path: Iterable[str]) -> str:
 
 
 def default_toml() -> str:
-    """Return a file with the description and the default of each setting, all commented out."""
+    """Return a file with all settings' descriptions and commented defaults."""
     blocks = [_FILE_HEAD]
     for section in sections():
         if section.path:
@@ -182,7 +182,7 @@ def limits_sentence(row: SettingRow) -> str:
 
 
 def joined_words(words: tuple[str, ...]) -> str:
-    """Join the allowed words with commas, and add `or empty` if the setting may be empty."""
+    """Join the allowed words with commas, as in `a, b, or empty`."""
     return ", ".join(filter(None, words)) + (", or empty" if "" in words else "")
 
 

@@ -160,12 +160,12 @@ def _names_in(data: Mapping[str, Any], section: KeyPath) -> list[str]:
 
 
 def _setting_path(error: Mapping[str, Any]) -> KeyPath:
-    """Return the path of the setting with the error, without list positions and pydantic's markers."""
+    """Return the setting's path, without list positions and pydantic's markers."""
     return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
 
 
 def _find_origin(path: KeyPath, document: Document) -> str | None:
-    """Return the variable or flag that set this path, or None for the file."""
+    """Return the variable or flag that set this path, or None."""
     for origin_path, origin in document.origins.items():
         is_parent = origin_path == path[: len(origin_path)]
         is_child = path == origin_path[: len(path)] and not document.is_set_in_file(path)
@@ -179,7 +179,7 @@ def _line_number(path: KeyPath, document: Document) -> int:
 
 
 def _location(path: KeyPath, document: Document) -> str:
-    """Return the variable, the flag or the line of the file that set the path."""
+    """Return the variable, flag or line that set the path."""
     line = _line_number(path, document)
     return _find_origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 

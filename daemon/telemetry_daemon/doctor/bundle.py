@@ -121,7 +121,7 @@ class Bundle:
         return "\n".join(map(clean, (*heading.splitlines(), "", *rows, *missing, ""))) + "\n"
 
     def to_archive(self, heading: str, time: float) -> bytes:
-        """Return the bundle as a compressed tar archive, which starts with the list of contents."""
+        """Return a compressed tar archive that starts with the list of contents."""
         contents = Member(_CONTENTS_NAME, "", self.contents(heading).encode())
         content = io.BytesIO()
         with tarfile.open(fileobj=content, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
@@ -173,7 +173,7 @@ def _decompress_head(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Remove comments from a TOML configuration, and mask the lines that differ from the defaults."""
+    """Mask changed lines of a TOML configuration, and remove comments."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)

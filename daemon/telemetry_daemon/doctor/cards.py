@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield a listing for each vendor whose cards a source lists."""
+    """Yield a listing for each vendor in one source's list."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
@@ -277,7 +277,7 @@ def contradictions(
 
 
 def remote_contradictions(bus_counts: Mapping[str, int], devices: Sequence[MergedDevice]) -> Iterator[Finding]:
-    """Yield a finding for each vendor whose cards another node's daemon seems to report twice."""
+    """Yield a finding for each vendor whose cards are reported twice."""
     devices_by_source: dict[str, list[MergedDevice]] = {}
     for device in devices:
         for source in {reading.source for reading in device.readings}:

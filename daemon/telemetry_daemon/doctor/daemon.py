@@ -195,12 +195,12 @@ class LocalDaemon:
 
     @property
     def is_running(self) -> bool:
-        """Return whether a daemon runs on this node, even if it does not answer this user."""
+        """Return whether a daemon runs here, even if it does not answer."""
         return self.view is not None or self.is_denied or self.is_broken
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Return `daemon` with the first report, or with the reason why no address answers."""
+    """Return `daemon` with the first report, or with the reason for none."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)

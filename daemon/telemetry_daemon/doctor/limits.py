@@ -89,7 +89,7 @@ def container_findings(limits: Limits, container: str) -> Iterator[Finding]:
 
 
 def unit_findings(unit: Unit | None) -> Iterator[Finding]:
-    """Yield a finding for each limit of the systemd unit that is too small."""
+    """Yield a finding for each limit of the unit that is too small."""
     if unit is not None:
         for requirement in (_CPUS, _MEMORY, _TASKS, _OPEN_FILES):
             option = f"{requirement.unit_option}= in a drop-in (systemctl edit telemetry)"

@@ -26,7 +26,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node, the vendors that it may belong to, and the errno of opening it."""
+    """A device node, its possible vendors, and the errno of opening it."""
 
     path: str
     vendors: tuple[str, ...]
@@ -69,7 +69,7 @@ def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
 
 
 def current_user() -> str:
-    """Return the current user's name, or `user UID` if the user has no name."""
+    """Return the current user's name, by default `user UID`."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in containers
@@ -118,7 +118,7 @@ def _group_name(group_id: int) -> str:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of the user, or the UID as text if it has no name."""
+    """Return the user's name, by default the UID."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:  # a user of the host that the container does not define

@@ -52,12 +52,12 @@ class PathStep:
 
     @property
     def is_sticky(self) -> bool:
-        """Return whether the sticky bit keeps users from replacing each other's files in this folder."""
+        """Return whether the folder has the sticky bit."""
         return bool(self.status.st_mode & stat.S_ISVTX)
 
     @property
     def is_protected(self) -> bool:
-        """Return whether no other user, except root, can replace files of this user in this folder."""
+        """Return whether no other user can replace this user's files in this folder."""
         return self.is_ours and (not self.is_shared() or self.is_sticky)
 
     def is_shared(self, groups: Container[int] = (ROOT,)) -> bool:
@@ -67,7 +67,7 @@ class PathStep:
 
 
 def open_path(path: Path, visit: Callable[[PathStep], None]) -> int:
-    """Return an O_PATH descriptor of the path, after calling `visit` for each step from /."""
+    """Return an O_PATH descriptor, after calling `visit` for each step from /."""
     current, link_count = Path("/"), 0
     remaining_names = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as open_descriptors:
@@ -140,7 +140,7 @@ class _OwnPathCheck(_SharedPathCheck):
             self.last = step
 
     def check_end(self) -> None:
-        """Raise OSError unless the last step is a folder that no other user can write to."""
+        """Raise OSError unless the last step is a folder that only its owner can write to."""
         path, status = self.last.path, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -204,7 +204,7 @@ def remove(folder_descriptor: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Open a folder to list it or to change its owner, without following links."""
+    """Open a folder, but no link, to list it or to change its owner."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor
@@ -214,7 +214,7 @@ def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
 
 @contextlib.contextmanager
 def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
-    """Yield a temporary file that atomically replaces the named file after the block."""
+    """Yield a temporary file that replaces the named file after the block."""
     temporary_name, descriptor = _locked_temporary_file(folder_descriptor)
     try:
         yield descriptor
@@ -230,7 +230,7 @@ def replacement(folder_descriptor: int, name: str) -> Iterator[int]:
 
 
 def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
-    """Return the name and descriptor of a new file that is locked while its writer runs."""
+    """Return the name and descriptor of a new locked file."""
     while True:
         temporary_name = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder_descriptor, temporary_name)
@@ -262,7 +262,7 @@ def write(descriptor: int, content: bytes) -> None:
 
 
 def append(descriptor: int, content: bytes) -> None:
-    """Append complete lines and sync them to disk, or restore the previous size and raise OSError."""
+    """Append complete lines and sync them to disk, or raise OSError."""
     previous_size = os.fstat(descriptor).st_size
     is_incomplete = previous_size > 0 and os.pread(descriptor, 1, previous_size - 1) != b"\n"
     try:
@@ -275,7 +275,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Return which other user or group could replace the file, or None. Raises OSError."""
+    """Return who else could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
     # The sticky bit of folders further up, such as /tmp, is sufficient protection.
     strict_paths = (real_path, real_path.parent)
@@ -305,7 +305,7 @@ class TemporaryFile:
     _path: str
 
     def add_name(self) -> str:
-        """Give the file a name, and return the path, which is valid until `remove_name`."""
+        """Give the file a path, which is valid until `remove_name`."""
         self.stream.flush()
         with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_temporary`
             # `src_dir_fd` makes Python call linkat, which follows the link in /proc to the file.
@@ -319,7 +319,7 @@ class TemporaryFile:
 
 @contextlib.contextmanager
 def temporary_file() -> Iterator[TemporaryFile]:
-    """Create a temporary file that only this user can open, until the end of the block."""
+    """Yield a temporary file that only this user can open."""
     import tempfile  # imports shutil and random, which most processes do not need
 
     path = f"{tempfile.gettempdir()}/telemetry-{os.urandom(16).hex()}"

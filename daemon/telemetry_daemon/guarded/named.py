@@ -36,7 +36,7 @@ def replace(path: Path, content: bytes, mode: int) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Atomically write a file with mode 0600, replacing only a regular file. Raises OSError."""
+    """Atomically write a regular file with mode 0600. Raises OSError."""
     with _open_folder_of(path) as folder:
         status = folders.status_of(folder, path.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
@@ -140,7 +140,7 @@ def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
 
 
 def _open_device(folder: int, name: str, status: os.stat_result) -> int:
-    """Return a descriptor to write to a device or to a pipe of this user."""
+    """Return a descriptor to write to a device or an own pipe."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):
@@ -157,7 +157,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """Create a Unix socket, which is closed only if the block raises an exception."""
+    """Yield a Unix socket, which is closed only after an exception."""
     created = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield created
@@ -189,14 +189,14 @@ def has_listener(path: Path) -> bool:
 
 
 def is_own_user(connection: socket.socket) -> bool:
-    """Return whether the peer process runs as this user or as root."""
+    """Return whether the peer runs as this user or as root."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(credentials)
     return uid in (0, os.geteuid())
 
 
 def is_own_user_or_group(connection: socket.socket) -> bool:
-    """Return whether the peer process runs as this user, as root or with this process's group."""
+    """Return whether the peer runs as this user or group, or as root."""
     if is_own_user(connection):
         return True
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

@@ -67,7 +67,7 @@ class OwnFolder:
             os.fsync(descriptor)  # otherwise a power cut may leave an empty file
 
     def append(self, name: str, content: bytes, max_bytes: int, rotated_name: str) -> None:
-        """Append lines to a file, or to a new file if it would exceed `max_bytes`."""
+        """Append lines to a file, which is rotated at `max_bytes`."""
         with contextlib.ExitStack() as on_exit:
             descriptor = self.lock_file(name)
             on_exit.callback(os.close, descriptor)
@@ -86,7 +86,7 @@ class OwnFolder:
             os.fchmod(descriptor, 0o640)
 
     def set_group(self, group: int) -> None:
-        """Change the folder's group, whose members can read the files that `replace_for_group` writes."""
+        """Change the group that can read the files of `replace_for_group`."""
         with folders.open_for_listing(self._descriptor) as descriptor:
             os.fchown(descriptor, -1, group)
         self._owner = (self._owner[0], group)
@@ -153,7 +153,7 @@ class OwnFolder:
         return listener
 
     def _give_to_owner(self, descriptor: int) -> None:
-        """Change the owner of a file to the folder's owner, so that the daemon can use it."""
+        """Change the owner of a file to the folder's owner."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
@@ -191,7 +191,7 @@ def _create_folder(path: Path, mode: int) -> None:
 
 
 def _give_folder(name: str, parent_descriptor: int) -> None:
-    """Change the owner of a folder that root has just created to its parent's owner."""
+    """Change the owner of a new folder to its parent's owner."""
     parent_status = os.fstat(parent_descriptor)
     with folders.open_for_listing(parent_descriptor, name) as descriptor:
         if os.fstat(descriptor).st_uid == ROOT and parent_status.st_uid != ROOT:

@@ -50,7 +50,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
 
 
 def text_at(path: str, limit_bytes: int = 1 << 20) -> str:
-    """Return the stripped text of a file, or "" if it cannot be read."""
+    """Return the stripped text of a file, or "" on error."""
     try:
         return read_file(path, limit_bytes).decode("utf-8", "replace").strip()
     except OSError:  # missing or unreadable
@@ -75,7 +75,7 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
 
 
 def read_named(path: str, limit_bytes: int) -> bytes:
-    """Return all bytes of a file, device or pipe that the user named. Raises OSError."""
+    """Return the content of a file, device or pipe. Raises OSError."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         first_bytes = _first_bytes(descriptor)

@@ -56,7 +56,7 @@ class StandIns:
         return str(int(self._replace_each(f"{int(value):x}", _replace_hex_digit), 16))
 
     def for_address(self, value: str) -> str:
-        """Return the stand-in for an IP address, which is an address of the same form."""
+        """Return the stand-in for an IP address, in the same form."""
         if isinstance(ipaddress.ip_address(without_zeros(value)), ipaddress.IPv6Address) and "." not in value:
             return self._replace_each(value.lower(), _replace_hex_digit)
         return self._stand_in(value.lower(), _disguised_address)
@@ -71,7 +71,7 @@ class StandIns:
         return self._stand_ins[value]
 
     def _unused_stand_in(self, value: str, derive: Callable[[str, bytes], str]) -> str:
-        """Return a stand-in that differs from all earlier values and stand-ins, if one is found."""
+        """Return a stand-in that differs from all earlier ones, if possible."""
         taken = []
         for attempt in range(_MAX_ATTEMPTS):
             stand_in = derive(value, self._hash_bytes(value, attempt))
@@ -91,7 +91,7 @@ class StandIns:
 
 
 def without_zeros(address: str) -> str:
-    """Return an IPv4 address without leading zeros, such as `10.7.0.1` for `010.007.000.001`."""
+    """Return an IPv4 address without leading zeros, such as `10.7.0.1`."""
     return _LEADING_ZEROS.sub("", address) if ":" not in address else address
 
 
@@ -112,7 +112,7 @@ def _replace_character(character: str, hash_byte: int) -> str:
 
 
 def _disguised_address(value: str, hash_bytes: bytes) -> str:
-    """Return an address with other octets and hexadecimal digits of equal length."""
+    """Return another address of the same form."""
     head, colon, quad = value.rpartition(":")
     choices = iter(hash_bytes)
 

@@ -58,12 +58,12 @@ class Mask:
         return self._replacement_count
 
     def learn(self, report: Report) -> None:
-        """Add the identities in a report, so that they are masked in everything that follows."""
+        """Add the identities in a report to those that are masked."""
         with self._lock:
             self._known = self._with_identities(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the text with masked identities; `key` is the text's key, if any."""
+        """Return the masked text, given the key that announces it, if any."""
         with self._lock:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
@@ -78,7 +78,7 @@ class Mask:
             return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return the capture with all identities masked, including those in its report."""
+        """Return the masked capture, given what its parser read."""
         with self._lock:
             self._known = self._with_identities(Report() if report is None else report)
             return self._mask_capture(capture)
@@ -166,7 +166,7 @@ def _library_calls(request: Request) -> Collection[str]:
 
 
 def _versions(report: Report) -> Iterator[str]:
-    """Yield versions in the report that look like IP addresses, such as 1.2.3.4, except private addresses."""
+    """Yield versions in the report that look like public IP addresses."""
     texts = [device.driver or "" for device in report.devices]
     texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
     for quad in _DOTTED_QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):

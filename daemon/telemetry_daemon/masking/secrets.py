@@ -89,7 +89,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentities:
-    """Known identities and names, processes with PIDs, harmless numbers, and words of model names."""
+    """Known identities, names and processes, and harmless numbers and words."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
@@ -154,7 +154,7 @@ class _Search:
         return any(self._examined)
 
     def examine(self, spans: Iterable[tuple[int, int, Treatment]]) -> None:
-        """Add the secrets in spans that were not examined before, and mark the spans as examined."""
+        """Add the secrets in spans that were not examined before."""
         for start, end, treatment in spans:
             if treatment in _WORD_BY_WORD or not any(self._examined[start:end]):
                 self.add_unexamined(self._spans_to_mask(start, end, treatment))
@@ -206,7 +206,7 @@ class _Heading:
 
 
 def _cells_below(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """Yield the span and treatment of each cell below a heading that announces an identity."""
+    """Yield the cells below headings that announce identities."""
     heading: _Heading | None = None
     name_columns: list[tuple[int, int]] = []
     line_start = 0
@@ -228,7 +228,7 @@ def _name_columns(line: str) -> list[tuple[int, int]]:
 
 
 def _is_heading_of_names(word: str) -> bool:
-    """Return whether the column under this heading contains names of hosts or users, as under `Node`."""
+    """Return whether names are below this heading, as below `Node`."""
     return word == "Node" or (word.isalpha() and treatment_of_key(word) == "names")
 
 

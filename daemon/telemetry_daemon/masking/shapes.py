@@ -100,7 +100,7 @@ def is_address(text: str) -> bool:
 
 
 def is_private(text: str) -> bool:
-    """Return whether the text is an IP address of a private network, such as 10.1.2.3."""
+    """Return whether the text is a private IP address, such as 10.1.2.3."""
     address = _parse_address(text)
     return address is not None and address.is_private and not text.startswith("0.")
 
@@ -146,7 +146,7 @@ def _is_base64(match: re.Match[str]) -> bool:
 
 
 def _is_uuid_beginning(match: re.Match[str]) -> bool:
-    """Return whether the match begins a UUID rather than two numbers with a hyphen."""
+    """Return whether the match begins a UUID, unlike two numbers."""
     head = match["value"].partition("-")[0]
     return (head.isupper() and head.isalpha()) or (_is_specific(match) and not head.isdigit() and not head.isalpha())
 
@@ -156,7 +156,7 @@ def _is_specific(match: re.Match[str]) -> bool:
 
 
 def _is_measured_value(match: re.Match[str]) -> bool:
-    """Return whether a long number follows a key for a measured value, such as `bytes`."""
+    """Return whether a number follows a key for measurements, such as `bytes`."""
     return _MEASURE_BEFORE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
@@ -281,7 +281,7 @@ _MAX_KEY_LENGTH = 60
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """Return the treatment of this key's value, or None if the key announces no identity."""
+    """Return the treatment of this key's value, or None."""
     if len(key) > _MAX_KEY_LENGTH:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

@@ -80,14 +80,14 @@ _MIN_PART_LENGTH = 5
 
 
 def name_spans(text: str) -> Iterator[Span]:
-    """Yield the span of each word in a path or command line that is not harmless."""
+    """Yield the spans of the words in a path or command line that are not harmless."""
     for match in _NAME.finditer(text):
         if not is_harmless(match[0]):
             yield match.span()
 
 
 def is_harmless(word: str) -> bool:
-    """Return whether a word, such as a short number, identifies no person or host."""
+    """Return whether a word identifies no person or host."""
     if word.isdigit():
         return len(word) <= _MAX_INDEX_LENGTH
     if len(word) == 1 or word.lower() in HARMLESS_WORDS or not word.lower().strip("x"):
@@ -121,7 +121,7 @@ def _is_tool_word(word: str) -> bool:
 
 
 def odd_spans(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """Yield the span of each word in a tool's output that looks like an identity."""
+    """Yield the spans of the words in a tool's output that look like identities."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # words of up to three characters are indices or units
@@ -149,7 +149,7 @@ def _is_harmless_label(label: str, token: str) -> bool:
 
 
 def _is_generated_name(token: str) -> bool:
-    """Return whether a name with dashes has numbers and an unknown word, such as `train-llm-7d9f8`."""
+    """Return whether a name looks generated, such as `train-llm-7d9f8`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
     return any(character.isdigit() for character in token) and any(word.lower() not in HARMLESS_WORDS for word in words)
 

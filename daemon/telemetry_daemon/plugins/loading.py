@@ -34,7 +34,7 @@ WorkerFactory = Callable[[str, Mapping[str, str]], Worker]
 
 @dataclass(frozen=True, slots=True)
 class LoadedParser:
-    """A parser ready for use, with the worker of a plugin or a library reader."""
+    """A parser ready for use, with its worker if it needs one."""
 
     parser: Parser
     origin: str
@@ -87,7 +87,7 @@ class _Result:
 def load_parsers(
     candidates: Candidates, worker_factory: WorkerFactory = Worker, limits: TimeLimits = TIME_LIMITS
 ) -> ParserSet:
-    """Load all valid parsers; never raises."""
+    """Load all valid parsers. Never raises."""
     start_time = time.monotonic()
     descriptions = built_in.descriptions()
     results = [
@@ -163,7 +163,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return which plugin already uses a name of this parser, or an empty string."""
+    """Return which plugin already uses a name of this parser, or ""."""
     earlier = by_name.get(loaded.parser.name, result)
     if earlier is not result:
         return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"

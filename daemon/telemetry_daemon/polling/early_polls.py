@@ -19,7 +19,7 @@ _identity_of: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uui
 
 
 class EarlyPolls:
-    """Remembers the last device list of each poll, and selects polls to run early."""
+    """Selects polls to run early when device lists change."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class EarlyPolls:
                 yield source.name, other
 
     def _list_polls_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield other sources' list polls, whose outdated lists would keep a lost card."""
+        """Yield other sources' polls that list devices, whose lists may be outdated."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield polls that found no device, from sources that list no devices themselves."""
+        """Yield polls that found no device in another source's list."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

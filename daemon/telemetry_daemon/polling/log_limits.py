@@ -33,7 +33,7 @@ class _LineLimit:
         self._logged: dict[Hashable, _LoggedLines] = {}
 
     def count_line(self, subject: Hashable, pattern: str = "") -> int:
-        """Count a line, and return how many lines, with this one, are still allowed."""
+        """Count a line, and return how many lines were still allowed."""
         with self._lock:
             now = self._clock()
             logged = self._logged.get(subject)
@@ -56,14 +56,14 @@ class LogLimits:
         self._events = _LineLimit(clock, HOUR_SECONDS, MAX_DEVICE_EVENTS)
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """Return the message to log for a problem, or "" to log nothing."""
+        """Return the message for a problem, or "" to log nothing."""
         # Numbers are replaced, because a problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)
         return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")
 
     def message_of_event(self, source: Source, event: DeviceEvent) -> str:
-        """Return the message to log for a new or lost device, or "" to log nothing."""
+        """Return the message for a new or lost device, or "" to log nothing."""
         remaining = self._events.count_line(source.name)
         return {0: "", 1: "too many device changes; no more are logged this hour"}.get(
             remaining, f"device {event.what}"

@@ -39,7 +39,7 @@ class MissingPolls:
         scheduler.add_executor(SingleThreadExecutor(), alias=_CHECK_JOB)
 
     def suspend(self, source: str, poll: Poll, job_id: str, interval: float) -> None:
-        """Suspend a poll's job, and check for its tool, library or files at this interval."""
+        """Suspend a poll, and check for its tool, library or files at this interval."""
         with self._lock:
             polls_of_source = self._suspended.setdefault(source, {})
             is_suspended = poll.name in polls_of_source

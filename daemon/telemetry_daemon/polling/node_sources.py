@@ -125,7 +125,7 @@ class RealNode(Node):
         return tuple(self._by_name)
 
     def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """Return the sources in `only` or, without names, all sources except those of disabled features."""
+        """Return the sources in `only`, by default all enabled sources."""
         names = only or [name for name, loaded in self._by_name.items() if _is_enabled(loaded.parser, settings)]
         return super().sources(settings, names)
 

@@ -23,7 +23,7 @@ PCI_BUS = "PCI bus"
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """One vendor's devices on the PCI bus, without devices that were passed to virtual machines."""
+    """One vendor's devices on the PCI bus, except passed-through devices."""
 
     count: int = 0
     suspended: int = 0
@@ -70,7 +70,7 @@ class PciBus:
 
 
 def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """If a source lists fewer devices than the PCI bus has, return this problem, else None."""
+    """Return a problem if the PCI bus has more devices, else None."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []

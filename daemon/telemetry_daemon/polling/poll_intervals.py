@@ -42,7 +42,7 @@ def base_interval(poll: Poll, settings: SourceSettings) -> float:
 
 
 def deadline(poll: Poll, settings: SourceSettings) -> float:
-    """Return the seconds that a poll may take, from the settings or the parser."""
+    """Return the seconds that a poll may take."""
     return settings.deadline if settings.deadline is not None else poll.deadline
 
 
@@ -65,12 +65,12 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Return whether a source runs a tool instead of using a library or files."""
+    """Return whether a source runs a tool."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Return whether other sources report all core readings of the vendor's devices."""
+    """Return whether other sources report all core readings of a vendor."""
     origins: set[str] = set()
     for device in snapshot.devices:
         if device.vendor == vendor:
@@ -89,7 +89,7 @@ def _core_origins(readings: Readings) -> set[str]:
 
 
 def updated_need(need: FastPollNeed, mode: Mode, *, covered: bool, now: float) -> FastPollNeed:
-    """Return whether fast polls are needed after this check, and since when."""
+    """Return the need for fast polls after this check."""
     if mode != "auto" or need.is_needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:

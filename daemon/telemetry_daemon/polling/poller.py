@@ -115,7 +115,7 @@ class Poller:
             self.add(create_source())
 
     def release(self, name: str, create_source: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Release a source for a time, and return the PIDs that may still use a device."""
+        """Release a source, and return the PIDs that may still use a device."""
         with self._change_lock:
             return self._release(self.sources()[name], create_source(), seconds)
 
@@ -178,7 +178,7 @@ class Poller:
                     self._poll_soon(name, poll, delay)
 
     def round_check(self, *, poll_now: bool) -> Callable[[], bool]:
-        """Return a predicate that becomes true when all polls have finished or timed out."""
+        """Return a predicate that is true when all polls have ended."""
         sources = self.sources().values()
         end_time = self._clock.monotonic() + poll_intervals.max_round_seconds(
             (source.parser, source.settings) for source in sources
@@ -194,7 +194,7 @@ class Poller:
         return has_finished
 
     def realign(self) -> None:
-        """Reschedule all polls after the wall clock was set or the machine woke up."""
+        """Reschedule all polls after a change of the wall clock or a suspension."""
         realign_jobs(self._scheduler)
         for name, source in self.sources().items():
             for poll in source.parser.polls:
@@ -296,7 +296,7 @@ class Poller:
                 self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, base_interval: float, now: float) -> bool:
-        """Return whether a poll is due when its job runs at the base interval."""
+        """Return whether a poll with this interval is due when its job runs."""
         last_start = self._started_at.get(key)
         return last_start is None or interval <= base_interval or now - last_start >= interval - base_interval / 2
 

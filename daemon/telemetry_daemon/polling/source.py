@@ -28,7 +28,7 @@ OnCapture = Callable[[Capture, "Report | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
-    """The result of a poll, without a report if the reader or the parser failed."""
+    """The result of a poll. The report is None after a failure."""
 
     capture: Capture
     report: Report | None
@@ -104,7 +104,7 @@ class Source:
             reader.close()
 
     def left_behind(self) -> tuple[int, ...]:
-        """Return the PIDs of the processes that did not exit when the source was closed."""
+        """Return the PIDs of processes that did not exit."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
 
     def _failure_before_poll(self, poll: Poll, pci: PciView) -> Failure | None:
@@ -116,7 +116,7 @@ class Source:
         return None
 
     def _with_unlisted_devices(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
-        """Return the report, with a problem if it lists fewer devices than the PCI bus."""
+        """Return the report, with a problem if the PCI bus has more devices."""
         if report is None or report.outcome != "ok" or not poll.lists_devices:
             return report
         problem = unlisted_problem(report.devices, self.parser.vendor, pci.addresses)
@@ -133,7 +133,7 @@ class Source:
             return None
 
     def outcome_without_poll(self, poll: Poll, failure: Failure) -> PollOutcome:
-        """Return the outcome of a poll that did not run because of this failure."""
+        """Return the outcome of a poll that could not run."""
         capture = Capture(
             source=self.name,
             poll=poll.name,

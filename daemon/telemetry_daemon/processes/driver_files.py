@@ -89,7 +89,7 @@ def _binary_output(name: str, path: str) -> Plain:
 
 
 class _SkipRules:
-    """The folders that must not be read, for example because a card is suspended."""
+    """The folders that must not be read, such as those of suspended cards."""
 
     def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when

@@ -20,7 +20,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """The program to start, its arguments, its whole environment, and the descriptors that it inherits."""
+    """A program to start, with its whole environment and inherited descriptors."""
 
     executable: str
     arguments: tuple[str, ...]
@@ -30,7 +30,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process exited. A negative status is a signal, and None is unknown."""
+    """How a process exited. A negative status is a signal."""
 
     status: int | None
     cpu_seconds: float

@@ -55,7 +55,7 @@ class OutputPipes:
             self._read_chunk(descriptor)
 
     def drain(self, timeout_seconds: float) -> None:
-        """Read until both pipes end, this time is over, or the limit is exceeded."""
+        """Read until the pipes end, this time is over, or the limit is exceeded."""
         deadline = time.monotonic() + timeout_seconds
         self.read(0)
         while not (self.is_at_end or self.exceeds_limit or time.monotonic() >= deadline):
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """Reap the tool, kill its processes, and return whether all of them are gone."""
+    """Reap the tool, and return whether its processes are gone."""
     deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False
@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait until the condition is true or the time is over, and return its last value."""
+    """Wait for a condition or the timeout, and return the condition's last value."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():

@@ -27,7 +27,7 @@ class WorkerError(Exception):
 
     @property
     def failure(self) -> Failure:
-        """Return the state and reason for the source, with the text of the error."""
+        """Return the error as a failure of the source."""
         return Failure(self.state, self.reason, str(self))
 
 
@@ -98,13 +98,13 @@ class Worker:
 
     @property
     def stuck_pid(self) -> int | None:
-        """Return the PID of a worker that was killed but has not exited, or None."""
+        """Return the PID of a killed worker that has not exited, or None."""
         stuck = self._stuck
         return None if stuck is None else stuck.pid
 
     @property
     def running_seconds(self) -> float:
-        """Return how long the current process has been running, or 0 without a process."""
+        """Return how long the process has been running, by default 0."""
         return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
@@ -219,7 +219,7 @@ class Worker:
         return is_gone
 
     def _back_off(self, error_type: type[WorkerError], text: str) -> None:
-        """Delay the next start by 1, 2, 4 … 60 s after repeated failures."""
+        """Delay the next start by 1, 2, 4 … 60 s."""
         self._last_error_type, self._last_error = error_type, text
         self._not_before = self._clock() + min(2.0**self._crashes, _MAX_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)

@@ -127,7 +127,7 @@ class Accumulator:
                 self._notify_observer(counted.event)
 
     def check_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
-        """Record an ongoing event for each device whose links were up earlier and are now down."""
+        """Record an ongoing event for each device with lost links."""
         lost_links = self._links.update(devices)
         link_events = [
             Event(device_index, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)

@@ -39,7 +39,7 @@ class _OwnershipInput:
 
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
-        """Collect the input in an order that does not depend on the order of the polls."""
+        """Collect the input, sorted independently of the order of the polls."""
         sorted_reports = sorted(
             (source_report.source, source_report.poll, source_report.report)
             for source_report in reports
@@ -66,7 +66,7 @@ class Attribution:
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
     def with_owners(self, merged: MergedNode) -> MergedNode:
-        """Return the node with the owners of its devices and the problems in their claims."""
+        """Return the node with its devices' owners and the problems of their claims."""
         devices, wall_time = merged.devices, self._clock.wall()
         inputs = _OwnershipInput.from_reports(devices, [checked.report for checked in merged.fresh.reports])
         if inputs != self._input or self._has_ended_claim(wall_time):
@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return, for each device of the newest merge, the kind and name of each owner."""
+        """Return the kind and name of each owner, per device."""
         return [
             tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
         ]
@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
-        """Return, per source, the count of claimed names that do not identify one device."""
+        """Return the count of unresolved device names per source."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))
@@ -121,7 +121,7 @@ class Attribution:
             yield from claims
 
     def _as_first_reported(self, node_owners: NodeOwners) -> NodeOwners:
-        """Keep each owner's details as first reported, because new label values would begin new time series."""
+        """Keep each owner's first details, because new label values would begin new time series."""
         owners = [allocation.owner for device in node_owners.devices for allocation in device.allocations]
         self._first_owners = {_key(owner): self._first_owners.get(_key(owner), owner) for owner in owners}
         self._newer_owners = {_key(owner): owner for owner in owners if owner != self._first_owners[_key(owner)]}

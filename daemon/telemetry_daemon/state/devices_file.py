@@ -32,7 +32,7 @@ _LONG_AGO = 0.0
 
 @dataclass(frozen=True, slots=True)
 class StoredDevices:
-    """The content of `devices.json`, first written for this node at the Unix time `since`."""
+    """The content of `devices.json`, first written at the Unix time `since`."""
 
     devices: tuple[Identity, ...] = ()
     events: tuple[OpenEvents, ...] = ()
@@ -87,7 +87,7 @@ def save(path: Path, stored: StoredDevices) -> None:
 
 
 def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
-    """Return a predicate that accepts this vendor's devices, or all devices if None."""
+    """Return a predicate that accepts a vendor's devices, or all devices if None."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
 

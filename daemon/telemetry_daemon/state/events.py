@@ -61,7 +61,7 @@ class OpenEvents:
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
-        """Return whether the card was bound to its driver again, or its counters restarted."""
+        """Return whether the card was bound again, or its counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
         values = ((counters.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
@@ -78,7 +78,7 @@ class OpenEvents:
 
 @dataclass(slots=True)
 class _EventCount:
-    """How often an event occurred since the daemon started, and when it last occurred."""
+    """How often and when an event occurred since the daemon started."""
 
     count: int = 0
     last_wall_time: float = 0.0
@@ -92,7 +92,7 @@ class CountedEvent(NamedTuple):
 
 
 class Events:
-    """The events of all devices, initially those still open from the previous daemon. Not thread-safe."""
+    """The events of all devices. Not thread-safe."""
 
     def __init__(self, machine: MachineState | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or MachineState()
@@ -210,7 +210,7 @@ class Events:
         return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
     def _card_counters(self, device_id: str) -> _Counters:
-        """Return the counters of a device's card, because a partition has no counters of its own."""
+        """Return the counters of a device's card, also for a partition."""
         device = self._newest_devices.get(device_id)
         card = self._newest_devices.get(device.parent or device_id) if device is not None else None
         return {

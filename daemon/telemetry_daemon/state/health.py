@@ -53,7 +53,7 @@ class PollResult:
 
 
 def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollResult:
-    """Return the result of a poll, given the vendor's device count on the PCI bus."""
+    """Return the result of a poll from its capture and report."""
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source without a current device list to the time when its list ended."""
+    """Map each source without a current device list to the end time of its list."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -138,7 +138,7 @@ def _list_end_time(health: Health, now: float) -> float | None:
 
 
 def with_overrun(health: Health) -> Health:
-    """Return the health with one more overrun: the poll was due while it was still running."""
+    """Count that the poll was due while it was still running."""
     return replace(health, overruns=health.overruns + 1)
 
 

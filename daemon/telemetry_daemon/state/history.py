@@ -124,7 +124,7 @@ class MetricHistory:
             self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the slots in a span, with a reason code for each slot in `unclosed`."""
+        """Return the slots in a span. Those in `unclosed` have no values."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
@@ -169,7 +169,7 @@ class DeviceHistory:
             metric_history.set_value(value, poll_key_of(readings.origins[origins[positions[0]]]))
 
     def end_slot(self, slot: int, reason_of: Callable[[DeviceHistory, MetricHistory], int]) -> None:
-        """Store the open slot, with a reason code for each metric without a value."""
+        """Store the open slot, with a reason for each missing value."""
         for metric_history in self.metric_histories:
             if metric_history is not None and metric_history.end_slot(slot):
                 self.newest_slot = slot
@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the slots from `first` up to but excluding `end`, and the events since `first`."""
+        """Return the history of these slots, excluding `end`."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
@@ -315,7 +315,7 @@ class History:
             self._devices[device.id] = history
 
     def _store_past_slots(self, now: float) -> bool:
-        """Store the slots before `now`, and return whether the current values are still valid."""
+        """Store past slots, and return whether the current values are still valid."""
         slept = self._clock.slept()
         has_slept = slept - self._slept >= MIN_SLEEP_SECONDS
         gap_reason = SLEPT if has_slept else NOT_CLOSED if now - self._last_call > MAX_SILENCE_SECONDS else ""
@@ -352,7 +352,7 @@ class History:
 
 
 def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
-    """Return why a metric has no value, for example because its device is lost."""
+    """Return why a metric has no value."""
     if listed is not None and listed.up is False:
         return LOST
     if listed is not None and Readings.of(listed.readings).value("suspended") == 1.0:

@@ -92,7 +92,7 @@ class Ledger:
             self._end_day()
 
     def update_totals_by_owner(self, device_id: str) -> dict[OwnerKey, Totals]:
-        """Update and return each current owner's totals on a card since the daemon started."""
+        """Update and return each current owner's totals on a card."""
         card = self._cards.get(device_id)
         if card is None:
             return {}
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the monotonic start time if it is new for the owner or card, else None."""
+        """Return the start, in monotonic time, if it is new; else None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None

@@ -56,13 +56,13 @@ class LedgerCard(Generic[_Holder]):
         self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Attribute unallocated use to this holder, including recent use that is not final yet."""
+        """Attribute unallocated use that is not settled, and later use, to this holder."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
     @property
     def max_report_delay(self) -> float:
-        """Return for how many seconds a late report may still change the owners of past use."""
+        """Return for how many seconds a late report may change past use."""
         return max(MAX_REPORT_DELAY_SECONDS, 2 * self.longest_segment)
 
     def integrate(self, readings: Readings) -> None:
@@ -84,7 +84,7 @@ class LedgerCard(Generic[_Holder]):
             self._integrals[metric].last_reading = None
 
     def _count_energy(self, readings: Readings) -> None:
-        """Add the energy since the counter's last value, distributed over time like the power."""
+        """Add the energy since the counter's last value."""
         joules, origin = readings.find(_COUNTER) or (Absent.NOT_REPORTED, Origin(""))
         if isinstance(joules, Absent):
             return
@@ -111,7 +111,7 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_COUNTED, segment)
 
     def add_segment(self, metric: str, segment: CurveSegment) -> None:
-        """Add a segment of a reading's curve, without its part before the card was present."""
+        """Add the part of a segment during which the card was present."""
         _, segment = segment.split(self._counted_from)
         if metric == POWER:
             self._count_power(segment)
@@ -133,7 +133,7 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_ESTIMATED, missed_segment)
 
     def add_event(self, time: float, code: str) -> None:
-        """Add an event at this time, or at the end of the settled time if later."""
+        """Add an event, no earlier than the end of the settled time."""
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:
@@ -142,7 +142,7 @@ class LedgerCard(Generic[_Holder]):
         self._timeline.set_shares(self.seen_until, shares)
 
     def extend_back(self, holder: _Holder, since: float) -> float:
-        """Move a holder's start back to `since` or the settled time, and return the new start."""
+        """Move a holder's start back, and return the new start."""
         start_time = min(max(since, self._settled_until), self.seen_until)
         self._timeline.extend_back(holder, start_time)
         self._drop_preliminary()
@@ -180,7 +180,7 @@ class LedgerCard(Generic[_Holder]):
         return self.settle(self.seen_until - self.max_report_delay) if is_due else {}
 
     def settle(self, until: float = math.inf) -> Tallies[_Holder]:
-        """Attribute the use until this time to the holders for good, and return its tallies."""
+        """Attribute the use until this time for good, and return its tallies."""
         tallies: Tallies[_Holder] = {}
         end = min(until, self.seen_until)
         if end > self._settled_until:
@@ -227,7 +227,7 @@ class LedgerCard(Generic[_Holder]):
 
 @dataclass(slots=True)
 class _UncountedEnergy:
-    """The energy since the last growth of the card's energy counter, integrated from the power."""
+    """The energy since the card's energy counter last grew, from the power."""
 
     segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
@@ -244,13 +244,13 @@ class _UncountedEnergy:
         self._joules += seconds * (segment.begin_value + segment.end_value) / 2.0
 
     def clear(self, step: float = 0.0) -> None:
-        """Reset the energy to 0, because the counter grew by `step` or the card is missing."""
+        """Reset the energy to 0, and record a `step` of the counter."""
         self._largest_step = max(self._largest_step, step)
         self.segments, self._seconds, self._joules = [], 0.0, 0.0
 
     @property
     def has_counter_stopped(self) -> bool:
-        """Return whether the counter has stopped: a working counter would have grown twice by now."""
+        """Return whether a working counter would have grown twice by now."""
         return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 

@@ -131,7 +131,7 @@ class Entry:
             self.gaps.append(Gap(start, end, seconds))
 
     def cut_gap(self, end: float) -> None:
-        """Shorten the last gap so that it ends no later than this Unix time."""
+        """Shorten the last gap to end by this Unix time."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and gap.end > end:
             self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
@@ -168,12 +168,12 @@ def restored_entry(record: JobRecord) -> Entry:
 
 
 def entry_key(owner: Owner) -> OwnerKey:
-    """Return the kind and the name of an owner, which identify the owner's entry."""
+    """Return the kind and name that identify the owner's entry."""
     return owner.kind, clean(owner.name)
 
 
 def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | None:
-    """Return the start of an allocation, or None if it is missing or in the future."""
+    """Return an allocation's start, or None if it is missing or in the future."""
     started = allocation.started
     if started is None or not 0.0 <= started <= wall_time + START_TOLERANCE_SECONDS:
         return None
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | N
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the hook reports the start of a later run of the same owner."""
+    """Return whether the hook reports a later run of the same owner."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
@@ -268,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return how much the integrals grew since the daemon started, but at least `last`."""
+    """Return the growth of the integrals since the daemon started, at least `last`."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

@@ -36,7 +36,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SavedLedger:
-    """The content of `ledger.json`: the records of current owners, and when it was written."""
+    """The content of `ledger.json`: the records of current owners."""
 
     schema: _Schema
     boot: str

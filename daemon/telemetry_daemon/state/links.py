@@ -71,6 +71,6 @@ def _lost_labels(links: dict[str, _Link]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def _link_positions(shape: Shape) -> tuple[tuple[tuple[str, int], ...], frozenset[int]]:
-    """Return the label and position of each link's state, and the origins of these readings."""
+    """Return each link's label and position, and the origins of these readings."""
     positions = tuple((label, position) for (metric, label), position in shape.indices.items() if metric == "link_up")
     return positions, frozenset(shape.origins[position] for _, position in positions)

@@ -33,7 +33,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The content of the file, with the Unix time of the end and the seconds left."""
+    """The content of the file. `until` is Unix time."""
 
     schema: _Schema
     until: float

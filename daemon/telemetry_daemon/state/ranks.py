@@ -45,7 +45,7 @@ class LocalRanks:
 
 
 def read_ranks(settings: RankSettings, names: Callable[[], Collection[str]]) -> LocalRanks:
-    """Read the ranks of the node that has one of these names. Raises RankTableError or OSError."""
+    """Read the ranks of the node with one of these names. Raises RankTableError or OSError."""
     try:
         return _parse_local_ranks(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a large table is read in a child process
@@ -115,7 +115,7 @@ def _summary(table: RankTable, local_count: int) -> str:
 
 
 def names_of_node() -> frozenset[str]:
-    """Return the host name and addresses under which a rank table may list this node."""
+    """Return the host name and all addresses of this node."""
     import psutil  # takes 1.2 MiB, needed only with a rank table
 
     addresses = {
@@ -144,7 +144,7 @@ def error_text(error: Exception) -> str:
 
 
 class RankTableWatcher:
-    """Reads the rank table when the file, the settings or the node's names have changed."""
+    """Reads the rank table when the file, the settings or the names have changed."""
 
     def __init__(
         self,

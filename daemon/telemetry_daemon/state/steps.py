@@ -46,5 +46,5 @@ class StepMetrics:
 
 
 def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
-    """Return step metrics that expose job ids in the same way as this attribution."""
+    """Return step metrics that expose job ids as this attribution does."""
     return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

@@ -118,7 +118,7 @@ class Store:
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
 
     def set_change_callback(self, callback: Callable[[], None]) -> None:
-        """Set the function that is called after each accepted attempt, in the thread that called `put`."""
+        """Set the function that is called after each accepted attempt."""
         self._on_change = callback
 
     def put(

@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_lists(self, now: float) -> dict[str, float | None]:
-        """Map each source that cannot list devices now to its last list's Unix time."""
+        """Map each source that cannot list devices now to its last list's time."""
         list_healths = [
             health
             for health in self.healths.values()
@@ -133,7 +133,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedAttempt:
-    """What the store accepted from a poll, and whether expensive counters should be polled."""
+    """What the store accepted from a poll."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()

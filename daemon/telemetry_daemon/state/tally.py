@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Give a holder the unused share of a past period, and the share of displaced holders."""
+        """Give a holder the unused and displaced shares of a past period."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:
@@ -65,7 +65,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {**remaining_shares, holder: unused_share} if unused_share > 0.0 else remaining_shares
 
     def spans(self, begin: float, end: float) -> Iterator[tuple[float, float, Mapping[_Holder, float]]]:
-        """Yield begin, end and shares of the spans in this period, clipped to the period."""
+        """Yield begin, end and shares of the spans in this period."""
         index = max(0, bisect_right(self._begins, begin) - 1)
         while index < len(self._begins) and self._begins[index] < end:
             span_end = self._begins[index + 1] if index + 1 < len(self._begins) else math.inf
@@ -111,7 +111,7 @@ def _with_holder(
 
 @dataclass(slots=True)
 class ReadingSum:
-    """The integral of one reading over the seconds for which it was measured, and its peak."""
+    """The integral and the peak of one reading over its measured seconds."""
 
     seconds: float = 0.0
     integral: float = 0.0
@@ -126,7 +126,7 @@ class ReadingSum:
 
 @dataclass(slots=True)
 class Tally:
-    """The use of one card by one owner: seconds, sums of readings, and counts of events."""
+    """The use of one card by one owner."""
 
     seconds: float = 0.0
     sums: dict[str, ReadingSum] = field(default_factory=dict)
@@ -161,7 +161,7 @@ def tally_of(tallies: Tallies[_Holder], holder: _Holder) -> Tally:
 def add_seconds(
     tallies: Tallies[_Holder], timeline: Timeline[_Holder], unallocated: _Holder, begin: float, end: float
 ) -> None:
-    """Add the seconds of this period to the tallies of the holders and of `unallocated`."""
+    """Add the seconds of this period to the holders' tallies."""
     for span_begin, span_end, shares in timeline.spans(begin, end):
         for holder, share in _with_unallocated(shares, unallocated):
             tally_of(tallies, holder).seconds += share * (span_end - span_begin)
@@ -175,7 +175,7 @@ def add_segments(
     curve: array[float],
     start: int = 0,
 ) -> None:
-    """Add a curve's segments, from the array index `start` on, to the holders' tallies."""
+    """Add a curve's segments, from index `start` on, to the holders' tallies."""
     index = start
     while index < len(curve):
         since, until, shares = timeline.span_at(curve[index])
@@ -223,7 +223,7 @@ def add_integral(
     metric: str,
     segment: CurveSegment,
 ) -> None:
-    """Add a segment's seconds and integral, but not its peak, to the holders' tallies."""
+    """Add a segment without its peak to the holders' tallies."""
     begin, end, begin_value, end_value = segment
     slope = (end_value - begin_value) / (end - begin) if end > begin else 0.0
     for since, until, shares in timeline.spans(begin, end):

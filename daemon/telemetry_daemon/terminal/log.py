@@ -46,7 +46,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """Defer log records of at least this level to the end of the `with` block."""
+    """Defer log records of this level to the end of the `with` block."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)
@@ -62,7 +62,7 @@ def deferred(level: str) -> Iterator[None]:
 
 
 class ChangeLog:
-    """Remembers the last state of each key, so that a fault is logged only once."""
+    """Remembers states, so that each change is logged only once."""
 
     def __init__(self) -> None:
         self._states: dict[Hashable, object] = {}
@@ -166,7 +166,7 @@ def _make_record(level: int, message: str, **facts: Scalar) -> logging.LogRecord
 
 
 def _facts_of(record: logging.LogRecord) -> Facts:
-    """Return time, level, message and logger of a record, then the facts from `extra`."""
+    """Return the fields of a record, and then the facts from `extra`."""
     facts: Facts = {
         "time": _format_time(record.created),
         "level": _level_of(record.levelno)[0],

@@ -13,7 +13,7 @@ _MAX_NAMES = 20
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return up to two similar names, or the source that replaces a tool of this name."""
+    """Return up to two similar names."""
     valid, normalized = frozenset(names), name.lower().replace("_", "-")
     sources = [
         source for vendor in VENDORS for tool, source in vendor.other_tools if tool == normalized and source in valid

@@ -41,7 +41,7 @@ class ProcessReader:
         return running
 
     def _read_times(self, pid: int) -> tuple[float, float] | None:
-        """Return the start time since boot and the CPU time in seconds, or None."""
+        """Return the start time since boot and the CPU time in seconds."""
         try:
             content = proc_text(f"{self._proc}/{pid}/stat")
             fields = content[content.rindex(")") :].split()
@@ -53,7 +53,7 @@ class ProcessReader:
 
 
 class FeedWithProcesses(Feed):
-    """Adds command lines and CPU usage of processes to a feed of this node."""
+    """A feed of this node, with command lines and CPU usage of processes."""
 
     def __init__(self, feed: Feed, processes: ProcessReader) -> None:
         self.title = feed.title

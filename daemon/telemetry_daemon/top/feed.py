@@ -49,7 +49,7 @@ class Feed(Protocol):
         ...
 
     def press(self, key: str, /) -> bool:  # noqa: ARG002  # only a recording has keys
-        """Handle a key, such as pause in a recording, and return whether the feed used it."""
+        """Handle a key, and return whether the feed used it."""
         return False
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Feed(Protocol):
 
 
 class LatestState:
-    """The newest state of a node, written by reading threads and read by the screen."""
+    """The newest state of a node, shared by the reading threads and the screen."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class LatestState:
 
     @contextlib.contextmanager
     def showing_delay(self) -> Iterator[None]:
-        """Show that the node does not answer if the request in this `with` block takes long."""
+        """Show that the node does not answer if the `with` block takes long."""
         self._requested_at = self._clock()
         try:
             yield

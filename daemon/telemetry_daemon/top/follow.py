@@ -34,7 +34,7 @@ _NO_STREAM_STATUSES = frozenset({_NOT_FOUND, 503})
 
 
 class Follower(Feed):
-    """Follows a daemon with two threads: for its stream, and for all other readings."""
+    """Follows a daemon with one thread for its stream and one for requests."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
@@ -270,7 +270,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the slot count from `first` up to but excluding `end`, and the device's series."""
+    """Return the slot count of a range, and the device's series in it."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

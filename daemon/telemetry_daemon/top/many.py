@@ -30,7 +30,7 @@ class _ScheduledRequest:
 
 
 class ManyNodesFeed(Feed):
-    """Polls the snapshots of all nodes, and follows the stream of the visible node."""
+    """Polls all nodes, and follows the stream of the visible node."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
         self.title = "polled over the network"
@@ -94,7 +94,7 @@ class ManyNodesFeed(Feed):
                 self._changed.notify()
 
     def _next_request(self) -> _ScheduledRequest | None:
-        """Wait until a request is due and return it, or None if the feed is closed."""
+        """Wait for a due request, and return None if the feed is closed."""
         with self._changed:
             while not self._is_over:
                 may_wait = self._silent_requests < _SILENT_NODE_THREADS
