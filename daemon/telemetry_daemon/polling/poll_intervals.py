@@ -19,7 +19,7 @@ INVENTORY_SECONDS = 300.0
 # The interval of a poll that the tool does not support, because a later version may support it. Lists are polled sooner.
 UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
-# The shortest interval of early polls for an outdated device list.
+# The shortest interval between extra polls of a device list that is outdated.
 LIST_AGAIN_SECONDS = 15.0
 # Fast polls whose calls are expensive in the driver.
 _EXPENSIVE = frozenset({COUNTERS, "gpm"})

@@ -50,12 +50,12 @@ class NewRankLimit:
     def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
         """Return whether this rank may report, and record it if so."""
         ranks = self._last_reports.setdefault(user, {})
-        rank = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
-        if rank not in ranks:
+        rank_hash = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
+        if rank_hash not in ranks:
             if len(ranks) >= MAX_NEW_RANKS_OF_A_USER or self._rank_count >= MAX_NEW_RANKS:
                 return False
             self._rank_count += 1
-        ranks[rank] = now
+        ranks[rank_hash] = now
         return True
 
 

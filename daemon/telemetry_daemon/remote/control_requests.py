@@ -96,7 +96,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The maintenance window. `not_kept` is why it will not survive a restart."""
+    """The maintenance window. `not_kept` says why it will not survive a restart."""
 
     ends_in: float | None
     reason: LongText
@@ -109,7 +109,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The end of maintenance. `not_kept` is why it will not survive a restart."""
+    """The end of maintenance. `not_kept` says why it will not survive a restart."""
 
     was_on: bool
     not_kept: LongText

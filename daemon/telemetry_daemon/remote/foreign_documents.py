@@ -99,7 +99,7 @@ def to_history(document: object) -> Past:
     """Return the history in a document. Raises DocumentError."""
     content = read_as(HistoryJson, document)
     _check_schema("telemetry.history/1", content.schema)
-    slots = _count(content.slots, "slots", SLOTS)
+    slots = _check_range(content.slots, "slots", SLOTS)
     return Past(
         start=_parse_unix_time(content.start, "start"),
         slots=slots,
@@ -222,7 +222,10 @@ def _parse_replay_info(item: ReplayJson) -> ReplayInfo:
 def _parse_series(item: SeriesJson, slots: int, subject: str) -> Series:
     last = _slot_values(item.last, slots, subject)
     highest = _slot_values(item.highest, slots, subject) if item.highest else last
-    gaps = (Gap(_count(gap.first, subject, slots), _count(gap.slots, subject, slots), gap.reason) for gap in item.gaps)
+    gaps = (
+        Gap(_check_range(gap.first, subject, slots), _check_range(gap.slots, subject, slots), gap.reason)
+        for gap in item.gaps
+    )
     return Series(last, highest, tuple(gaps))
 
 
@@ -235,7 +238,7 @@ def _slot_values(values: tuple[float | None, ...], slots: int, subject: str) -> 
     return array("f", numbers)
 
 
-def _count(value: int, subject: str, largest: int) -> int:
+def _check_range(value: int, subject: str, largest: int) -> int:
     if not 0 <= value <= largest:
         raise DocumentError(subject, f"number from 0 to {largest}")
     return value

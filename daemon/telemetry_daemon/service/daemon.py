@@ -300,7 +300,7 @@ class Service:
 
     def _set_daemon_metrics(self) -> None:
         self._daemon_metrics.set_version()
-        self._daemon_metrics.set_reload(succeeded=1.0)
+        self._daemon_metrics.record_reload(succeeded=1.0)
         self._daemon_metrics.configure(self._settings)
         self._daemon_metrics.set_plugin_failures(self._node.failed_plugins())
         self._maintenance.save()
@@ -327,13 +327,13 @@ class Service:
             await asyncio.to_thread(self._apply_settings, settings)
             self._input_hash = input_hash
         except (ConfigError, WebError) as error:
-            self._daemon_metrics.set_reload(succeeded=0.0)
+            self._daemon_metrics.record_reload(succeeded=0.0)
             logger.error(
                 "the configuration was not reloaded; the running configuration remains", extra={"error": str(error)}
             )
             systemd.ready("the new configuration is invalid; the running configuration remains")
             return
-        self._daemon_metrics.set_reload(succeeded=1.0)
+        self._daemon_metrics.record_reload(succeeded=1.0)
         logger.info("configuration reloaded")
         systemd.ready("serving on " + ", ".join(self._web_server.addresses))
 

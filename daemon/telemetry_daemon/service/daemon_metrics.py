@@ -25,7 +25,7 @@ class DaemonMetrics:
         """Set the versions of the daemon and of Python."""
         self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
-    def set_reload(self, *, succeeded: float) -> None:
+    def record_reload(self, *, succeeded: float) -> None:
         """Set whether the last load of the configuration succeeded."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 

@@ -135,7 +135,7 @@ class SimulatedReader(Reader):
         return {"report": to_plain(Report, report), "values": values}
 
     def _partitions(self, card: CardState, parent_index: int) -> Iterator[tuple[Device, CardState]]:
-        """Yield the partitions of a card, each with the state of a smaller card."""
+        """Yield the partitions of a card. Each is simulated like a smaller card."""
         card_device = self._devices[card.position]
         for partition_index, partition in enumerate(card.demo.partitions):
             model = replace(

@@ -69,7 +69,7 @@ class TokenBucket:
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or the rest of one."""
+        """Take a whole token or, if less than one is left, that fraction."""
         self._missing_tokens = min(self._burst, self.missing_tokens(now) + 1.0)
 
 

@@ -266,7 +266,7 @@ class RowSums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return a device with these kernels, or () if there are none."""
+    """Return a one-element tuple: a device with these kernels. Return () without kernels."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 

@@ -172,7 +172,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
-        """Add a launch on the host. The launched work repeats its `number`."""
+        """Add a launch on the host. The launched work has the same `number`."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:

@@ -152,13 +152,13 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 _TIMES = ("BeginNs", "EndNs")
 # Tables of kernels: (table, name column, card column). The second table, of counters, is used if the trace is missing.
-_OF_KERNELS = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
+_KERNEL_TABLES = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
 # Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")
 
 
 def _recognises_rocprof(schema: Schema) -> bool:
-    return any(all(column_of(schema, table, column) for column in (*_TIMES, name)) for table, name, _ in _OF_KERNELS)
+    return any(all(column_of(schema, table, column) for column in (*_TIMES, name)) for table, name, _ in _KERNEL_TABLES)
 
 
 def _read_rocprof(tables: Tables) -> Facts:
@@ -178,7 +178,7 @@ def _read_rocprof(tables: Tables) -> Facts:
 def _add_kernels(tables: Tables, timeline: Timeline) -> set[int | None]:
     """Add the kernels to the timeline, and return the indices of their cards."""
     card_numbers: set[int | None] = set()
-    for table, name_column, card_column in _OF_KERNELS:
+    for table, name_column, card_column in _KERNEL_TABLES:
         for start, end, stored_name, card in records(tables, table, (*_TIMES, name_column, card_column)):
             name = _unquote(stored_name)
             if not name.startswith(_BARRIERS):

@@ -79,7 +79,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return the time outside long gaps and a long first collective as one step."""
+    """Treat the time of a device as one step, without long gaps and a long first collective."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:

@@ -37,7 +37,7 @@ class NewDevices:
 def check_new_devices(
     new_groups: Sequence[SightingGroup], missing: Iterable[Identity], previous: Witnesses
 ) -> NewDevices:
-    """Find the new devices in known devices' slots that are not confirmed yet."""
+    """Find unconfirmed new devices in the slots of known devices."""
     new_devices, known_devices = NewDevices(), _KnownDevices(missing)
     for group in new_groups:
         name = canonical_uuid(group.device.uuid) or group.device.bus_id

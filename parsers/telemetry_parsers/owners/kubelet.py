@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods or, for `allocatable`, only the problems."""
+    """Return the claims of all pods. The poll `allocatable` returns no claims, only problems."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

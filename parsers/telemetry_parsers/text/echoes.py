@@ -94,7 +94,7 @@ def without_notes(text: str) -> str:
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """Return the text without notes, prompts and these commands."""
+    """Remove notes, prompts and echoes of these commands from the text."""
     used_commands = [command for command in commands if command in text]
     return _remove_echoes(
         text, lambda row: _is_note(row) or _echoed_command(row, used_commands) is not None, used_commands

@@ -25,7 +25,7 @@ _RPM_KEY = "FanSpeedRPM"
 
 
 class _FanSpeedInfo(ctypes.Structure):
-    """The structure nvmlFanSpeedInfo_v1_t, because pynvml's function reads only the first fan."""
+    """The structure nvmlFanSpeedInfo_v1_t, needed because pynvml's function reads only the first fan."""
 
     _fields_ = (("version", ctypes.c_uint), ("fan", ctypes.c_uint), ("speed", ctypes.c_uint))
 

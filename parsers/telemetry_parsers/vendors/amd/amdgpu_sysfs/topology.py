@@ -110,7 +110,7 @@ def _nodes_by_card(slot_nodes: Sequence[_RawNode]) -> Iterator[Node]:
 
 
 def _parse_node(number: int, files: Mapping[str, Output]) -> _RawNode | None:
-    """Return a node's values, or None without values."""
+    """Return a node's values, or None if it has no values."""
     values = _numbers_in(files.get("properties"))
     if not values:
         return None

@@ -142,7 +142,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Whether a block is complete, and whether the product is known to have no HBM."""
+    """Facts about a block of readings: whether it is complete, and whether the product has no HBM."""
 
     is_complete: bool
     has_no_hbm: bool
