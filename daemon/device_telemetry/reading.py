@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _MIN_INTERVAL_SECONDS, _DEFAULT_INTERVAL_SECONDS = 0.1, 2.0
 
-# A function that waits up to this many seconds, and returns whether the next document needs new counters.
+# Waits up to this many seconds, and returns whether the next document needs new counters.
 Pause = Callable[[float], bool]
 
 
@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return the snapshot document of a daemon, or of the tools. Raises TelemetryError."""
+    """Return a daemon's snapshot document, or run the tools if there is no daemon. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -107,7 +107,7 @@ def _daemon_address(url: str | None) -> Address | None:
 
 def _local_http_address() -> Address | None:
     """Return an HTTP address for users without access to the daemon's socket."""
-    # The configuration has the addresses. It is imported here, because most callers do not need it.
+    # Most callers do not need the configuration.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
@@ -146,7 +146,7 @@ def _parse_document(text: bytes, errors: bytes) -> Any:
 
 
 def _tool_documents(interval: float) -> Iterator[Any]:
-    """Yield the documents that a separate process reads from the tools."""
+    """Yield snapshot documents from a process that runs the tools."""
     command = [*_COMMAND, "--watch", f"{interval:.3f}"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL

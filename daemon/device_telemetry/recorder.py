@@ -19,11 +19,11 @@ from device_telemetry.visible import named_visible_devices
 from telemetry_daemon.terminal.suggestions import suggest_or_list
 
 _SAMPLE_TIMEOUT_SECONDS = 30.0
-# The longest wait for the daemon, which reads the energy counters again when a section ends.
+# When a section ends, the daemon reads the energy counters again.
 _COUNTERS_TIMEOUT_SECONDS = 2.0
-# The minimum time between two requests to read the counters, and the time that the daemon needs to read them.
+# The daemon needs up to _COUNTER_READ_SECONDS to read the counters.
 _REQUEST_GAP_SECONDS, _COUNTER_READ_SECONDS = 1.0, 0.25
-# A larger age means that the document is from a node whose clock differs.
+# A larger age means that the node's clock differs.
 _MAX_AGE_SECONDS = 60.0
 _ROOT = ""
 
@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # The time when a section last began or ended, and the time when the counters were last requested.
+        # The last begin or end of a section, and the last request for new counters.
         self._boundary = self._last_request = -math.inf
         self._awaits_counters = False
         self._is_stopping = False
@@ -151,7 +151,7 @@ class Recorder(ContextDecorator):
             self._condition.notify_all()
 
     def _pause(self, seconds: float) -> bool:
-        """Wait for the next sample, and return whether it needs new counters."""
+        """Wait for the next sample, and return whether the sample needs new counters."""
         deadline = time.monotonic() + seconds
         with self._condition:
             if self._awaits_counters:

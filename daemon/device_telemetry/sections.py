@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from device_telemetry.node_types import Device
 
-# The energy of a section is exact if the counter was read this close to its beginning and its end.
+# The energy is exact if the counter was read this close to the section's beginning and end.
 _NEAR_SECONDS = 0.25
 _TINY_SECONDS = 1e-6
 ENERGY, POWER = "energy_joules_total", "power_watts"
@@ -22,7 +22,7 @@ class Sample:
 
     time: float
     values: Mapping[str, Mapping[str, float]]
-    # Maps a device to the age of its energy counter at the time of the sample.
+    # Maps devices to the ages of their energy counters at the time of the sample.
     counter_ages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -76,7 +76,7 @@ class Section:
     _starts: list[float] = field(default_factory=list)
     _statistics: dict[tuple[str, str], _Statistics] = field(default_factory=dict)
     _joules: dict[str, float] = field(default_factory=dict)
-    # Maps a device to the number of seconds for which its energy is known.
+    # Maps devices to the seconds for which their energy is known.
     _counted_seconds: dict[str, float] = field(default_factory=dict)
     _estimated: set[str] = field(default_factory=set)
     _is_exact: bool = True
@@ -103,7 +103,7 @@ class Section:
             if seconds > 0:
                 self._add_readings(name, before.values[name], after.values[name], seconds)
                 if ENERGY in before.values[name]:
-                    self._add_energy(name, 0.0, 0.0)  # the results then contain the energy, even if it is 0
+                    self._add_energy(name, 0.0, 0.0)  # the results must contain energy of 0
             self._add_counter(name, before, after, spans)
         oldest = min((after.counter_time(name) for name in names), default=after.time)
         self._spans = [(begin, end) for begin, end in self._spans if end > oldest]
@@ -120,7 +120,7 @@ class Section:
         joules = numbers_after.get(ENERGY, math.nan) - numbers_before.get(ENERGY, math.nan)
         if seconds <= 0:
             return
-        if joules >= 0:  # a counter that was reset is not used for this period
+        if joules >= 0:  # a reset makes the difference negative
             self._add_energy(name, joules * seconds / (end - begin), seconds)
             boundaries = (boundary for span in spans for boundary in span if begin < boundary < end)
             self._is_exact &= all(min(boundary - begin, end - boundary) <= _NEAR_SECONDS for boundary in boundaries)

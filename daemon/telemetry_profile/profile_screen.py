@@ -28,7 +28,7 @@ _MIN_RATE = 1e9  # FLOP/s; lower rates are called negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
 _WIDE, _NARROW_COLUMNS = 120, 5  # from 120 columns on, the table also has the launch shape
 _MIN_NAME = 20
-# Units of durations: (minimum duration in nanoseconds, name of the unit, length of the unit in nanoseconds).
+# Duration units: (minimum duration in ns, name, length in ns).
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))
 _PARTS = (
     ("span_ns", "step"),

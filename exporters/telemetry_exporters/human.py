@@ -14,7 +14,7 @@ from telemetry_parsers.ownership import Allocation, Basis, Owner, Process
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
 _YEAR_10000 = 253402300800.0
-# Units of durations: (minimum duration in nanoseconds, name of the unit, length of the unit in nanoseconds).
+# Duration units: (minimum duration in ns, name, length in ns).
 _DURATION_UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (10**3, "µs", 10**3))
 _MAX_NAME_LENGTH = 48
 _BASES: Mapping[Basis, str] = {
@@ -154,7 +154,7 @@ _UNIT_FORMATS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-# Maps a suffix of metric names to the function that formats their values, for units that only the name shows.
+# Maps a suffix of metric names to the function that formats the values.
 _SUFFIX_FORMATS: Mapping[str, Callable[[float], str]] = {
     "_timestamp_seconds": utc,
     "_bytes_per_second": bytes_per_second,
@@ -182,7 +182,7 @@ def _without_unit(metric: Metric) -> str:
 
 
 SHARED = "shared with host"
-# `memory_used_bytes` and `memory_used_ratio` have the same name without their units.
+# Without units, `memory_used_bytes` and `memory_used_ratio` have the same name.
 _SHORT_NAME_COUNTS = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 

@@ -32,9 +32,9 @@ from telemetry_parsers.readings import Readings
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 Metrics = Mapping[str, Metric]
 NO_METRICS: Metrics = {}
-# The daemon itself counts events, so these metrics stay valid for a lost device. The loss may be the last event.
+# The daemon itself counts events, so event metrics stay valid for a lost device.
 _VALID_FOR_LOST = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
-# Exporters derive these metrics from the presence of devices and the health of sources, so parsers must not report them.
+# Exporters compute these metrics, so parsers must not report them.
 _DERIVED_METRICS = frozenset(
     {"up", "info", "unread", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
@@ -181,7 +181,7 @@ class _Validator:
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()
-        # `are_valid` has checked that the numbers are finite, so the metric and label are valid with any number.
+        # `are_valid` has checked the number, so only the metric and the label are remembered.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid

@@ -15,9 +15,9 @@ _MAX_NAMES = 4
 
 _T = TypeVar("_T")
 _BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
-# Unicode categories: control, format (can reverse the writing direction), surrogate, private use, unassigned.
+# Unicode categories: control, format, surrogate, private use, and unassigned characters.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-# Latin letters, dashes, arrows and block characters: all of them are one column wide.
+# Latin letters, dashes, arrows and block characters are one column wide.
 _is_narrow = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u2193\u2580-\u25bf]*").fullmatch
 
 

@@ -25,7 +25,7 @@ from telemetry_grafana.rules.dcgm_names import dcgm_names
 from telemetry_grafana.rules.recording import GROUPS, recorded_labels
 from telemetry_grafana.rules.rule import AT_ONCE, EVERY, Alert, open_event
 
-# The groups of alerts. The most important group comes first.
+# The most important group comes first.
 ALERTS = (MONITOR, PRESENCE, BROKEN, HEAT_AND_SPEED, FULL_LOAD, OWNERS)
 _BY_NAME = {alert.name: alert for group in ALERTS for alert in group.alerts}
 # The dashboards, in the order in which they link to each other.
@@ -41,7 +41,7 @@ _LOOK_BACK_SECONDS = 600
 
 def recording_rules() -> str:
     """Return the content of deploy/prometheus/rules/telemetry-recording.yml."""
-    series = recorded_labels()  # of all groups: a rule may read the previous result of a later rule
+    series = recorded_labels()  # includes all groups, because a rule may read a later rule's previous result
     groups = []
     for group in GROUPS:
         rules = [{"record": rule.name, "expr": check_query(rule.expression, series)} for rule in group.rules]
@@ -126,7 +126,7 @@ def grafana_rules() -> str:
 
 def _grafana_rule(alert: Alert) -> dict[str, object]:
     expression = check_query(_without_inhibited(alert), recorded_labels())
-    # The alert fires if the query has a result, even if its value is 0, as for accelerator_up.
+    # The alert fires if the query has a result, even if the value is 0.
     condition = {"refId": "B", "type": "math", "expression": "is_number($A)"}
     return {
         "uid": alert.name.lower(),

@@ -13,7 +13,7 @@ from telemetry_parsers.model import Metric
 FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
     {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
-# Labels by which series are joined and summed. `cluster` exists only if several clusters share a store.
+# `cluster` exists only if several clusters share a store.
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
 MODEL = "cluster, job, vendor, model"
@@ -23,15 +23,15 @@ PARTITIONS = 'accelerator_info{parent!=""}'
 DEVICE = f"{NODE}, vendor, device, id, model"
 _TARGET_LABELS = frozenset(NODE.split(", "))
 _DEVICE_LABELS = frozenset(DEVICE.split(", "))
-# The labels that only accelerator_info has, in addition to the labels that each device has.
+# Only accelerator_info has these labels.
 _INFO_LABELS = frozenset(
     {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "peak_origin"}
     | {"simulated", "replayed", "model_now", "profile"}
 )
-# Series by which Prometheus shows the state of the alerts that it evaluates.
+# Prometheus shows the state of its alerts as series.
 _ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
 _ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
-# Labels of inference servers' counters: the Kubernetes labels of the scraped pod, and the model's name.
+# Inference servers' counters have these labels.
 _INFERENCE_LABELS = frozenset({"namespace", "pod", "model_name"})
 _RANK_LABELS = frozenset({"rank", "server"})
 # Labels that panel queries build from other labels to name a series.
@@ -40,7 +40,7 @@ _GROUPING_LABELS = (
     _DEVICE_LABELS | _INFO_LABELS | _RANK_LABELS | _ALERT_LABELS | _NAME_LABELS | _INFERENCE_LABELS
 ).union((metric.label for metric in BY_NAME.values()), *OWN_LABELS.values(), *OWNER_LABELS.values())
 
-# The catalogue has all values of these labels. Vendors may use additional values of other labels.
+# Vendors use only the catalogue's values of these labels.
 _CLOSED_LABELS = frozenset({"state", "level", "action", "domain", "engine", "dtype"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
@@ -63,7 +63,7 @@ class QueryError(ValueError):
 
 def check_query(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
     """Return the query. Raise QueryError for an unknown metric or label."""
-    # Strings outside of selectors are removed, because a word in an argument of label_replace is not a metric.
+    # A word in a string, such as an argument of label_replace, is not a metric.
     selectors = _SELECTOR_OR_STRING.sub(lambda match: match["selector"] or '""', _GROUPINGS.sub("", query))
     for match in _SELECTOR.finditer(selectors):
         name = match[1]
@@ -91,7 +91,7 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         return _device_labels(metric)
     if metric.scope == "owner":
         return _DEVICE_LABELS | frozenset(OWNER_LABELS[name])
-    # The series of nodes that push their metrics have the label `pushed` (deploy/agents/targets/node.yml).
+    # Nodes that push their metrics have the label `pushed` (deploy/agents/targets/node.yml).
     return _TARGET_LABELS | {"pushed"} | frozenset(OWN_LABELS.get(name, ()))
 
 

@@ -18,10 +18,10 @@ from telemetry_parsers.model import MergedDevice
 
 # node-problem-detector truncates the output of a plugin to this length.
 _NPD_BYTES = 80
-# Icinga keeps only a few kilobytes of the first line, so the line contains at most this many checks.
+# Icinga keeps only a few kilobytes of the first line.
 _MAX_IN_FIRST_LINE = 4
 _MAX_LINE_LENGTH = 400
-# Performance data for more devices than this would exceed the limits of monitoring systems.
+# Performance data of more devices would exceed the limits of monitoring systems.
 _MAX_DEVICES = 64
 _NOT_IN_LABEL = re.compile(r"[^A-Za-z0-9_.:-]+")
 _PERCENT = 100.0

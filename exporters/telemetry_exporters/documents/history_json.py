@@ -100,7 +100,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
         devices=(),
         events=tuple(map(_event_json, window.events)),
     )
-    # The hostname and the events cannot contain this key, because quotation marks within strings are escaped.
+    # Strings cannot contain this key, because their quotation marks are escaped.
     head, key, tail = to_json(to_plain(HistoryJson, without_devices)).partition('"devices":[')
     yield head + key
     comma = ""

@@ -42,7 +42,7 @@ def plain_number(value: float) -> str:
         return digits
     if value.is_integer():
         return f"{value:.0f}"
-    # The number is a small fraction, such as `-1.5e-07`. The module `decimal` would need half a MiB of memory.
+    # A small fraction, such as `-1.5e-07`. The module `decimal` would need half a MiB of memory.
     mantissa, _, exponent = digits.partition("e")
     sign = "-" if value < 0 else ""
     return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"

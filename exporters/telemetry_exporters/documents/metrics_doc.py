@@ -31,7 +31,7 @@ a test compares the two.
   textfile has neither, because node_exporter exposes its own.
 - In OpenMetrics the families of counters and infos are named without `_total` and `_info`; sample names are the same.
 """
-# Maps the first metric of each group to the title of the group.
+# Maps the first metric of a group to the group's title.
 _GROUPS: Mapping[str, str] = {
     "info": "Core readings",
     "power_average_watts": "Power and energy",

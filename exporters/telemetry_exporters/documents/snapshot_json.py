@@ -37,7 +37,7 @@ def document(
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
-    # The verdict compares all devices of a model, so devices are selected only after the verdict.
+    # The verdict compares all devices of a model, so the selection must follow.
     devices = [device for device in snapshot.devices if ids is None or device.id in ids]
     json_snapshot = SnapshotJson(
         schema="telemetry.snapshot/1",

@@ -20,7 +20,7 @@ from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, Sour
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings
 
-# The units of the numbers in `readings`: MiB and MHz need fewer digits than bytes and Hz.
+# MiB and MHz need fewer digits than bytes and Hz.
 SCALES: Mapping[str, float] = {"memory_used_bytes": 1024.0 * 1024.0, "clock_hertz": 1e6}
 _HOST_METRICS = (
     "telemetry_host_cpu_utilization_ratio",

@@ -25,7 +25,7 @@ class Status(enum.IntEnum):
 # WARNING comes before UNKNOWN, because the cause of a warning is known.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# The quiet condition with the status UNKNOWN. All other quiet conditions have the status OK.
+# The only quiet condition with the status UNKNOWN.
 _UNKNOWN_WORD = "unknown"
 _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 

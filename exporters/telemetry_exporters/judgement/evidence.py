@@ -63,7 +63,7 @@ class DeviceView:
 def device_views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[DeviceView]:
     """Yield a view of each device for conditions that read these metrics."""
     device_readings = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
-    # Devices of the same model usually share a shape: the same metrics and labels in the same order.
+    # Devices of the same model usually share a shape.
     shapes = {id(readings.shape): readings.shape for _, readings in device_readings}
     by_shape = {key: _label_positions(shape, metrics) for key, shape in shapes.items()}
     now = snapshot.wall_time
@@ -165,7 +165,7 @@ def corrected_errors(view: DeviceView) -> list[str]:
 
 
 def worn_memory(view: DeviceView) -> list[str]:
-    """Return `memory wearing out` if much of the memory is out of use."""
+    """Return `memory wearing out` if many pages or rows are out of use."""
     pages, rows = (sum(view.numbers(metric).values()) for metric in ("retired_pages", "remapped_rows"))
     return ["memory wearing out"] if pages > threshold("retired_pages") or rows >= threshold("remapped_rows") else []
 
@@ -227,7 +227,7 @@ def throttled_by(reasons: str, word: str) -> Evidence:
 
 def narrow_pcie(view: DeviceView) -> list[str]:
     """Return the PCIe lanes if the link is narrower than it can be."""
-    # A low generation is normal for an idle card. Only the alert knows whether a card has been busy for minutes.
+    # The generation is not compared, because a low generation is normal for an idle card.
     width, max_width = view.number("pcie_link_width"), view.number("pcie_link_width_max")
     return [f"PCIe x{width:.0f} of x{max_width:.0f}"] if width and max_width and width < max_width else []
 
@@ -281,7 +281,7 @@ def _hottest_first(view: DeviceView) -> list[tuple[str, float]]:
 def _critical_at(sensor: str, degrees: float, reported: dict[str, float], slowdown: dict[str, float]) -> float | None:
     if sensor in reported:
         return reported[sensor]
-    # There is no common limit for boards. A temperature below the device's slowdown temperature is not critical.
+    # Boards have no common limit. A temperature below the slowdown temperature is not critical.
     if sensor.startswith(BOARD_SENSORS) or degrees < slowdown.get(sensor, degrees):
         return None
     return threshold("critical_junction_celsius" if _is_inner_sensor(sensor) else "critical_celsius")

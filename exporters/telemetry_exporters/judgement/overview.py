@@ -72,7 +72,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
 _RESTARTED_WORKER = "a worker process reads the library and is restarted automatically"
-# Maps each source that calls a vendor's library to the tool that uses the same driver.
+# Maps the source of a vendor's library to the tool with the same driver.
 _TOOLS_BY_LIBRARY = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
@@ -290,7 +290,7 @@ def _next_label(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
-# (label, function that reads a device's value, function that combines and formats the values of all devices)
+# (label, function that reads a device's value, function that formats the values of all devices)
 _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequence[float]], str]], ...] = (
     ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
     ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),

@@ -133,7 +133,7 @@ _OK = (Finding("ok", Severity.GOOD, rank=len(CONDITIONS)),)
 _READ_METRICS = frozenset(metric for condition in CONDITIONS for metric in condition.metrics) | frozenset(
     evidence.PROOF_OF_READING
 )
-# The findings of each device by its id.
+# Maps device ids to findings.
 Verdict = Mapping[str, tuple[Finding, ...]]
 
 

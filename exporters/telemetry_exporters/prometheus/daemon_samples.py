@@ -98,6 +98,6 @@ def _poll_samples(poll: Health, labels: Labels) -> Iterator[Sample]:
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, labels)
     yield Sample("telemetry_source_overruns_total", float(poll.overruns), labels)
-    # Each reason for a failure has a series from the start, so that `increase()` includes the first failure.
+    # Each reason has a series from the start, so that `increase()` includes the first failure.
     for reason, count in (dict.fromkeys(REASONS, 0) | dict(poll.failures)).items():
         yield Sample("telemetry_source_failures_total", float(count), (*labels, ("reason", reason)))

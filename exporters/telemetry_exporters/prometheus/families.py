@@ -15,12 +15,12 @@ from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 from telemetry_parsers.readings import ReadingKey, Readings
 
-# The attributes that determine a device's labels, and which series the device has.
+# The attributes that determine a device's labels and series.
 _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# Maps `up` of a device to the values before its readings: the values of `info` and `up`, or the value of `unread`.
+# Maps `up` of a device to the values of its series `info` and `up`, or of its series `unread`.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -56,7 +56,7 @@ class Columns:
 
 
 def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSeries = NO_OWNERS) -> Columns:
-    """Split a snapshot into names and values."""
+    """Separate the values of a snapshot from the names of the series."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
@@ -76,7 +76,7 @@ def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[Sa
     has_owners = any(device.allocations for device in snapshot.devices)
     if not has_owners and not owner_series.process_metrics:
         return
-    from telemetry_exporters.prometheus import owner_samples  # only for the few nodes with owners
+    from telemetry_exporters.prometheus import owner_samples  # few nodes have owners
 
     if has_owners:
         yield SampleColumns.from_samples(owner_samples.owner_samples(snapshot.devices))
@@ -103,8 +103,8 @@ class SharedLabels:
     labels: Labels
 
 
-# A series: (shared labels, value of the metric's additional label or "", index of the series' number in `values`).
-# It is a tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
+# (shared labels, value of the metric's additional label or "", index in `values`)
+# A page has thousands of series, and creating a named tuple takes four times as long.
 Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 

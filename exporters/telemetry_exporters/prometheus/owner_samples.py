@@ -11,7 +11,7 @@ from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
 
 _SHARE = "allocation_ratio"
-# Maps a metric to the attribute of an allocation that contains its value.
+# Maps a metric to its attribute in an allocation.
 _ALLOCATION_ATTRIBUTES: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
     "allocation_busy_seconds_total": "busy_seconds_total",

@@ -26,7 +26,7 @@ from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
 
-# Numbers from this value on are written with an exponent, as Go does.
+# Go writes numbers from 1e6 on with an exponent.
 _EXPONENT_FROM = 1e6
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -48,7 +48,7 @@ def text_head(metric: Metric) -> str:
 def openmetrics_head(metric: Metric) -> str:
     """Return the HELP, TYPE and UNIT lines in OpenMetrics."""
     name = family_name(metric)
-    # In OpenMetrics, a counter must end with `_total`. Other counters become `unknown`, so that samples keep their names.
+    # An OpenMetrics counter must end with `_total`, so other counters become `unknown`.
     kind = "unknown" if metric.kind == "counter" and name == metric.name else metric.kind
     head = f"# HELP {name} {metric.help.translate(_LABEL_ESCAPES)}\n# TYPE {name} {kind}\n"
     has_unit = metric.unit and metric.kind != "info" and name.endswith("_" + metric.unit)
@@ -79,8 +79,8 @@ class PageTemplate:
         self._pick_numbers = _make_picker(positions)
         self._pick_infos = _make_picker(infos)
         self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
-        self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # unequal to any number
-        # The text before each number alternates with the text of the number. Heads of families are added later.
+        self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN is unequal to any number
+        # Text before a number and the number itself alternate.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
         self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEAD_WRITERS.items()}
@@ -128,7 +128,7 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 
 def _are_finite(values: tuple[Any, ...]) -> bool:
     try:
-        # A finite sum proves that all numbers are finite. The sum of finite numbers can be infinite, too.
+        # A finite sum proves that all numbers are finite. An infinite sum proves nothing.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))
     except TypeError:  # an absent reading
         return False

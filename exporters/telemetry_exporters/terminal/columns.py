@@ -19,11 +19,11 @@ _T = TypeVar("_T")
 _ReadText = Callable[[_T], str | None]
 _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
-# Columns with this priority number or a higher one are omitted if no visible row has a value.
+# From this priority number on, columns are omitted if no visible row has a value.
 OPTIONAL = 11
 # Names and states shrink to _NAME_WIDTH before columns are dropped, and to _MIN_NAME only after that.
 _MIN_NAME, _NAME_WIDTH = 8, 24
-# A sort key: a number, or the words and numbers in a string, so that "2" comes before "10".
+# A string is split into words and numbers, so that "2" comes before "10".
 Rank = float | tuple[str | int, ...]
 
 SEVERITY_STYLES = {
@@ -49,7 +49,7 @@ class Column(Generic[_T]):
 
     heading: str
     cell: Callable[[_T], Cell]
-    rank: Callable[[_T], Rank | None]  # returns the sort key of a row, None without a value
+    rank: Callable[[_T], Rank | None]  # returns a row's sort key, or None if the row has no value
     priority: int  # columns with the highest number are dropped first
     min_width: int = 0  # the width to which texts may be cut, or 0 if they are never cut
     name_width: int = 0  # the width to which names are cut before other columns are dropped
@@ -272,7 +272,7 @@ def fit_columns(
             continue
         full_widths[index] = width_of(index)
         width = _min_width(column, full_widths[index], free_width)
-        if column.name_width and not widths:  # the first name is shown even if it has to be cut
+        if column.name_width and not widths:  # the first name is cut rather than dropped
             width = min(width, max(free_width, 1))
         if 0 < width <= free_width:
             widths = {**other_widths, index: width}

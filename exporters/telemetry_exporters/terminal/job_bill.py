@@ -24,7 +24,7 @@ _GROUPING_KEY = {"left_out": True}
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# Maps a grouping to (column names, function). The function returns the values of these columns for a record.
+# Maps a grouping to its column names and a function that returns a record's values.
 GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),

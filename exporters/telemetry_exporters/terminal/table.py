@@ -24,7 +24,7 @@ from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wr
 from telemetry_parsers.dataclass import dataclass, field, replace
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 
-# Tables narrower than `_NARROW` have one blank between columns. `_UNLIMITED` replaces a width of 0.
+# Narrow tables have one blank between columns. `_UNLIMITED` replaces a width of 0.
 _NARROW, _UNLIMITED = 60, 1_000_000
 _COLUMNS = tuple(
     replace(column, priority=OPTIONAL) if column.heading == VENDOR.heading else column for column in DEVICE_COLUMNS
@@ -65,7 +65,7 @@ def table(
 ) -> str:
     """Return the node as text. A width of 0 means no limit."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
-    # The verdict compares all devices of a model, so devices are selected only after the verdict.
+    # The verdict compares all devices of a model, so the selection must follow.
     verdict = judge(snapshot)
     if selection.ids is not None:
         snapshot = replace(snapshot, devices=tuple(device for device in snapshot.devices if device.id in selection.ids))

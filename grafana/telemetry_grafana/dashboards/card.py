@@ -20,7 +20,7 @@ from telemetry_grafana.dashboards.panels import (
 )
 from telemetry_grafana.dashboards.query import card_queries, not_reported, query
 
-# Most sources read traffic every minute and errors every five minutes. Rates cover at least four intervals.
+# Most sources read traffic every minute and errors every five minutes.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 

@@ -23,7 +23,7 @@ _NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
 _POWER_SHARE = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
 _MAX_WITHOUT_LIMIT = 10
 _UTILIZATION, _IDLE_BELOW = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
-# Up to 5 % of the memory is ignored, because the driver itself uses a small share.
+# The driver itself may use a few percent of the memory.
 _HELD_MEMORY = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
     f" and on (cluster, job, instance, id) ({_UTILIZATION} < {_IDLE_BELOW})"

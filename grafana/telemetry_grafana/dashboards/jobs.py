@@ -11,7 +11,7 @@ from telemetry_grafana.promql import CARD, PARTITIONS
 from telemetry_grafana.rules import recording_tokens as tokens
 
 _ON_CARD = f"on ({CARD})"
-# The share of each owner in a card. The shares in a card add up to 1.
+# The shares of a card's owners add up to 1.
 _SHARE = "accelerator_allocation_ratio{$cards}"
 _OWNER = ("owner_kind", "owner", "user", "account")
 _BY_OWNER = ", ".join(_OWNER)

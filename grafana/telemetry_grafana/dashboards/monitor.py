@@ -25,12 +25,12 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
-# Encodes the state of a source as its index in STATES. States with nothing to read come last in the expression.
+# Encodes a source's state as its index in STATES. States with nothing to read come last.
 _STATE_NUMBER = " or ".join(
     f'({index} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for index, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
 )
-# A number for sorting, from 0 (never ok) to 1 (always ok). A source with nothing to read is normal and gets 2.
+# Sorts sources from 0 (never ok) to 1 (always ok). Sources with nothing to read get 2.
 _OK_SHARE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_ABSENT_STATES}", _ABSENT_STATES)
@@ -102,7 +102,7 @@ MONITOR = Page(
                 "Time since each poll last succeeded, for the polls with the longest time.",
                 "dtdhms",
                 query(
-                    # Both times are from the node's clock, so a difference from the clock of Prometheus does not matter.
+                    # Both times are from the node's clock, so the clock of Prometheus does not matter.
                     "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
                     " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
                     " bottomk(8, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",

@@ -9,7 +9,7 @@ from telemetry_grafana.dashboards.query import node_queries, node_query, not_rep
 from telemetry_grafana.promql import CARD, prefix_pattern
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
-# Reasons for throttling that were active in the time range.
+# Selects throttling reasons that were active in the time range.
 _ACTIVE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1"
 _MEMORY_SENSORS = f'accelerator_temperature_celsius{{$cards,sensor=~"{prefix_pattern(MEMORY_SENSORS)}"}}'
 _CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
@@ -25,7 +25,7 @@ def _partition_value(metric: str) -> str:
 
 
 def _by_partition(promql: str) -> str:
-    """Add the label `card` with the number of the partition's card to each series."""
+    """Label each partition's series with the number of its card."""
     return f'label_replace(max {shared.BY_CARD} ({promql}), "card", "$$1", "device", "([^:]*):.*")'
 
 

@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# The variables: (name, label, series). These series exist for every node, or for every card of every vendor.
+# (name, label, series). The series exist for every node or every card of every vendor.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -49,12 +49,12 @@ def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> Que
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
     )
-    # `.*` also matches a missing label, such as `model` of an unknown model, or `cluster` if there is only one cluster.
+    # `.*` also matches a missing label, such as `model` of an unknown model.
     return variable.include_all(True).all_value(".*").current(_ALL) if has_all else variable
 
 
 _ANNOTATION_STEP = "60s"
-# If a value already existed within the hour before a step, such as before an outage, it is not annotated again.
+# A value from the previous hour is not annotated again, such as after an outage.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
@@ -73,12 +73,12 @@ class _Annotation(AnnotationQuery):
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
 _EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
 _STARTED = "process_start_time_seconds{$nodes}"
-# The annotations: (name, colour, query, title, text). Grafana replaces `{{label}}` in the title and the text.
+# (name, colour, query, title, text). Grafana replaces `{{label}}` in title and text.
 _ANNOTATIONS = (
     (
         "Alerts",
         "red",
-        # Only the start of an alert is marked, because the regions of several alerts would overlap and hide the lines.
+        # Only the start of an alert is marked, because regions of several alerts would hide the lines.
         f"{_FIRING} unless {_FIRING} offset $__interval",
         "{{alertname}}",
         "{{severity}} {{instance}} {{vendor}} {{device}}",

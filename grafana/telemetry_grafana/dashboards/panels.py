@@ -27,7 +27,7 @@ DATA_SOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}"
 _NOT_COLLECTED = "not collected"
 _NOT_REPORTED = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
-# The first colour is for a number that is neither good nor bad, the second for an unknown state.
+# _NEUTRAL is for a number that is neither good nor bad, GREY for an unknown state.
 _NEUTRAL, GREY = "text", "#6b7078"
 _Builder = Any  # the builders of the SDK have no useful common type
 Steps = Sequence[tuple[float | None, str]]
@@ -40,7 +40,7 @@ def rising(yellow: float, red: float | None = None) -> Steps:
     return steps if red is None else (*steps, (red, RED))
 
 
-# Shades of one hue, because a busy card is not a problem. No shade is as dark as an empty cell.
+# The shades have one hue, because a busy card is not a problem.
 _DARK_TO_LIGHT: Steps = (
     (None, "#1f4a7a"),
     (0.05, "#2d68a8"),
@@ -68,7 +68,7 @@ class Axis:
     soft_high: float | None = None
 
 
-# An axis that scales to its values. It is for values that are far below the unit's usual range.
+# For values that are far below the unit's usual range.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
@@ -299,7 +299,7 @@ _CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-# These widths fit eight numbers into 1,280 pixels. Columns with sort arrows or long units are wider.
+# Eight numbers of this width fit into 1,280 pixels. Sort arrows and long units need more.
 _FIGURE_PIXELS, _EXTRA_PIXELS = 98, 20
 _LONG_UNITS, _MAX_HEADING_LENGTH = frozenset({"flops"}), 12
 _LABEL_PIXELS = {"card": 70, "vendor": 112, "device": 80, "driver": 130, "power_kind": 130, "partition": 100}
@@ -338,7 +338,7 @@ def card_table(
             [TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-")) for name in sort]
         )
         .with_transformation(DataTransformerConfig("merge", options={}))
-        # Excludes the labels that Prometheus adds to targets, and duplicate columns.
+        # Excludes duplicate columns and the labels that Prometheus adds to targets.
         .with_transformation(DataTransformerConfig("filterFieldsByName", options={"include": {"names": column_order}}))
         .with_transformation(
             DataTransformerConfig(
@@ -381,7 +381,7 @@ def _column_settings(column: Column) -> dict[str, object]:
 
 
 def _label_settings(label: str) -> dict[str, object]:
-    # Job IDs are strings, and missing labels are shown as a dash.
+    # Job IDs must not be formatted as numbers.
     properties: dict[str, object] = {"unit": "string", "noValue": "–"}
     if label in _LABEL_PIXELS:
         properties["custom.width"] = _LABEL_PIXELS[label]

@@ -16,7 +16,7 @@ Form = Literal["range", "instant", "table"]
 
 _CARD_SELECTOR = re.compile(r"accelerator_\w+\{\$cards[^}]*\}")
 
-# `{$cards}` in a query selects the cards that the user chose in the variables, `{$nodes}` the daemons of their nodes.
+# `{$cards}` in a query selects the chosen cards, `{$nodes}` selects their nodes.
 SELECTORS = {
     "jobs": 'cluster=~"$cluster",job=~"$job"',
     "nodes": 'cluster=~"$cluster",job=~"$job",instance=~"$node"',
@@ -28,15 +28,14 @@ SELECTORS = {
 }
 
 _CARD_KEY, _NODE_KEY = f"{NODE}, vendor, device", f"{NODE}, vendor"
-# Nodes with cards of several vendors. There, a card's number is unique only together with the vendor.
+# On nodes with several vendors, a card's number is unique only together with the vendor.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
-# Matches "VENDOR MODEL" if the model's name itself begins with the vendor. The group captures the model's name.
+# Matches "VENDOR MODEL" if the model's name itself begins with the vendor.
 _NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
 _GROUPS = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # The number of series that fit into a legend.
 _MAX_SERIES = 8
-# The legend of a card in a ranking. Grafana cuts long names at the end, so the node comes last. Grafana counts characters
-# and ignores their width: the last blank makes room for wide characters.
+# Grafana cuts long names at the end, so the node comes last. The blank makes room for wide characters.
 RANKED = "{{vendor}} {{device}} {{instance}} "
 
 
@@ -57,7 +56,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
     """Return an expression that adds the label `name` to the series of cards or nodes."""
-    # Names are computed once for the time range (`@ end()`). Doing it at each step would double the query's duration.
+    # Without `@ end()`, names would be computed at each step, which doubles the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
     return f'({single_vendor} or label_join({grouped} and on ({NODE}) {_MIXED}, "{name}", " ", {labels_if_mixed}))'
@@ -67,7 +66,7 @@ _CARD_NAMES = _name_series(
     "card", '"instance", "device"', '"instance", "vendor", "device"', "accelerator_up{$cards}", _CARD_KEY
 )
 _NODE_NAMES = _name_series("node", '"instance"', '"instance", "vendor"', "telemetry_devices{$vendors}", _NODE_KEY)
-# With a second blank before a one-digit number, 2 is sorted before 10.
+# A second blank before one-digit numbers sorts 2 before 10.
 _ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card", "(.*) ([0-9])")'
 
 

@@ -23,20 +23,20 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# State 1: throttled by heat or by the power brake, which is a problem. State 2: throttled for a usual reason.
+# State 1 means throttled by heat or by the power brake, state 2 means throttled for a usual reason.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
-# Reasons of throttling that should not occur. The power limit is normal at full load.
+# Excludes the power limit, which is a normal reason at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 STATES_TEXT = (
     "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: by heat or the power "
     "brake. Not watched: the card was present within the last hour, and its source fails or was released."
 )
-# A partition that disappears while its card is present was removed on purpose.
+# A partition without series was removed on purpose if its card still has series.
 _REMOVED_PARTITIONS = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
-# The states of a card, the most urgent first. -1: the card had a series within the last hour, but has none now.
+# The most urgent state comes first. -1 means that a card had series within the last hour, but has none now.
 STATES: Words = {
     "-1": ("not watched", YELLOW),
     "0": ("lost", RED),
@@ -96,7 +96,7 @@ FAILING = number(
     _count_or_zero(f"max by ({CARD}) ({_FAILING})", "accelerator_up{$cards}"),
     steps=RED_IF_ANY,
 )
-# This number shares a panel with others. The panel omits numbers that no chosen card reports.
+# The panel omits numbers that no chosen card reports.
 THROTTLED = Figure(
     "Throttled",
     _count_or_zero(
@@ -163,7 +163,7 @@ ALL_CARDS = card_table(
     ),
     sort=("state", "instance", "device"),
 )
-# Grafana's own alert list is not used: it ignores the variables, and cannot read alerts from a remote-write store.
+# Grafana's own alert list ignores the variables.
 FIRING_ALERTS = card_table(
     "Firing alerts",
     "Alerts about the chosen nodes, from the rules that Prometheus or vmalert evaluates. Alerts that Grafana evaluates "

@@ -26,11 +26,11 @@ _COMPARED = (
     ("temperature", "temperature_celsius", "celsius"),
     ("power", "power_watts", "watt"),
 )
-# The added label `of` keeps the scores of a card apart, so that `or` does not drop any.
+# Without the label `of`, `or` would drop scores of the same card.
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
-# The number of cards above the median and below it in a chart, and the number of nodes in other charts.
+# A chart has this many cards above the median and this many below, or this many nodes.
 _MAX_ROWS = 10
 
 

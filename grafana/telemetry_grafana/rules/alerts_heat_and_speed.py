@@ -13,7 +13,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 # A hung card reports full utilization, but uses hardly more power than an idle card.
 _ABOVE_IDLE = "accelerator:power_above_idle:ratio"
 _ACTIVITY, _BANDWIDTH = "accelerator_memory_activity_ratio", "accelerator_memory_bandwidth_ratio"
-# A hung card may use as much power as a card that decodes for a single user, but its memory traffic is low.
+# A hung card may use as much power as a slowly decoding card, but has little memory traffic.
 _AT_REST = (
     f"({_ABOVE_IDLE} < $rest_share_alone or {_ABOVE_IDLE} < $rest_share and on ({CARD}) ({_ACTIVITY} or {_BANDWIDTH}))"
     f" unless on ({CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"
@@ -47,9 +47,9 @@ def _throttled_by(reasons: str) -> str:
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
-# Frequent throttling explains a slow card. The current state is not used, because it would reset alerts repeatedly.
+# Frequent throttling explains a slow card. The current state would reset alerts repeatedly.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
-# Cards are compared with cards of the same owner on the node. Cards without a known owner are compared with each other.
+# Cards are compared with cards of the same owner on the node.
 _PEER_LABELS = f"{MODEL_IN_NODE}, owner_kind, owner"
 _WORK_GAP = f"(quantile by ({_PEER_LABELS}) (0.5, {OWNED_WORK}) - on ({_PEER_LABELS}) group_right () {OWNED_WORK})"
 _HELD_MEMORY = f"({OWNED_WORK} > bool -1) * on ({CARD}) group_left () max by ({CARD}) (accelerator_memory_used_ratio)"
@@ -108,7 +108,7 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorHotterThanPeers",
             condition=(
                 f"{_above_mean(_TEMPERATURE)} > $outlier_celsius unless {_above_mean(_UTILIZATION)} > $busier_ratio"
-                # Power is compared, too, because some cards, such as partitioned ones, report no utilization.
+                # Power is also compared, because some cards report no utilization.
                 f" unless {_POWER} / on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
@@ -125,7 +125,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorFanStopped",
-            # Some tools print 0 for a card without a fan. So a model counts as having fans only after a fan has turned.
+            # Some tools print 0 for a card without a fan, so a fan of the model must have turned before.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_TEMPERATURE} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
@@ -184,9 +184,9 @@ HEAT_AND_SPEED = AlertGroup(
                 f" and on ({_PEER_LABELS}) quantile by ({_PEER_LABELS}) (0.5, abs({_WORK_GAP})) < $alike_ratio"
                 f" and on ({_PEER_LABELS}) count by ({_PEER_LABELS}) ({OWNED_WORK}) >= $straggler_peers"
                 f" unless on ({CARD}) {_DIFFERENT_WORK}"
-                # Without an owner and a memory reading, it is unknown whether cards work for the same job.
+                # Only an owner or a memory reading shows whether cards work for the same job.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
-                # If some cards of the node hang, the others are not compared with them.
+                # Cards are not compared with hung cards.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",

@@ -5,19 +5,18 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# Missing devices on a node are ignored if an operator has released a source, if all cards sleep, or if a driver hangs.
-# Another alert reports a driver that hangs.
+# Missing devices are ignored if a source is released, if all cards sleep, or if a driver hangs.
 _UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
-# Excludes partitions that existed in the last 5 minutes, because a node that does not respond exposes no partitions.
+# A node that does not respond exposes no partitions, so the last 5 minutes are used.
 _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# The number of known cards, without partitions. Lost cards are included, because they have their own alert.
+# Lost cards are included, because another alert reports lost cards.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
 
-# The number of cards on a node before its daemon lost its state, if that happened within the last week.
+# The number of cards on a node before the daemon lost its state.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
-# Nodes with failed sources are excluded: failed sources explain missing devices, and have their own alert.
+# Failed sources explain missing devices, and have their own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
@@ -27,7 +26,7 @@ def _if_more_than(metric: str, node: str, known: str) -> str:
     return f"{metric} > on ({node}) group_left () {known_or_none} {_UNLESS_INACTIVE}"
 
 
-# `job` is ignored: in Kubernetes, a node has a pod for each vendor, and another job may know the cards.
+# `job` is ignored, because in Kubernetes another job may know the cards.
 _NOT_LISTED = _if_more_than(
     "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN_CARDS})"
 )
@@ -38,7 +37,7 @@ PRESENCE = AlertGroup(
     (
         critical(
             name="AcceleratorLost",
-            # The 5 minutes bridge a restart of the daemon. Partitions are excluded: they are lost with their card.
+            # The 5 minutes bridge a restart of the daemon. Partitions are lost with their card.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_UNLESS_RECENT_PARTITION} unless accelerator:up:flapping",
             hold="3m",
             held_back_by_event="xid_79",
@@ -49,7 +48,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_UNLESS_RECENT_PARTITION}",
-            counted_over_seconds=1800,  # a card that stays lost for longer no longer flaps, and AcceleratorLost fires
+            counted_over_seconds=1800,  # a card that stays lost for longer no longer flaps
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
             meaning="Within an hour the card was lost and returned three times, or it was lost for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
@@ -101,7 +100,7 @@ def _with_last_value(selector: str) -> str:
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid that needs no repair is reported only if it is new, or has occurred again. Prometheus cannot see
+# An Xid without repair is reported only if it is new or has occurred again. Prometheus cannot see
 # the increase of a series that begins with 1, so "new" means: not open in the 6 hours before.
 _OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'

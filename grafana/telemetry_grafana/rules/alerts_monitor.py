@@ -8,10 +8,10 @@ from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, 
 # In these states, a source is expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _UNLESS_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
-# Jobs in which all responding targets are telemetry daemons. Targets of these jobs that never responded count, too.
+# Selects jobs in which all responding targets are telemetry daemons.
 _IN_TELEMETRY_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
 _POLL_DURATION = "telemetry_source_duration_seconds"
-# Polls that run a tool once per card. With sixteen cards, they would exceed the limit for polls that run a tool once.
+# Polls that run a tool once per card, and so take longer with more cards.
 PER_CARD_POLLS = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
     "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
@@ -73,7 +73,7 @@ MONITOR = AlertGroup(
         ),
         critical(
             name="TelemetrySilent",
-            # The agent that pushes the metrics runs on the node itself, so `up` never becomes 0 if the node goes down.
+            # The agent runs on the node itself, so `up` never becomes 0 if the node goes down.
             condition=(
                 "last_over_time(instance:telemetry:pushed[7d])"
                 # Telegraf does not write `up`.
@@ -109,11 +109,11 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryReadingsStale",
             condition=(
-                # A poll keeps its value between two runs, even for an hour. The 5 minutes bridge a restart of the daemon.
+                # The 5 minutes bridge a restart of the daemon.
                 "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
-            # The hold time is five times the longest default interval of a poll.
+            # Five times the longest default interval of a poll.
             hold="25m",
             summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
             meaning="One poll of a source has failed for several intervals, while its other polls work. The readings of this poll have expired and are not exposed.",
@@ -188,7 +188,7 @@ MONITOR = AlertGroup(
         ),
         warning(
             name="TelemetryClockSkew",
-            # Both times are from the same scrape, so the age of the scrape does not matter.
+            # The age of the scrape does not matter, because both times are from the same scrape.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
             hold="15m",
             summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",

@@ -8,13 +8,13 @@ from telemetry_grafana.rules.rule import AlertGroup, info, warning
 
 _ON_CARD = f"on ({CARD})"
 _JOB = "cluster, job, job_id"
-# The label `basis` is removed, because it may change with every sample although the owner stays the same.
+# The label `basis` may change with every sample although the owner stays the same.
 _ALLOCATION = "max without (basis) (accelerator_allocation_ratio)"
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 _JOB_UTILIZATION = "accelerator:allocation_utilization_ratio:rate5m"
 _WORK_GAP = f"(quantile by ({_JOB}) (0.5, {_JOB_UTILIZATION}) - on ({_JOB}) group_right () {_JOB_UTILIZATION})"
 
-# The nodes of a job are compared with each other by the average utilization and memory of the job's cards.
+# The nodes of a job are compared by the averages of the job's cards.
 _JOB_PEERS = f"{_JOB}, vendor, model"
 _JOB_NODE_LABELS = f"{_JOB}, instance, vendor, model"
 _NODE_WORK = f"avg by ({_JOB_NODE_LABELS}) ({_JOB_UTILIZATION})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_exporters.prometheus.compat.dcgm import DCGM, DEFAULT_RENAMES, DRIVER_LABELS, HOSTNAME_LABELS
 
-# A label that marks recorded series, so that the rules of one direction do not read the results of the other.
+# Marks recorded series, which the rules of the opposite direction must not read.
 _MARK = "renamed"
 _CAPACITY, _TOTAL, _BYTES = "DEV_FB_CAPACITY_BYTES", "DEV_FB_TOTAL", 1 << 20
 
@@ -13,7 +13,7 @@ def _scraped(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
 
 
-# 4.9 exposes the capacity by default. Earlier releases expose three parts, whose sum is the capacity.
+# By default, releases before 4.9 expose only these three parts of the capacity.
 _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 

@@ -10,7 +10,7 @@ from telemetry_grafana.rules.recording_tokens import TOKEN_ENERGY
 from telemetry_grafana.rules.rule import EVERY, Recording, RecordingGroup, with_thresholds
 from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
-# The sensors that `telemetry top` and the page also use: all except memory, HBM and board.
+# `telemetry top` and the page use the same sensors.
 _CORE_SENSORS = f'sensor!~"{prefix_pattern(OTHER_SENSORS)}"'
 _UTILIZATION = "accelerator:utilization_ratio:rate5m"
 OWNED_WORK = "accelerator:owned_utilization_ratio:rate5m"
@@ -20,7 +20,7 @@ def _sensor_limits(name: str) -> str:
     return f"accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}}"
 
 
-# Each sensor has its own limits: a card slows down at 100 °C at the edge, or at 110 °C at the junction.
+# Each sensor has its own limits, such as 100 °C at the edge and 110 °C at the junction.
 _LIMITS = f"({_sensor_limits('slowdown')} or {_sensor_limits('critical')} or {_sensor_limits('shutdown')})"
 
 
@@ -74,9 +74,9 @@ _DEVICES = (
 
 
 _ON_CARD = f"on ({CARD}) group_left ()"
-# The compute clock. NVIDIA reports it both as `sm` and as `graphics`, other vendors as one of them.
+# NVIDIA reports the compute clock as `sm` and as `graphics`, other vendors use one name.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
-# The activity of the 16-bit matrix pipe if it is reported, otherwise the activity of all matrix units together.
+# The 16-bit matrix pipe is used if a tool reports its activity, otherwise all matrix units.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
 _PER_DTYPE = f"{DEVICE}, dtype"
 CEILING = "accelerator:flops_ceiling:estimate"
@@ -136,12 +136,12 @@ _WORK_DONE = RecordingGroup(
 )
 
 
-# The average power. The rate of an energy counter would be too low while the counter is new.
+# The rate of an energy counter would be too low while the counter is new.
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If load hardly raises the power, the tool reports a constant. Due to `abs`, power far below idle power is not idle.
+    # If load hardly raises the power, the tool reports a constant.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
     "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
@@ -188,12 +188,12 @@ def _ratio(used: str, limit: str, without: str = "") -> str:
     return " / ".join(f"sum by (OVER) ({part})" for part in numerator_and_denominator)
 
 
-# A partition is included only if its card has no value. Otherwise a card with eight partitions would count nine times.
+# Without this condition, a card with eight partitions would count nine times.
 _WITHOUT_COUNTED_PARTITIONS = (
     f"{_UTILIZATION} unless on ({CARD}) ({PARTITIONS} and on ({NODE}, parent)"
     f' label_replace({_UTILIZATION}, "parent", "$1", "id", "(.*)"))'
 )
-# Maps the name of a sum to (expression, meaning). In the expression, OVER stands for the labels to sum by.
+# Maps the name of a sum to (expression, meaning). OVER stands for the labels to sum by.
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
@@ -222,8 +222,7 @@ def _sum_rules(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     )
 
 
-# The readings that are compared between peers: (name, series, minimum spread). Because of the minimum spread, small
-# deviations among very similar peers do not look large.
+# (name, series, minimum spread). The minimum spread keeps small deviations among similar peers small.
 _COMPARISONS = (
     ("utilization_ratio", _UTILIZATION, "0.02"),
     ("temperature_celsius", "accelerator:temperature_celsius", "2"),
@@ -231,8 +230,8 @@ _COMPARISONS = (
     ("clock_hertz", "accelerator:clock_hertz:avg5m", "3e7"),
 )
 _MIN_PEERS = 3
-# Converts a median absolute deviation to the standard deviation of a normal distribution. The ordinary standard
-# deviation would grow with the outlier, so none of eight cards could ever be three standard deviations away.
+# Converts a median absolute deviation to a standard deviation. An ordinary standard deviation grows with
+# the outlier, so none of eight cards could ever be three standard deviations away.
 _MAD_TO_SIGMA = 1.4826
 
 

@@ -11,9 +11,9 @@ _MAINTENANCE = Recording(
     MAINTENANCE_END,
     # The last exposed value is used even if the node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # A value that does not count down is ignored: it is not from a daemon, but perhaps from an old textfile.
+    # A value that does not count down may come from an old textfile, and is ignored.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
-    # A node that is off or was reinstalled exposes nothing, so the recorded end is kept for one more day.
+    # A node that is off exposes nothing, so the recorded end is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
     "When a node's maintenance ends, by Prometheus's clock; available even while the node is off.",
     NODE,
@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Alerts read hours of these series, so the series are recorded once a minute: reading each scrape would take seconds.
+# Alerts read hours of these series. Series from each scrape would take seconds to read.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -100,7 +100,7 @@ _WEEK = "[7d]"
 _REMEMBERS_SINCE = f"max by ({NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _CARDS_BEFORE_LOSS = "instance:accelerators:before"
 _LAST_STEADY = f"last_over_time(instance:accelerators:steady{_WEEK})"
-# The count before the first loss of the state. It is kept if the state is lost again while devices are missing.
+# The count is kept if the state is lost again while devices are missing.
 _STILL_FEWER = f"last_over_time({_CARDS_BEFORE_LOSS}[1h])"
 _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
@@ -128,7 +128,7 @@ def _maximum_rule(name: str, current: str, labels: str, meaning: str) -> Recordi
 
 IDLE_POWER, HIGHEST_POWER = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
 _POWER = "accelerator_power_watts"
-# Only values that lasted for ten minutes are recorded, so that single wrong values are ignored.
+# Only values that lasted for ten minutes are recorded, because single values may be wrong.
 _POWER_RANGE = (
     Recording(
         IDLE_POWER,
@@ -146,7 +146,7 @@ _POWER_RANGE = (
 )
 
 
-# These rules also read their own last results, which may be a week old.
+# The rules in this group also read their own last results.
 PAST = RecordingGroup(
     "telemetry-past",
     (
@@ -164,7 +164,6 @@ PAST = RecordingGroup(
             "up",
             "1 for each existing target that has been a telemetry daemon.",
         ),
-        # Values must last for ten minutes, because a shorter value may be wrong.
         _maximum_rule(
             "accelerator:link_up:most",
             # Cards are identified by `id`, because number and name may change with the driver.
@@ -179,10 +178,10 @@ PAST = RecordingGroup(
             "The highest speed of a fan of the model for ten minutes.",
         ),
         *_POWER_RANGE,
-        # This rule precedes the next two rules, so that it reads their results of the previous evaluation.
+        # This rule must read the previous results of the next two rules.
         Recording(
             _CARDS_BEFORE_LOSS,
-            # The count when the state was lost. The rule keeps this count until as many devices are back, and is then 0.
+            # The rule keeps the count from before the loss until as many devices are back.
             f"({_LAST_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_LAST_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
@@ -192,7 +191,7 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:accelerators:steady",
-            # The median ignores short deviations, such as fewer devices while a driver starts.
+            # The median ignores short deviations, such as during the start of a driver.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",

@@ -8,7 +8,7 @@ _POD = "cluster, namespace, pod"
 _POD_MODEL = f"{_POD}, model_name"
 _MODEL = "cluster, model_name"
 _JOB = "cluster, job_id"
-# Counters of generated tokens. The names of vLLM and SGLang have a colon, or an underscore if Ray or a collector renames them.
+# Ray and some collectors replace the colon in the names of vLLM and SGLang by an underscore.
 _COUNTERS = (
     "vllm:generation_tokens_total",
     "vllm_generation_tokens_total",
@@ -28,7 +28,7 @@ JOB_TOKENS_PER_WATT = "job_id:steps_tokens_per_second_per_watt:rate5m"
 _ENERGY = "accelerator_allocation_energy_joules_total"
 _OF_PODS = f'label_replace(rate({_ENERGY}{{pod_name!=""}}[5m]), "namespace", "$1", "pod_namespace", "(.*)")'
 _POD_WATTS = f'sum by ({_POD}) (label_replace({_OF_PODS}, "pod", "$1", "pod_name", "(.*)"))'
-# A pod's power is divided among its models in proportion to their tokens, or equally if there are no tokens.
+# Without tokens, the models of a pod get equal shares of the pod's power.
 _SHARE = (
     f"({TOKENS} / on ({_POD}) group_left () (sum by ({_POD}) ({TOKENS}) > 0)"
     f" or ({TOKENS} * 0 + 1) / on ({_POD}) group_left () count by ({_POD}) ({TOKENS}))"

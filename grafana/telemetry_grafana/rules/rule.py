@@ -17,13 +17,13 @@ Severity = Literal["critical", "warning", "info"]
 # The evaluation interval of alerts. It is short enough for timely alerts, and keeps the load on Prometheus low.
 EVERY = "1m"
 AT_ONCE = "0m"
-# This series is recorded in recording_past.py.
+# recording_past.py records this series.
 MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
-# The environment variable of `make docs` that sets the URL of docs/alerts.md, to which alerts then link.
+# An environment variable of `make docs`: the URL of docs/alerts.md for links in alerts.
 SETTING = "RUNBOOKS"
-# Maps an alert to the remedy of its condition, so that alerts, `telemetry check` and the page agree.
+# Alerts, `telemetry check` and the page must show the same remedies.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
-# A URL may not contain a dollar sign, which Grafana would expand, or an anchor, because one is appended.
+# Grafana would expand a dollar sign, and an anchor is appended later.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
@@ -39,9 +39,9 @@ class Alert:
     check: str
     remedy: str = ""  # if empty, the remedy in _REMEDIES
     hold: str = AT_ONCE
-    counted_over_seconds: int = 0  # the time range in which faults are counted; faults during maintenance are ignored
+    counted_over_seconds: int = 0  # the time range in which faults are counted
     held_back_by: tuple[str, ...] = ()  # alerts that suppress this alert on the same card or node
-    held_back_by_event: str = ""  # matches the codes of critical events that suppress this alert
+    held_back_by_event: str = ""  # a pattern for the codes of critical events that suppress this alert
 
     @property
     def promql(self) -> str:
@@ -62,7 +62,7 @@ class Alert:
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
-        # `job` is ignored: in Kubernetes a node has a pod for each vendor, and another job may report the maintenance.
+        # `job` is ignored, because in Kubernetes another job may report the maintenance.
         return f"({self.promql}) unless on (cluster, instance) (last_over_time({MAINTENANCE_END}[1h]) > {until})"
 
     @property

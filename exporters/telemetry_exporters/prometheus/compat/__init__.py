@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # most importers need only the names of the exporters
     from telemetry_exporters.prometheus.compat.table import ExporterTable
 
-# Maps each exporter to the location of its table: (module in this package, name of the constant).
+# Maps each exporter to its table: (module in this package, constant).
 EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "dcgm-exporter": ("dcgm", "DCGM"),
@@ -29,7 +29,7 @@ EXPORTERS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 
 
-# Maps each exporter that renamed its metrics to the versions that have a table. The default version comes first.
+# Maps exporters that renamed metrics to their versions, the default version first.
 VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({"dcgm-exporter": ("4.8", "4.9")})
 
 

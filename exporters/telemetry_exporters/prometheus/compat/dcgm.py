@@ -128,12 +128,12 @@ DCGM = ExporterTable(
 )
 
 _HERTZ, _RATIO, _BYTES, _JOULES = 1e6, 0.01, float(1 << 20), 1e-3
-# Maps the factor between two units to their names in the help of a renamed row: (old unit, new unit).
+# Maps a conversion factor to the units in the help texts: (old unit, new unit).
 _UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
     {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
 )
-# Renamed metrics in the default set of 4.9, from its release notes: (old name, new name, new value / old value). The
-# names are from NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), from its tests for DCGM 4.7, and from NVIDIA's list of field IDs.
+# Renamed metrics in the default set of 4.9: (old name, new name, new value / old value).
+# Sources: the release notes, NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), its tests for DCGM 4.7, and NVIDIA's field IDs.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
     ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),
@@ -150,7 +150,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_FREE", "DEV_FB_FREE_BYTES", _BYTES),
     ("DEV_FB_USED", "DEV_FB_USED_BYTES", _BYTES),
     ("DEV_FB_RESERVED", "DEV_FB_RESERVED_BYTES", _BYTES),
-    # DCGM divides the driver's number of KiB by 1,000 for the old field, and multiplies it by 1,024 for the new one.
+    # DCGM computes the old field as KiB / 1,000, and the new field as KiB × 1,024.
     ("DEV_NVLINK_BANDWIDTH_TOTAL", "DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", 1_024_000.0),
     ("DEV_UNCORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_UNCORRECTABLE_TOTAL", 1.0),
     ("DEV_CORRECTABLE_REMAPPED_ROWS", "DEV_ROW_REMAP_CORRECTABLE_TOTAL", 1.0),
@@ -159,7 +159,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
     ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
 )
-# Other fields that DCGM renamed: (old name, new name, new value / old value). Custom CSV files may select them.
+# Renamed fields that custom CSV files may select: (old name, new name, new value / old value).
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),

@@ -14,7 +14,7 @@ def or_empty(base: Fact) -> Callable[[DeviceContext], str]:
     return lambda context: base(context) or ""
 
 
-# Facts about the whole card. A card without a UUID is identified by its id on this node.
+# Facts about the whole card, even if the device is a partition.
 number = or_empty(lambda context: context.card.device)
 uuid = or_empty(lambda context: context.card.uuid or context.card.id)
 model = or_empty(lambda context: context.card.model)
@@ -24,17 +24,15 @@ bus_id = or_empty(lambda context: context.card.bus_id)
 upper_bus_id = or_empty(lambda context: bus_id(context).upper())
 # The UUID of the device itself, which may be a partition.
 own_uuid = or_empty(lambda context: context.device.uuid or context.device.id)
-# `bare_uuid` has lower case and no `GPU-`. `hyphened_uuid` has hyphens between the groups that Ascend's driver prints.
 bare_uuid = or_empty(lambda context: uuid(context).removeprefix("GPU-").lower())
+# Ascend's driver prints a UUID as groups with blanks between them.
 hyphened_uuid = or_empty(lambda context: "-".join(uuid(context).split()))
-# `chip_name` identifies an Ascend chip as its driver's library does. `model_family` is an MLU's model up to a hyphen.
+# The driver library of Ascend chips uses the same form as `chip_name`.
 chip_name = or_empty(lambda context: f"{model(context).removeprefix('Ascend').strip()}-Ascend-V1")
 model_family = or_empty(lambda context: model(context).lower().partition("-")[0])
-# `hostname` is the node's name in Kubernetes, otherwise its host name. `address` is its IP address.
 hostname = or_empty(lambda context: context.node.kubernetes_name or context.node.hostname)
 kubernetes_name = or_empty(lambda context: context.node.kubernetes_name)
 address = or_empty(lambda context: context.node.address)
-# "1" if the card is allocated to a pod, otherwise "".
 is_owned = or_empty(lambda context: "1" if context.owner.get("pod_name") else "")
 
 
@@ -70,7 +68,6 @@ def owner(name: str) -> Fact:
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
-# The owner's namespace, pod and container.
 POD = tuple(map(owner, ("pod_namespace", "pod_name", "container_name")))
 
 

@@ -20,7 +20,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-# The polls that read the cards: NVML has the poll `fast`, simulated cards have the poll `readings`.
+# The poll `fast` reads NVML's cards, the poll `readings` simulated cards.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
     "sw_power_cap": "sw_power_cap",
@@ -33,7 +33,7 @@ _REASONS = {
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
 _FROM_NVML = "for sw_power_cap and sync_boost from NVML's `perf_policy` counters"
-# Locations of memory errors: (the exporter's name, our name). Cards that count SRAM errors call device memory DRAM.
+# Locations of memory errors: (name in the exporter, our name).
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
 _COMPUTE_MODES = {"default": 0.0, "exclusive_thread": 1.0, "prohibited": 2.0, "exclusive_process": 3.0}

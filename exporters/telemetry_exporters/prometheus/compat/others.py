@@ -275,7 +275,7 @@ IX = ExporterTable(
 _HOTTEST = "the sensor's value; Intel's driver describes it as the maximum of that part"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
-# xpumd's component names, numbered as on a card with the usual component order.
+# xpumd's component names. The numbers assume the usual order of components.
 _GPU_NAME = Label("hw_name", facts.numbered_from_1("gpu-"))
 _PCI_NAME = Label("hw_name", facts.numbered_from_1("gpu-", "-pci"))
 _BOARD_LABELS = (("hw_name", "power-1"), ("hw_sensor_location", "card"))

@@ -34,7 +34,7 @@ from telemetry_exporters.prometheus.renderer import PageTemplate, Syntax
 from telemetry_exporters.snapshot_filter import clean_snapshot
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
-# Like the other exporters, a page shows the pod of a card only if the pod is the card's only owner.
+# Like the other exporters, the page shows a card's pod only if the card has no other owner.
 _OWNERS = OwnerSeries(inline_labels=("pod_namespace", "pod_name", "container_name", "job_id", "user", "partition"))
 _VENDOR = "vendor"
 
@@ -72,7 +72,7 @@ def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
     return replace(table, labels=labels, node_label=name if table.node_label in spellings else table.node_label)
 
 
-# A number on the page: (sample, factor, decimals). It is a tuple, because a page has thousands of numbers.
+# (sample, factor, decimals). A plain tuple, because a page has thousands of numbers.
 _Number = tuple[Sample, float, int]
 _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
@@ -90,10 +90,10 @@ class _LayoutBuilder:
         self._exporter = exporter
         self._node = replace(node, hostname=snapshot.hostname)
         self._all_vendors = all_vendors
-        # The key is the metric name, because rows with the same name form one family with adjacent lines.
+        # The key is the metric name, because rows with the same name form one family.
         self._series: dict[str, tuple[Metric, list[Series]]] = {}
         self._added: set[tuple[str, SharedLabels]] = set()
-        # Series with the same labels use one object, so that their text is rendered once.
+        # Series with the same labels share an object, so that the labels are rendered once.
         self._shared_labels: dict[Labels, SharedLabels] = {}
         self._add_rows(snapshot)
         self.families = tuple(Family(metric, tuple(series)) for metric, series in self._series.values() if series)

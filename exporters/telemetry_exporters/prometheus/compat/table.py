@@ -18,7 +18,7 @@ class NodeIdentity:
 
     hostname: str
     kubernetes_name: str = ""
-    # Whether attribution is enabled. If so, each card has labels for its pod, which are empty if there is no pod.
+    # If true, each card has labels for its pod, which are empty if there is no pod.
     reports_owners: bool = False
     address: str = ""
 
@@ -38,7 +38,7 @@ class DeviceContext:
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
-# A function that returns the value of another exporter's label for a device, or None to omit the label.
+# Returns the value of another exporter's label for a device, or None to omit the label.
 Fact = Callable[[DeviceContext], str | None]
 
 
@@ -48,8 +48,8 @@ class ReportedDevice:
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # metrics that the device supports, but whose number is absent now
-    layout_value: Callable[[int], float]  # returns a number, and records that the page's series depend on it
+    gaps: frozenset[str]  # supported metrics whose number is absent now
+    layout_value: Callable[[int], float]  # returns a number that also decides which series the page has
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Map the metric's label values to the positions of its numbers."""
@@ -196,8 +196,8 @@ class NewestEventCode:
     """The number in the newest event's code, or 0 if no event has occurred."""
 
     prefix: str
-    labels: tuple[str, ...] = ()  # the names of the labels for the code and its message
-    values_without_event: tuple[str, ...] = ()  # the values of these labels if no event has occurred
+    labels: tuple[str, ...] = ()  # the labels for the code and the message
+    values_without_event: tuple[str, ...] = ()  # the label values if no event has occurred
     readings: tuple[str, ...] = (_EVENTS, _EVENT_WATCH)
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
@@ -257,7 +257,7 @@ def is_whole_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
 
 
-# HEALTH_NUMBERS: the numbers for health states in several exporters. GIGATRANSFERS_BY_GENERATION: PCIe rates in GT/s.
+# Several exporters use these numbers for health states.
 HEALTH_NUMBERS: Mapping[str, float] = MappingProxyType({"ok": 1.0, "warning": 0.0, "alarm": 0.0, "critical": 0.0})
 GIGATRANSFERS_BY_GENERATION: Mapping[float, float] = MappingProxyType(
     {1.0: 2.5, 2.0: 5.0, 3.0: 8.0, 4.0: 16.0, 5.0: 32.0, 6.0: 64.0}
@@ -271,9 +271,9 @@ MICRO = 1e6
 NANO = 1e9
 
 
-# Numbers are rounded to this many decimals, because 100 × 0.29 is 28.999999999999996.
+# Numbers are rounded, because 100 × 0.29 is 28.999999999999996.
 USUAL_DECIMALS = 6
-# The devices that have a row: all (""), whole cards, partitions, undivided cards, or partitions and undivided cards.
+# The devices that have a row. "" means all devices, "leaves" means partitions and undivided cards.
 Scope = Literal["", "cards", "partitions", "undivided", "leaves"]
 
 
@@ -296,7 +296,7 @@ class Row:
     kind: Kind = "gauge"
     labels: Labels = ()
     facts: tuple[Label, ...] = ()
-    deviation: str = ""  # how the numbers deviate from the other exporter's; empty if they do not
+    deviation: str = ""  # how the numbers deviate from the numbers of the other exporter
     scope: Scope = ""
     decimals: int = USUAL_DECIMALS  # the number of decimals that the other exporter prints
 
@@ -307,7 +307,7 @@ class NodeRow:
 
     name: str
     help: str
-    metric: str = ""  # a metric of the daemon, summed over labels such as the reason; if empty, devices are counted
+    metric: str = ""  # a metric of the daemon; if empty, the row counts devices
     source: str = ""
     polls: tuple[str, ...] = ()
     kind: Kind = "gauge"
@@ -319,7 +319,7 @@ class NodeRow:
 class UnservedNames:
     """Glob patterns of metric names that are not served, and why."""
 
-    names: str  # the names, separated by ", "
+    names: str  # separated by ", "
     why: str
 
 
@@ -336,8 +336,8 @@ class ExporterTable:
     rows: tuple[Row, ...]
     missing: tuple[UnservedNames, ...]
     node_rows: tuple[NodeRow, ...] = ()
-    node_label: str = ""  # the label of `node_rows` that contains the node's name; if empty, these rows have no labels
+    node_label: str = ""  # the label of `node_rows` for the node's name, if any
     has_partitions: bool = False
-    hostname_labels: tuple[str, ...] = ()  # spellings of the label for the node's name, the usual one first
-    version: str = ""  # the release with these names, if releases differ
+    hostname_labels: tuple[str, ...] = ()  # labels for the node's name, the usual label first
+    version: str = ""  # the release, if releases use different names
     note: str = ""  # how reliable the names are

@@ -126,7 +126,7 @@ def _owner_lines(card: Card, scene: Scene, width: int) -> Iterator[Line]:
 
 
 _MAX_GAPS = 8
-# The height of the chart by the height of the terminal: (minimum rows of the terminal, rows of the chart).
+# (minimum rows of the terminal, rows of the chart)
 _CHART_HEIGHTS = ((45, 12), (20, 8), (0, 3))
 
 

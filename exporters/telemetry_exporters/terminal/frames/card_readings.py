@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _COLUMN_GAP = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first subject with a word that is in the metric's name, otherwise to `work`.
+# A metric belongs to the first subject with a word in the metric's name, otherwise to `work`.
 _SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),
@@ -31,7 +31,7 @@ _SUBJECT_WORDS = (
     ("links", ("link", "pcie")),
     ("memory", ("memory", "bar1")),
 )
-# Labels of states: only the reading of the current state is 1.
+# For labels of states, only the reading of the current state is 1.
 _STATE_LABELS = frozenset({"level", "state", "action"})
 # Readings that are shown even if they are 0.
 _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "processes"}) - {"throttled"}

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Metric, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# If the times of readings are unknown, a counter that has not changed for this long is considered constant.
+# If reading times are unknown, a counter without changes for this long is considered constant.
 _CONSTANT_AFTER_SECONDS = 30.0
 _MIN_GROWTH_SECONDS = 60.0
 _HOUR = 3600.0

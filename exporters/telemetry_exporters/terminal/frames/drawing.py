@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.past import SLOTS, Series
 
 _LEVELS = 8
-# Each character is replaced by one character or removed, so texts do not become wider.
+# The replacements must not make texts wider.
 _ASCII_REPLACEMENTS = str.maketrans("–…×→←·▸▲▼✗│", "-~x><->^vx|", "°")
 
 

@@ -47,12 +47,12 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.past import SLOT_SECONDS
 
-# The minimum number of lines below the header: headings, three lines of the view, two lines of the footer.
+# Headings, three lines of the view, and two lines of the footer.
 _MIN_ROWS_BELOW_HEADER = 6
 _SHORT_LABELS = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 _LISTS = frozenset({View.NODES, View.CARDS, View.PROCESSES})
 _ALL_VIEWS = frozenset(View)
-# The footer: (key and meaning, the views that have the key). The most important key comes first.
+# The footer: (key and meaning, views with the key), the most important key first.
 _KEYS = (
     ("? help", _ALL_VIEWS - {View.HELP}),
     ("q quit", _ALL_VIEWS),
@@ -68,7 +68,7 @@ _KEYS = (
 )
 _PROMPT = "filter: "
 _KEY_WIDTH = 13
-# The help: (keys, meaning). `top` only reads, so no key changes a card or ends a process.
+# The help: (keys, meaning). No key changes a card or ends a process.
 KEYS = (
     ("↑ ↓", "choose a line, or scroll"),
     ("PgUp PgDn", "the same, by a page"),
@@ -94,7 +94,7 @@ KEYS = (
     ("q", "quit"),
 )
 _NARROW, _WIDE = 60, 80
-# The number of rows from which a terminal also shows the host and the worst troubles above the cards.
+# Only a tall terminal shows the host and the worst troubles above the cards.
 _TALL_ROWS, _MAX_TROUBLES = 20, 3
 _LOADS = ("telemetry_host_load1", "telemetry_host_load5", "telemetry_host_load15")
 
@@ -161,7 +161,7 @@ def _time_text(state: State, scenes: Sequence[Scene], size: Size) -> str:
 
 def _total_lines(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     tiles = node_tiles([scene.figures for scene in scenes])
-    # The number of devices that were up is not in the history, so this tile is omitted there.
+    # The history does not contain the first tile, the number of devices up.
     labels = _SHORT_LABELS if size.columns < _NARROW else {}
     tile_texts = [_tile_text(tile, labels) for tile in (tiles if state.past_time is None else tiles[1:])]
     for line in wrap_parts(tile_texts, size.columns):

@@ -130,7 +130,7 @@ class Body:
 
     count: int
     render: RenderLines
-    heading_count: int = 0  # the number of heading lines
+    heading_count: int = 0
     keys: Sequence[str] = ()  # the keys of the lines, if lines can be chosen
     chosen: int | None = None  # the index of the chosen line
     headings: tuple[str, ...] = ()  # the columns by which the view can be sorted

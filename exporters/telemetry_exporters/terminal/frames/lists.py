@@ -39,7 +39,7 @@ from telemetry_exporters.text import cut, display_width, pad_right
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Health, MergedDevice, Process, SourceStatus
 
-# The indices of these figures in `Figures.values`.
+# Indices in `Figures.values`.
 _TEMPERATURE, _POWER, _MEMORY, _UTILIZATION = range(4)
 _SEVERITIES = (Severity.BAD, Severity.WARNING)
 
@@ -143,7 +143,7 @@ def node_list(state: State, size: Size) -> Body:
 
 
 _MAX_NAME_LENGTH = 24
-# The minimum height of the pane: a blank line, the title, the headings and one process.
+# A blank line, the title, the headings and one process.
 _MIN_PANE_ROWS = 4
 
 
