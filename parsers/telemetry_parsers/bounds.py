@@ -20,7 +20,7 @@ MAX_LISTED = 1024
 MAX_NAME_LENGTH = 256
 MAX_TEXT_LENGTH = 1024
 
-# The maximum numbers of devices that are remembered per vendor: lost devices, and devices whose sources all fail.
+# The maximum numbers of remembered devices per vendor: lost devices, and devices whose sources all fail.
 MAX_LOST = 128
 MAX_UNKNOWN = 256
 MAX_REMEMBERED = 2048  # missing devices of all vendors, in the state file

@@ -69,8 +69,8 @@ class Model(NamedTuple):
     sources: tuple[str, ...]  # names of documents in `.ci/peak_sources.py`
 
 
-# Dense operations of one unit per cycle. A fused multiply-add counts as two. `fp32` rates are for the vector units,
-# others for the matrix units. Rates of 16-bit types and fp8 are for sums with 32 bits.
+# Dense operations of one unit per cycle. A fused multiply-add counts as two.
+# Rates of 16-bit types and fp8 are for sums with 32 bits.
 PER_UNIT: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "volta": {"fp32": 128, "fp16": 1024},
@@ -139,7 +139,7 @@ ROWS: tuple[Model, ...] = (
         ("rocm-mi100", "amd-cdna2")),
     Model(("AMD Instinct MI210", "AMD INSTINCT MI210", "Instinct MI210"), ("1002:740f",), "cdna2", 104,
         _quoted_rates(1700, fp32=22.6, bf16=181.0, fp16=181.0, int8=181.0), 1638.4, ("amd-cdna2",)),
-    # Tools list the two dies of an MI250 or MI250X as two devices, so the quoted rates are halved.
+    # Tools list each die of an MI250 or MI250X as a device, so the quoted rates are halved.
     Model(("AMD Instinct MI250", "AMD INSTINCT MI250"), ("1002:740c",), "cdna2", 104,
         _quoted_rates(1700, fp32=45.3 / 2, bf16=362.1 / 2, fp16=362.1 / 2, int8=362.1 / 2), 1638.4, ("amd-cdna2", "rocm-mi250")),
     Model(("AMD Instinct MI250X",), ("1002:7408", "1002:740c"), "cdna2", 110,

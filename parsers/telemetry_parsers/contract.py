@@ -9,7 +9,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture, Metric, Poll, Report
 
 CONTRACT_VERSION = 1
-# The name of polls that read expensive counters. These polls run rarely, except when exact values are needed.
+# The name of polls that read expensive counters and therefore run rarely.
 COUNTERS = "counters"
 
 

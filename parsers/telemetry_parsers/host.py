@@ -85,7 +85,7 @@ def _read_number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -
     if isinstance(value, bool) or not isinstance(value, int | float):
         problems.append(Problem(key, f"{key} is {type(value).__name__}, not a number"))
         return Absent.NOT_UNDERSTOOD
-    if not 0 <= value <= _LARGEST:  # true for NaN, too
+    if not 0 <= value <= _LARGEST:  # also true for NaN
         return Absent.IMPLAUSIBLE
     return float(value)
 

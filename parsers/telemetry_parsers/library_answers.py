@@ -39,7 +39,7 @@ def number(answer: Plain) -> Value:
     """Return the number in an answer, or an `Absent` value."""
     if answer is None:
         return Absent.NOT_REPORTED
-    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # true for NaN, too
+    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # also true for NaN
         return Absent.NOT_UNDERSTOOD
     return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
 

@@ -23,8 +23,7 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# A device's temperature is the maximum of its main sensors: all except sensors of the memory, the board and the air,
-# whose names begin with these words. Dies in the package (`aid0`, `xcd0`) and unknown sensors are main sensors.
+# Sensors whose names begin with these words do not count for the temperature of the device.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -130,7 +129,7 @@ _ACTIVITY = (
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
-# The merge takes the peak rates of a card from a table of models or from the configuration. See merge/peaks.py.
+# The merge adds peak rates from a table of models or from the configuration (merge/peaks.py).
 _PEAKS = (
     _device("peak_flops", "", "Peak rate of dense operations per second at the quoted clock. The label peak_origin of accelerator_info names the source.", 1, 1e20, "dtype", DTYPES),
     _device("flops_per_cycle", "", "Dense operations per cycle of the whole device. Multiply by the current clock for the current peak rate.", 1, 1e12, "dtype", DTYPES),
@@ -190,7 +189,7 @@ _FAULTS = (
     _device("processes", "", "Processes that use the device.", 0, 1e7),
     Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, from the job's rank table or the environment of its processes; always 1. The label server is the server's position or id in the table.", 1, 1, "rank"),
 )
-# Metrics of owners. A card has at most 16 owners. Partitions have no series, because the card's values include them.
+# Partitions have no series of owners, because the card's values include those of its partitions.
 _OWNERS = (
     _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); the shares of a card add up to at most 1. Multiply a card's readings by the shares to split them among its owners.", 1),
     _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times the owner's share."),
@@ -352,7 +351,7 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """Return a reading of a catalogue metric, `implausible` if out of range."""
+    """Return a reading. Its value is `implausible` if outside the limits of the metric."""
     return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 

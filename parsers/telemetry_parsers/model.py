@@ -72,9 +72,9 @@ class Command:
     alternatives: tuple[tuple[str, ...], ...]
     env: tuple[tuple[str, str], ...] = ()
     on_deadline: Literal["kill", "abandon"] = "kill"
-    # Run the command once for each known card or device. Its number replaces `{card}` or `{device}` in the command.
+    # Run the command for each known card or device, whose number replaces `{card}` or `{device}`.
     per: Literal["card", "device"] | None = None
-    folders: tuple[str, ...] = ()  # the vendor's usual folders of the tool, searched after PATH
+    folders: tuple[str, ...] = ()  # folders that are searched after PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Output:
     """The output of one command, one file or one call."""
 
     name: str = ""  # the command line, the path of the file, or the name of the library call
-    target: str = ""  # the number of the card or device, if the command runs once for each
+    target: str = ""  # the number of the card or device, if the command takes one
     text: str = ""
     stderr: str = ""
     status: int | None = None  # the exit status (negative for a signal) or the errno; None if unknown
@@ -166,7 +166,7 @@ class Device:
     driver: str | None = None
     up: bool = True
     simulated: bool = False
-    facts: tuple[tuple[str, str], ...] = ()  # labels of `accelerator_info`: firmware, numa_node, power_kind …
+    facts: tuple[tuple[str, str], ...] = ()  # labels of `accelerator_info`, such as `firmware`
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Event:
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_ongoing: bool = False  # True for a state, such as an error code: reported while it lasts, but counted once
+    is_ongoing: bool = False  # True for a state, such as an error code, which is counted once however long it lasts
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,8 @@ class Report:
     unknown_fields: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
-    form: Form = "text"  # when sources are merged, data has priority over JSON, and JSON over text
-    is_cut: bool = False  # the device list may be truncated, so a device that is missing from it is not lost
+    form: Form = "text"  # the merge prefers data to JSON, and JSON to text
+    is_cut: bool = False  # the device list may be truncated, so a missing device is not lost
     claims: tuple[Claim, ...] = ()
     tasks: tuple[Task, ...] = ()
     steps: tuple[StepCounts, ...] = ()
@@ -236,7 +236,7 @@ class Health:
     seconds: float = 0.0
     last_success: float | None = None
     fails_since: float | None = None  # the time of the first failure after the last success
-    failures: tuple[tuple[str, int], ...] = ()  # (reason, number of failures)
+    failures: tuple[tuple[str, int], ...] = ()  # (reason, count)
     overruns: int = 0
 
 
@@ -281,7 +281,7 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # while its sources fail: the Unix time of the last list with the device
+    last_read: float | None = None  # the Unix time of the last list with the device, set while its sources fail
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
@@ -354,4 +354,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
     lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # the count of lists with the device, rounded down to a power of 2 so the state file rarely changes
+    polls: int = 1  # lists with the device, rounded down to a power of 2, so that the state file rarely changes

@@ -8,11 +8,10 @@ from telemetry_parsers.dataclass import dataclass
 
 # `others` combines all owners beyond the maximum number of owners per card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
-# How a device is named. `minor`, `render` and `card` are numbers of device nodes, `physical` is the chip's physical id,
-# and `index` is the tool's index.
+# How a device is named. `minor`, `render` and `card` are numbers of device nodes.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# What a share was derived from. For `partition`, it is the owner's partitions of the card.
+# What a share was derived from.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
@@ -48,8 +47,7 @@ class Claim:
     """A source's report that an owner exists, usually with a device."""
 
     owner: Owner
-    # Keys by which sources identify the same owner: `pod:UID`, `container:ID`, `podname:NAMESPACE/POD/CONTAINER`,
-    # `slurm:ID`, `sluid:ID`, `pbs:ID`, `flux:ID`.
+    # Keys by which sources identify the same owner, such as `pod:UID`, `container:ID` or `slurm:ID`.
     keys: tuple[str, ...] = ()
     names: tuple[DeviceName, ...] = ()  # possible names of the device, which are tried in order
     replica: str = ""  # the owner's part of a shared device
@@ -109,7 +107,7 @@ class Allocation:
     share: float  # share of the whole card; the shares of a card add to at most 1
     basis: Basis
     is_allocated: bool  # a source claims the device for the owner
-    is_used: bool | None  # the owner has processes on the device; None if this is unknown
+    is_used: bool | None  # the owner has processes on the device; None if unknown
     sources: tuple[str, ...] = ()
     memory_used_bytes: float | None = None
     started: float | None = None

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from telemetry_parsers.card_peaks import PeakRates, Rate
 
-# The columns with mean values. The case of headings differs between versions. Columns `…Low` and `…High` are ignored.
+# The columns with mean values. The case of headings differs between versions.
 _MEMORY = "hbmbw"
 _RATES: Mapping[str, str] = MappingProxyType(
     {

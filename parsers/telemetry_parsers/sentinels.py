@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass
 
-# Numbers with all bits set, and "blank" values of drivers. Printed numbers are compared with these in any unit.
+# Numbers with all bits set, and "blank" values of drivers, which tools print in any unit.
 ALL_BITS = frozenset(
     {
         2**32 - 1,
@@ -17,7 +17,7 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# Greater than any real count, but less than 2^63-1 and 2^64-1, even if these are rounded to a float.
+# Greater than any real count, but less than 2^63-1 and 2^64-1 as floats.
 MAX_COUNT = 9e18
 
 _LARGEST_INTS = (2.0**31 - 1, 2.0**32 - 1)
@@ -49,7 +49,7 @@ class VendorLimits:
     sentinels: frozenset[float] = frozenset()
 
 
-# Maps (vendor, metric) to limits. Ascend chips are also used outdoors, where temperatures can be negative.
+# Maps (vendor, metric) to limits. Ascend chips are used outdoors, where temperatures can be negative.
 OF_VENDOR: Mapping[tuple[str, str], VendorLimits] = {
     ("ascend", "temperature_celsius"): VendorLimits(-40.0, frozenset({-1.0}))
 }

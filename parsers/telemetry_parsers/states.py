@@ -9,9 +9,9 @@ NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disab
 UNSUCCESSFUL: frozenset[State] = frozenset({"failed", "stuck"})
 # The states that a source has only if all its polls have the same state.
 OF_ALL_POLLS: frozenset[State] = frozenset({"disabled", "not_supported"})
-# The message of a failure begins with this text if the worker of a library could not be started.
+# A failure's message begins with this text if a library's worker could not be started.
 NOT_STARTED = "the worker could not be started"
-# The message of a failure begins with this text if a tool was not started because another process runs it.
+# A failure's message begins with this text if another process runs the tool.
 BUSY = "another process runs it"
 
 

@@ -39,7 +39,7 @@ BYTES: Units = MappingProxyType(
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
 COUNT: Units = {"": (1, 1)}
 
-# Maps the speed of a PCIe link in GT/s to its generation, according to the PCI Express specifications.
+# Maps the speed of a PCIe link in GT/s to its generation.
 PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 

@@ -108,7 +108,7 @@ def _check_names(parser: Parser | DescribedParser) -> Iterator[str]:
 
 def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
     declared = {metric.key for metric in parser.metrics}
-    if not parser.gives and parser.vendor:  # parsers without a vendor may report owners only
+    if not parser.gives and parser.vendor:  # a parser without a vendor may declare no metrics
         yield "`gives` is empty"
     for key, count in Counter(parser.gives).items():
         if count > 1:

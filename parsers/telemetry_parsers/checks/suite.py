@@ -13,7 +13,7 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.model import Capture, Output, Report
 
-# The maximum number of positions at which each sample is cut, and of violations that are returned.
+# The maximum number of cuts of a sample, and of returned violations.
 _MAX_CUTS = 128
 _MAX_VIOLATIONS = 50
 
@@ -86,7 +86,7 @@ def cut_violations(
     capture: Capture,
     positions: Callable[[str], Iterable[int]] = lambda text: cut_positions(text, _MAX_CUTS),
 ) -> list[str]:
-    """Return a violation for each number that only the report on a truncated text has."""
+    """Return a violation for each number that is reported only if the text is truncated."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]

@@ -25,7 +25,7 @@ class _Codec:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    left_out: tuple[str, ...] = ()  # fields to omit at their default, like fields with the metadata `left_out`
+    left_out: tuple[str, ...] = ()  # fields that are omitted if they have their default values
     null: Mapping[str, float] = field(default_factory=dict)  # maps fields to the number that is written as null
 
 

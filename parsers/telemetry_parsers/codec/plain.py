@@ -88,7 +88,7 @@ def read_float(value: Plain) -> float:
     """Return the value as a float if it is a finite number, else raise CodecError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected("a number", value)
-    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:  # true for NaN, too; an int can be larger than all floats
+    if not -_MAX_NUMBER <= value <= _MAX_NUMBER:  # also true for NaN
         raise CodecError("", "expected a finite number")
     return float(value)
 

@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
-# A word without a digit may replace a number: N/A, ERR!, [Not Supported]. units.py defines the word's meaning.
+# A word without a digit may replace a number: N/A, ERR!, [Not Supported].
 _PLACEHOLDER = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
 _BLANK = r"[ \t]{1,80}"
 _MAYBE_BLANK = r"[ \t]{0,80}"

@@ -190,7 +190,7 @@ def _normalize_key(name: str, shape: CardListShape) -> str:
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
 # An empty XML element is read like an element with this text.
 _EMPTY_ELEMENT_TEXT = "none"
-# A card has about 150 tags. No tool prints a text with more tags than this.
+# A card has about 150 tags.
 _MAX_TAGS = 2 * MAX_LINES
 
 

@@ -180,7 +180,7 @@ def csv_cells(text: str, max_length: int = _MAX_ROW_LENGTH, max_commas: int = _M
     if len(text) > max_length or text.count(",") > max_commas:
         return []
     try:
-        # Before Python 3.11, the module refuses NUL. NUL is replaced, not removed: `1<NUL>2` must not become 12.
+        # NUL, which Python 3.10 refuses, is replaced and not removed: `1<NUL>2` must not become 12.
         rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
     except csv.Error:  # not valid CSV; the caller reports the line
         return []

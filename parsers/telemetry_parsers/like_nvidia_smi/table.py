@@ -37,7 +37,7 @@ class CardTableShape:
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
     wraps_models: bool = False  # a long model name continues in the lines below it
-    # The tool always prints a process table last. If this table is there, no card is missing.
+    # The tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
     separator: str = ""  # a mark in the rules between cards, but not in the rule below the last card
 
@@ -104,7 +104,7 @@ def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -
         text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
             match = pattern.search(text)
-            # If no version is printed, the match is the next label. Unlike a version, a label has no digit.
+            # Without a printed version, the match is the next label, which has no digit.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 draft.tool_version = draft.tool_version or version

@@ -16,7 +16,7 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MAX_OWNERS = 16
-# The maximum number of problems with a source's claims that are shown.
+# The maximum number of shown problems with a source's claims.
 _MAX_PROBLEMS = 12
 _FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# Maps each way of naming a device by number to the facts with the number, which may follow a word: `renderD128`.
+# Maps each way of naming a device by number to the facts that contain the number, such as `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),

@@ -32,7 +32,7 @@ class Sighting:
     parts: tuple[tuple[SourceReport, int], ...]
     listing: SourceReport
     index_space: str
-    is_attached: bool = False  # the source, such as hccn-tool, never lists devices
+    is_attached: bool = False  # the source never lists devices, like hccn-tool
 
     @property
     def address(self) -> tuple[str | None, str | None]:
@@ -92,8 +92,7 @@ class _OtherReport:
         self._newest_list = newest_list
         self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
         self._chips = ChipFinder(report.report.devices)
-        # Some tools renumber the cards when a card is lost. So devices of two polls are matched by index only if both
-        # polls list the same indices.
+        # Some tools renumber the cards when a card is lost, so both polls must list the same indices.
         self._by_index = self._finder.index_keys() == newest_list.index_keys
         self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
@@ -139,7 +138,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
-    # With this order, the readings keep their positions while polls of the same interval take turns.
+    # With this order, readings keep their positions while polls of the same interval take turns.
     parts[1:] = sorted(parts[1:], key=lambda part: (part[0].interval, part[0].poll))
     rank = (FORM_RANK[list_report.report.form], list_report.source)
     return Sighting(list_report.source, rank, device, tuple(parts), list_report, list_report.report.index_space)

@@ -13,7 +13,7 @@ class MergeState:
     """The remembered devices, and what was learnt about them from earlier reports."""
 
     identities: tuple[Identity, ...] = ()
-    # Maps each device id to (number of lists with the device since the start, time of the newest list).
+    # Maps each device id to (count of lists since the start, time of the newest list).
     seen: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     # Maps (vendor, UUID or address) of each unconfirmed device to the reports that list it.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)

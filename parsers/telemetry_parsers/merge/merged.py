@@ -168,6 +168,6 @@ def _ratio_problems(devices: Iterable[MergedDevice]) -> Iterator[tuple[str, Prob
 def include_unread(
     devices: Iterable[MergedDevice], unread: Iterable[tuple[Identity, float | None]]
 ) -> tuple[MergedDevice, ...]:
-    """Add the `unread` devices, with the times of their last lists."""
+    """Add the `unread` devices, each with the time when it was last listed."""
     unread_devices = (replace(absent_device(identity), up=None, last_read=last_read) for identity, last_read in unread)
     return tuple(sorted((*devices, *unread_devices), key=display_order))

@@ -52,7 +52,7 @@ def check_new_devices(
         }
         if not witnesses_now:
             continue  # every report may be about the known device
-        # The number of witnesses is limited, because every poll may add a witness.
+        # The number of witnesses is limited, because every poll may add one.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:

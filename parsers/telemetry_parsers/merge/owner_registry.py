@@ -18,7 +18,7 @@ def add_memory(devices: Sequence[MergedDevice], tasks: Mapping[int, Task]) -> tu
     """Add the kernel's memory to processes whose memory the tools do not report."""
     if not any(task.holds for task in tasks.values()):
         return tuple(devices)
-    # The kernel reports memory by address. If partitions share their card's address, the memory cannot be assigned.
+    # Memory that the kernel reports by address cannot be assigned to partitions that share the address.
     counts = Counter(device.bus_id for device in devices)
     return tuple(_with_kernel_memory(device, tasks) if counts[device.bus_id] == 1 else device for device in devices)
 
@@ -46,7 +46,7 @@ def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
 
 # If sources report the same owner with different kinds, the first kind in this order is used.
 _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# The prefix of a pod's key. All containers of a pod share it, so it identifies a process only if no other key matches.
+# The prefix of a pod's key, which is used last, because all containers of the pod share the key.
 _POD_KEY = "pod:"
 # The kinds of owners whose processes run as the owner's user. Processes in containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})

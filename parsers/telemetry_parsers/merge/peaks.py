@@ -14,12 +14,12 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache. A model has one entry per variant of its cards, for example per firmware version.
+# The size of the cache, which has an entry for each variant of a model, such as a firmware version.
 _MAX_CACHED = 1024
 Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _FactsAndReadings = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
-# PCI vendor ids of the vendors whose tools print a card's PCI device id. The device id becomes the fact `chip_id`.
+# PCI vendor ids of the vendors whose tools print a card's PCI device id, the fact `chip_id`.
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
@@ -29,7 +29,7 @@ class PeakFinder:
     def __init__(self, configured: Configured = _NOTHING_CONFIGURED, dtypes: tuple[str, ...] = ()) -> None:
         self.configured = configured
         self._dtypes = dtypes
-        # A cache. Its keys are the properties of a device that determine the device's peaks.
+        # Caches peaks by the properties that determine them.
         self._cache: dict[object, _FactsAndReadings] = {}
 
     def with_peaks(self, devices: tuple[MergedDevice, ...]) -> tuple[MergedDevice, ...]:

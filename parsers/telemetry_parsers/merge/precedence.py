@@ -14,13 +14,12 @@ from telemetry_parsers.readings import ReadingKey
 _POWER = "power_watts"
 _TOTAL_LABEL = "all"
 
-# A candidate for a reading: (rank of the value, rank of the report's form, rank of the report, index of the report,
-# position in the report). The lowest candidate is chosen.
+# A candidate for a reading: (value rank, form rank, report rank, report index, position). The lowest is chosen.
 Choice = tuple[int, int, int, int, int]
-REPORT, POSITION = 3, 4  # in a Choice, the indices of the report's index and of the reading's position
-# The position of an `Absent` value that no report contains, because no source reports the metric.
+REPORT, POSITION = 3, 4  # indices in a Choice
+# The position of the `Absent` value of a metric that no source reports.
 NO_POSITION = -1
-# Maps (device id, metric, label) of each counter to the source to which the counter is pinned.
+# Maps the (device id, metric, label) of each counter to the counter's source.
 Pins = MutableMapping[tuple[str, str, str], str]
 
 

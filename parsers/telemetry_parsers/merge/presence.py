@@ -132,8 +132,7 @@ def update(
     wall_time: float,
 ) -> Presence:
     """Compare the remembered devices with the current lists, and return the new presence of all devices."""
-    # `listing_sources` have a fresh list of devices. `numbering_sources` list only indices, which cannot show that a
-    # device with an address is missing.
+    # `numbering_sources` list only indices, which cannot show that a device with an address is missing.
     seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [

@@ -26,7 +26,7 @@ ABSENCE_RANK = {
 }
 NUMBER = -1
 
-# (devices, metrics, labels) of a report's readings, each as a column. The columns are compared at every poll.
+# (devices, metrics, labels): the columns of a report's readings, which are compared at every poll.
 Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
 _DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
@@ -44,7 +44,7 @@ class ReportColumns:
     devices: tuple[int | None, ...]
     limits: tuple[Limits, ...]
     counters: frozenset[int]
-    ratios: Mapping[tuple[int, int], int]  # maps positions of (used memory, total memory) to that of the ratio
+    ratios: Mapping[tuple[int, int], int]  # maps positions of (used memory, total memory) to the position of the ratio
 
     def values(self, readings: Sequence[Reading]) -> tuple[Value | None, ...]:
         """Return the checked values of these readings, and the memory ratios."""
@@ -70,7 +70,7 @@ def create_columns(names: Names, plugin_metrics: Mapping[str, Metric]) -> Report
     valid_names = [(device, (key, label)) for device, key, label in zip(*names, strict=True) if key in limits_of]
     # If a reading occurs twice, the first is used.
     position_of = {name: position for position, name in reversed(list(enumerate(valid_names)))}
-    # Most devices of a report have the same readings. Sharing equal keys saves memory.
+    # Most devices of a report have the same readings, so sharing equal keys saves memory.
     shared_keys = {key: key for _, key in valid_names}
     used, total = ({name[0]: position for name, position in position_of.items() if name[1] == key} for key in RATIO_OF)
     ratios = {device: (used[device], total[device]) for device in used if device in total and device is not None}
@@ -244,7 +244,7 @@ def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
     for _, group in groupby(sorted(range(len(reports)), key=source_and_interval), source_and_interval):
         indices = list(group)
         metrics = [reports[index].shape.columns.metrics for index in indices]
-        # If the newest were always first, the order would change at every poll, and the merge could not reuse its results.
+        # If the newest were always first, the merge could not reuse its results.
         if len(frozenset().union(*metrics)) < sum(map(len, metrics)):
             indices.sort(key=lambda index: -reports[index].report.taken)
         yield from indices

@@ -51,7 +51,7 @@ _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{1
 # A part of a path may match several patterns. The last part of the path is the most specific.
 # fmt: off
 _PATTERNS = (
-    # Kubernetes with either cgroup driver. In slices, the UID has underscores. containerd may append a container's id.
+    # Kubernetes with either cgroup driver. In slices, the UID has underscores.
     _part_pattern("pod", rf"(?:[\w-]+-)?kubepods(?:-[a-z]+)?-pod{_UID}\.slice(?::[a-z-]+:[0-9a-f]+)?"),
     _part_pattern("pod", rf"pod{_UID}"),
     # A process that monitors a container has no owner.
@@ -78,7 +78,7 @@ _PATTERNS = (
     _part_pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
 )
 # fmt: on
-# Kinds that have priority over a pod if they are inside it, and kinds that are used only if there is no other owner.
+# Kinds that have priority over an enclosing pod, and kinds that are used only without another owner.
 _INNERMOST_KINDS = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
 _UNIT_KINDS = frozenset({"user", "service"})
 

@@ -42,7 +42,7 @@ class _Family:
     vendor: str
     domains: tuple[str, ...]
     resources: re.Pattern[str]  # names of resources that are always cards
-    # Matches ids of cards in other resources. Network plugins use the same domains, so not every id is that of a card.
+    # Matches card ids in other resources, because network plugins use the same domains.
     card_ids: re.Pattern[str] | None = None
     ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
 
@@ -64,7 +64,7 @@ _FAMILIES = (
     _family(
         "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
         (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
-        # (card's index):(position in the card's list of instances). The merge cannot find a device by this name.
+        # The merge cannot find a device by this name, which is the card's index and the instance's position.
         (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
         _INDEX,
         card_ids=r"(?:GPU|MIG)-",
@@ -97,7 +97,7 @@ _DRIVERS = (
     _family(
         "nvidia", "gpu.nvidia.com", "",
         (rf"gpu-(?P<name>{_NUMBER})", "minor"),
-        # The instance's name is its profile and placement. The merge cannot find a device by this name.
+        # The merge cannot find a device by this name, which is the instance's profile and placement.
         (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
     ),
     _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
@@ -161,6 +161,6 @@ def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes
     render_node = render_nodes.get(name.value) if way in ("bus_id", "render") else None
     names: tuple[DeviceName, ...] = (name,)
     if render_node is not None:
-        # Partitions have the address of their card, but each partition has its own render node.
+        # Partitions have the address of their card, but separate render nodes.
         names = (replace(name, way="render", value=render_node), name)
     return AllocatedDevice(names, next((groups[key] for key in ("part", "own_part", "suffix") if key in groups), ""))

@@ -39,7 +39,7 @@ class Privacy:
     users: Exposure
     pods: Exposure
     jobs: Exposure
-    key: bytes = b""  # the secret key of the hashes: without the key, names cannot be guessed
+    key: bytes = b""  # the secret key of the hashes
 
     @property
     def needs_key(self) -> bool:

@@ -67,7 +67,7 @@ def _card_memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The reader always adds an output with this name, which distinguishes an empty list of processes from a missing list.
+# The reader always adds an output with this name, so an empty process list differs from a missing list.
 _LIST_OUTPUT = "/proc"
 _MAX_PID = 1 << 22
 _MAX_NUMBER = 1e18

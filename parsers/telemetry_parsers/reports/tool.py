@@ -12,7 +12,7 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed
 from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
-# The keys, headings and targets of one vendor's tool, for a shape that tools of several vendors share.
+# What differs between vendors whose tools share a shape: keys, headings and targets.
 _Words = TypeVar("_Words")
 
 
@@ -41,7 +41,7 @@ class ToolText:
 
 # A function that reads a text into the draft and returns True, or returns False if the text has another shape.
 Reader = Callable[[ToolText, Draft], bool]
-# A function that takes the report on a text that lists no devices, and returns the report to use instead.
+# A function that replaces a report without devices.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
 # A function that returns a report on output in no known shape, or None if it does not recognize the output.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
@@ -137,13 +137,12 @@ class Tool:
     shapes: tuple[Shape, ...]
     no_output: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None  # the numbering of its device indices; None if the tool has its own numbering
+    index_space: str | None = None  # the numbering of device indices; None if the tool has its own numbering
     words: Mapping[str, Value] = field(default_factory=dict)  # words that the tool may print instead of any number
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # Reject texts with marks of other tools before trying the shapes, because related tools share shapes. False if the
-    # shapes are unique, because a device's name may contain the mark of another tool.
+    # True if other tools print the same shapes, so that texts with marks of other tools must be rejected first.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
     remnants: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked after `errors`

@@ -1,7 +1,7 @@
 """Reads the invalid JSON of rocm-smi and hy-smi as a listing."""
 
 # The json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
-# If several keys are empty (DTK 24.04), it keeps only the last.
+# If several keys are empty (DTK 24.04), the module keeps only the last.
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Scanner:
 
 
 def read_broken_json(text: str) -> Listing | None:
-    """Read all documents in a string into a listing, or return None without a document."""
+    """Read all documents in a string into a listing, or return None if there is none."""
     documents, foreign_lines = ignore_foreign_lines(
         text, _read_documents, lambda documents: (False, 0) if documents is None else documents.progress
     )
@@ -98,7 +98,7 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
     earlier_texts: dict[tuple[int, str], str] = {}
     contradicted_cards: dict[int, None] = {}
     while not listing.is_cut and (start := _DOCUMENT_START.search(text, offset)) is not None:
-        # Text before the brace on the same line is a command, or a prefix that a job launcher added.
+        # Text before the brace on the same line is a command or a launcher's prefix.
         surrounding_texts.append(text[offset : start.start()].rpartition("\n")[0])
         scanner = _Scanner(text, start.start())
         try:
@@ -175,7 +175,7 @@ def _add_document(
             listing.system += entries
             continue
         index = int(match[1])
-        if index in indices:  # the index is repeated in one document, so the second card may be another card
+        if index in indices:  # a repeated index may belong to another card
             listing.add_problem(f"card {index}", listed_twice("the card"))
             continue
         indices.add(index)

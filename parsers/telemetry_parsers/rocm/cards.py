@@ -18,7 +18,7 @@ from telemetry_parsers.rocm.saved import key_text_pairs
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Words in a card's vendor or name that identify the vendor.
+# Words in the printed vendor or name that identify the vendor.
 _VENDOR_WORDS: Mapping[str, str] = {
     "haiguang": "hygon",
     "c-3000": "hygon",
@@ -37,9 +37,9 @@ _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES_PER_PACKAGE = 2
 _SECOND_DIE_NOTE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
-# -1 means that the machine has no NUMA nodes. Older versions print it as an unsigned number.
+# -1 means that there are no NUMA nodes. Older versions print -1 as an unsigned number.
 _NO_NUMA_NODE = ("-1", "4294967295")
-# (number of the partition on its card, position of the card's first partition or None if unknown)
+# (partition number on the card, position of the card's first partition if known)
 _Partition = tuple[str, int | None]
 
 
@@ -113,7 +113,7 @@ def _create_device(
         vendor=vendor_of(card.texts) or default_vendor,
         index=card.index,
         model=_model_name(card),
-        # On BW cards hy-smi prints the serial number as the unique id, and serial numbers repeat.
+        # On BW cards, hy-smi prints the serial number instead, which is not unique.
         uuid=uuid if uuid != serial else None,
         bus_id=card.bus,
         partition=partition_name,
@@ -143,7 +143,7 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
     """Map each second die to its package's first die, which prints the power of both."""
-    # The first die is not the parent of the second die: both are separate devices on the PCI bus and for programs.
+    # The first die is not the second die's parent, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
         second_die: cards[first_die].bus or str(cards[first_die].index)
@@ -178,7 +178,7 @@ def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequen
     return partitions
 
 
-# A card that does not answer has none of these metrics. Other cards may lack one, such as the power of a second die.
+# A card that does not answer has none of these metrics.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
 # For a card that does not answer, the tool prints these metrics as zeros.

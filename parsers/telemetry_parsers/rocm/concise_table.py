@@ -14,7 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 _PLACEHOLDERS = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
-# A degree sign, also if it was decoded with the wrong encoding: latin-1 as UTF-8, UTF-8 as latin-1, or ASCII.
+# A degree sign, even if it was decoded with the wrong encoding.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
 _PERCENT = re.compile(rf"(?:{_NUMBER}%|{_PLACEHOLDERS})(?=\s|\Z)")
 _CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_PLACEHOLDERS})(?=\s|\Z)")
@@ -203,7 +203,7 @@ _GAP = re.compile(r"\s{2,}")
 _SECOND_LINE_MISSING = "the second line of headings, which names the sensor and the power of the rows below, is missing"
 # A table that begins with this heading has a second heading line.
 _TWO_LINE_HEADING = "device"
-# If hy-smi cannot open /dev/mkfd, it prints `N/A` for the utilization and `0%` for memory that may be in use.
+# Without /dev/mkfd, hy-smi prints `N/A` for the utilization, and `0%` even for memory in use.
 _USE_KEYS = ("gpu use", "vram")
 
 
@@ -249,7 +249,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Read a line below a heading. Return None if the line ends the table."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # A rule with a title ends the table. Rules without a title may also surround a message between rows.
+        # Only a rule with a title ends the table. Rules without a title may surround a message.
         has_title = bool(rule[1].strip(" =-"))
         table.is_closed = table.has_rows and (has_title or table.follows_row or table.is_closed)
         return None if has_title else table

@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
 from telemetry_parsers.rocm import saved, values
 
-# The longest output has about 200 keys for a card. Output with many more keys is not from these tools.
+# The longest known output has about 200 keys for a card.
 MAX_KEYS = 2000
 
 
@@ -25,7 +25,7 @@ class Key:
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-# `HCU memory use` keeps the prefix, because it is a share of memory. AMD's `GPU memory use` is a share of time.
+# `HCU memory use` keeps the prefix, because `GPU memory use` without the prefix is a share of time.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 _UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # Words in brackets at the end of a key that are not a unit.
@@ -67,7 +67,7 @@ _LINK_TARGETS = (special("pcie_link_generation", values.link_generation), specia
 _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average graphics package power": only("power_average_watts"),
     "current socket graphics package power": only("power_instant_watts"),
-    # A key of the concise table without a sub-heading, which would name the kind of power.
+    # Without a sub-heading, the concise table does not name the kind of power.
     "power": only("power_watts"),
     # The second die of a package has no limit, so the tool prints 0 W.
     "max graphics package power": (metric("power_cap_watts", if_zero=Absent.NOT_SUPPORTED),),
@@ -76,7 +76,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "gpu memory read/write activity": only("memory_activity_ratio"),
     "gpu memory allocated": only("memory_used_ratio"),
     "vram": only("memory_used_ratio"),
-    # A share of memory: 98 for an idle BW card with 64,169 of 65,520 MiB in use. Hygon's exporter treats it as VRAM%.
+    # A share of memory: 98 for an idle BW card with 64,169 of 65,520 MiB in use.
     "hcu memory use": only("memory_used_ratio"),
     "dcu memory use": only("memory_used_ratio"),
     "vram total memory": only("memory_total_bytes"),
@@ -113,7 +113,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "memory_partition": ("memory partition",),
     "mode": ("mode",),
 }
-# Maps each identity field to the keys that may print it. The first key whose text is not a placeholder is used.
+# Maps each identity field to the keys that may print it, in order of preference.
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **FACTS,
     "series": ("card series", "device name", "market name", "name"),
@@ -123,14 +123,14 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "uuid": ("unique id",),
     "serial": ("serial number",),
     "bus": ("pci bus", "bus"),
-    # The node's driver version, which some versions of hy-smi print for each card.
+    # Some versions of hy-smi print the node's driver version for each card.
     "driver": ("driver version",),
     "partition": ("partition id",),
     "numa_node": ("(topology) numa node", "numa node"),
 }
 _IDENTITY_NAMES = frozenset(name for names in IDENTITY.values() for name in names)
 
-# Known keys without a metric: counters without a unit, settings, versions, lists of clocks, other memory pools.
+# Known keys without a metric.
 _IGNORED_KEY = re.compile(
     r"(?:[0-9]{1,3}|s|index|fan speed \(level\)|gfx activity|memory activity|avg\. memory bandwidth"
     r"|energy counter|gpu memory vendor|card sku|subsystem id|device rev|node|gpu-id|did|sclk od|mclk od|pclk"

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
-# Messages of the C library or about sleeping cards. They do not affect the data.
+# Messages that do not affect the data.
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",
@@ -19,13 +19,12 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# The message about an empty sensor file: the card sleeps, and the zeros in its row are not readings.
+# After this message, the zeros in the card's row are not readings, because the card sleeps.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
-# Headings of lists, and messages that a card has no fan, curve or OverDrive. These are reported only if rocm-smi
-# marks them as errors.
+# Headings and messages that are reported only if rocm-smi marks them as errors.
 _HARMLESS = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -37,7 +36,7 @@ _HARMLESS = (
     "pages info",
     "not found",
 )
-# (part of a message that is printed instead of a value, key of that value)
+# (part of a message that replaces a value, key of the value)
 _KEYS_BY_MESSAGE = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
@@ -73,10 +72,10 @@ _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s
 # ROCm 1.x prints dots instead of equal signs in the closing line.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 
-# Exit statuses for "not supported" and "not yet implemented". Up to 5.5, the tool exits with the status of the last
-# query that failed, although its output is complete (ROCm 5.2.3).
+# Exit statuses for "not supported" and "not yet implemented".
+# Up to ROCm 5.5, the exit status is that of the last failed query, although the output is complete.
 QUIET_STATUSES = frozenset({2, 9})
-# The tool prints this as a die's power if it prints the package's power for the other die.
+# The tool prints this text for a die if it prints the package's power for the other die.
 PLACEHOLDERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -87,7 +86,7 @@ ERRORS = (
     ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; a container needs /dev/mkfd"),
     ErrorText("connect server failed", "failed", "driver_gone", "start hymgr.service"),
-    # Reported by Hygon's daemon for links between cards. Known states: `WAIT GLOBAL TOPO`, `LINK FAILED`.
+    # Hygon's daemon reports the state of the links between cards.
     ErrorText(
         "hfm link status: wait", "failed", "driver_gone", "the links between the cards are not up: see hymgr.service"
     ),

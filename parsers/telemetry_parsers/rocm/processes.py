@@ -92,7 +92,7 @@ def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList)
 def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
     used = units.quantity(row[3], units.BYTES, "B")
     pid = int(row[1])
-    # With the argument `details`, a process has a row for each of its cards, but these rows do not name the cards.
+    # With `details`, a process has a row for each card, but the rows do not name the cards.
     memory = None if isinstance(used, Absent) or pid in amd_list.names else used
     amd_list.names[pid] = (row[2], memory)
 
@@ -102,7 +102,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
-    # The tool prints how many cards a process uses. If the list of cards has another length, it is truncated.
+    # If the length of the card list is not the printed count, the list is truncated.
     complete = [process for process in amd_list.processes.values() if len(process.cards) == process.card_count]
     draft.processes.extend(
         _to_process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
@@ -117,7 +117,7 @@ def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
 
 def _to_process(device: int, process: _ProcessCards, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(process.pid, ("", None))
-    # The printed memory is the sum over the process's cards, so it is stored only for a process on one card.
+    # The printed memory is a sum over cards, so it is stored only for a process on one card.
     return Process(device, process.pid, "" if name == "UNKNOWN" else name, memory if process.card_count == 1 else None)
 
 
@@ -187,7 +187,7 @@ def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft
     """Add a process for each of its cards. Return False for a duplicate."""
     indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-    # For a process on several cards, the printed memory is the sum over the cards. It is not stored.
+    # The printed memory of a process on several cards is a sum, which is not stored.
     used = _used_bytes(entry.values) if len(indices) == 1 else None
     is_new = True
     for position, index in enumerate(indices):
@@ -225,7 +225,7 @@ def _hygon_list_in(lines: Sequence[Line]) -> _HygonProcessList:
             if pair is not None and key not in hygon_list.entries[-1].values:
                 hygon_list.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
-                # The key is repeated, so the first line of the next process is missing.
+                # A repeated key means that the first line of the next process is missing.
                 hygon_list.stray_line = hygon_list.stray_line or line
         elif key in _KEYS_OF_PROCESS:
             hygon_list.stray_line = hygon_list.stray_line or line

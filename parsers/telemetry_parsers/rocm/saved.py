@@ -56,7 +56,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "voltage_mem": only("voltage_volts", "memory"),
     "current_fan_speed": only("fan_rpm"),
 }
-# Keys of --showmetrics that are known, but have no metric.
+# Keys of --showmetrics that have no metric.
 IGNORED_KEYS = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
@@ -89,18 +89,18 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"{prefix}hbm{index}{suffix}", stack) for index, stack in enumerate(stacks[:_MAX_STACKS]))
 
 
-# Editors and web pages prepend a byte order mark or blanks. Some versions of hy-smi prepend a column with the time.
+# Editors prepend a byte order mark or blanks, and some versions of hy-smi a time column.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
 # `--showdriverversion --csv` describes the node, not a card. Each row is a quoted name and a quoted value.
 _NAME_VALUE_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _NAME_VALUE_ROW = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
-# Columns with the time or the card, not with a reading.
+# Columns without a reading.
 _IGNORED_COLUMNS = frozenset({"time", "timestamp", "device"})
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
-    """Read CSV output into a listing, or return None without a heading line."""
+    """Read CSV output into a listing, or return None if there is no heading line."""
     headings: list[str] = []
     listing = Listing(system=_node_entries(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:

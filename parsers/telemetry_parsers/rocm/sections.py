@@ -21,9 +21,9 @@ _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # A line of ROCm 2: `vram ::    total: 17163091968 B       used: 9437184 B`.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
-# The beginnings of messages. A message may contain a colon and look like a key with a value.
+# The beginnings of messages, which may look like keys with values.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
-# A line in which the card's index is missing.
+# A line without the card's index.
 _LINE_WITHOUT_CARD = re.compile(r"\s{0,40}:\s{1,100}\S")
 NO_END_LINE = "no closing line follows; more lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
@@ -162,8 +162,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
     if first_count is None or not table.first_count_kind:
         return state_entries
     if table.first_count_kind == "uncorrectable" and first_count != second_count:
-        # Up to ROCm 5.7, the headings of these two columns are swapped (rocm_smi.py, showRasInfo). Some distributions may
-        # have fixed this, so the order is unknown.
+        # The order is unknown: up to ROCm 5.7, the headings of these columns are swapped (rocm_smi.py, showRasInfo).
         first_count = second_count = f"{first_count} and {second_count} below headings that some versions swap"
     counts = (("correctable", first_count), ("uncorrectable", second_count))
     return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]

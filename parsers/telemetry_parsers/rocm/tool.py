@@ -83,8 +83,8 @@ GIVES = (
     "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes", "ecc_enabled", "ecc_corrected_total",
     "ecc_uncorrected_total",
 )  # fmt: skip
-# Without this variable, the library locks each card in /dev/shm against all other processes. A killed run leaves its
-# lock behind. Jobs that use the library, such as RCCL, then wait 5 s for the lock and fail (rocm_smi_lib#88).
+# Without this variable, the library locks each card in /dev/shm, and a killed run leaves the lock behind.
+# Jobs that use the library, such as RCCL, then wait 5 s for the lock and fail (rocm_smi_lib#88).
 # The tools only read files, which needs no lock.
 PRIVATE_LOCKS_ENV = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 # In JSON `"ROCM-SMI version": "3.0.0+1b65f29",` and in CSV `ROCM-SMI version, 3.0.0+1b65f29`.
@@ -128,7 +128,7 @@ def tool_of(variant: ToolVariant) -> Tool:
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Checked before the marks of other tools: rocm-smi also prints some lines of Hygon's error messages.
+        # Checked before the marks of other tools, because rocm-smi prints some of Hygon's error lines.
         refusals=(_make_other_tool_refuser(variant), _report_on_error),
         remnants=(partial(_report_on_remnant, tool=variant.name),),
         is_complaint=messages.is_complaint,

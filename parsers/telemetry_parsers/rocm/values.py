@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, special, value_of
 
 _LIBRARY_PREFIX = "amdsmi_dev_perf_level_"
-# Profiling levels have the prefix `profile_` in the driver and `stable_` in the library: `profile_peak`, `stable_peak`.
+# The driver's prefix `profile_` is `stable_` in the library: `profile_peak`, `stable_peak`.
 _PROFILE_PREFIXES = ("profile", "stable_")
 _DETERMINISM = "perf_determinism"
 
@@ -26,7 +26,7 @@ def level_of(text: str) -> str | Absent:
 
 
 _FAN_LEVEL = re.compile(r"[0-9]{1,5} \(([0-9]{1,3}(?:\.[0-9]{1,3})?)(?:%\)|\)%)\Z")
-# A clock, possibly after its level. The level is `S` while the clock sleeps.
+# A clock, possibly after its level, which is `S` while the clock sleeps.
 _CLOCK = re.compile(r"(?:(?:[0-9]{1,3}|S):? )?\(?([0-9]{1,6}(?:\.[0-9]{1,3})? ?[MGk]?[Hh]z)\)?\Z")
 _LINK = re.compile(r"(?:[0-9]{1,3}:? )?\(?([0-9]{1,3}(?:\.[0-9])?) ?GT/s,? x([0-9]{1,2})(?: [0-9]{1,5}Mhz)?\)?\Z")
 _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")

@@ -26,17 +26,17 @@ def value_without_key(text: str) -> str:
 
 
 def wrong_cells(text: str) -> str:
-    """Return the problem text for a row that does not fit the headings."""
+    """Return the message that a row does not fit the headings."""
     return f"does not fit the headings: {quote(text)}"
 
 
 def not_a_row(text: str, table: str = "the table") -> str:
-    """Return the problem text for a line in a table that is not a row."""
+    """Return the message that a line in a table is not a row."""
     return f"not a row of {table}: {quote(text)}"
 
 
 def listed_twice(item: str) -> str:
-    """Return the problem text for an item, such as `card 3`, that is listed twice."""
+    """Return the message that an item, such as `card 3`, is listed twice."""
     return f"{item} is listed a second time; the first is kept"
 
 

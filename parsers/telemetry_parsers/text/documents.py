@@ -27,7 +27,7 @@ _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
 _LIST_START = re.compile(r"\[\s*(?=\{)")
 _MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
 _COMMA = re.compile(r"\s*,\s*")
-# Matches lines that are not JSON. They begin with a letter or sign, `[ 12.345678] amdgpu: …`, a date, a time or `----`.
+# Matches lines that are not JSON, such as `[ 12.345678] amdgpu: …`, a date or `----`.
 _FOREIGN = re.compile(
     r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
     r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
@@ -129,7 +129,7 @@ def _complete_items(text: str, start: int) -> tuple[list[Plain], int]:
     while position is not None:
         try:
             item, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):  # truncated here, which the document's fault reports
+        except (ValueError, RecursionError):  # the document's fault reports the truncation
             break
         items.append(item)
         comma = _COMMA.match(text, end)

@@ -9,16 +9,15 @@ from itertools import product
 from telemetry_parsers.dataclass import dataclass, replace
 from telemetry_parsers.text.lines import Line, plain
 
-# A line prefix: the tag of `mpirun --tag-output` (`[1,0]<stdout>:`), the mark of a quotation or comment (`> ` or `# `),
-# or a name that `:`, `|` or `>` follows.
+# A line prefix, such as `[1,0]<stdout>:` (mpirun --tag-output), `> `, `# `, or a name before `:`, `|` or `>`.
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
-# The line prefix of a log collector: a date, a time, the stream of a container's log, a name in brackets, or `|`.
+# The line prefix of a log collector, such as a date, a time, a stream, a name in brackets, or `|`.
 _LOG_PREFIX = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?:Z|[+-][0-9:]{4,6})?)?[ \t]"
     r"(?:std(?:out|err) [FP] )?"
     r"|\[[\w.-]{1,64}\][ \t]|\|[ \t]"
 )
-# The beginning of a document that cannot be a value after a key: a frame, a rule, markup, or a bracket on its own line.
+# The beginning of a document, such as a rule, markup or a lone bracket, which cannot be a value after a key.
 _BEGINS_A_DOCUMENT = re.compile(r"[ \t]*(?:[-+=]{8,}|\+-|<[?!/A-Za-z]|[{\[][ \t]*\Z)")
 _MIN_LINES = 2
 # Lines that a launcher prints before the output, such as `srun: job 17 queued and waiting for resources`.
@@ -52,12 +51,12 @@ _PROMPT = re.compile(
     r"\[[^\[\]]{1,120}\][#$](?:[ \t]|(?=[/\w])|$)"
     r"|(?:[\w.-]{1,64}@[\w.-]{1,64}[^#$%>|\n]{0,120}?|(?:ba|z|k|da)?sh-[0-9.]{1,8})(?:[#$>]|(?<=[ \t])%)(?:[ \t]|$))"
 )
-# Signs of prompts that can also begin a line of output. If a command of the tool follows, the sign is a prompt.
+# Signs that can begin a prompt or a line of output. Before a command of the tool, the sign is a prompt.
 _PROMPT_SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
 _PROMPT_ENDS = (*_PROMPT_SIGNS, "cmd:")
 _OPERATORS = ("|", ">", "<", ";", "&", "2>")
 _WRAPPERS = frozenset({"sudo", "timeout", "stdbuf", "time"})
-# A prompt without a command, which is removed only from the last line.
+# A prompt without a command is removed only from the last line.
 _LAST_PROMPT = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
 # The header of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
 _WATCH = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
@@ -67,7 +66,7 @@ _NOTE = re.compile(
     r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
     r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
 )
-# A fast check: text in which no line begins like this contains no echoes.
+# A fast check: a text without a line that begins like this contains no echoes.
 _ANY_ECHO = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MAX_WORDS = 40
 _MAX_LINE_LENGTH = 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Maps a tool, by the name of its source or command, to strings that identify its output.
+# Maps the source or command of each tool to strings that identify the tool's output.
 TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
     "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
@@ -22,7 +22,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
     "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
     "efsmi": ("EFSMI", "Enflame System Management"),
     "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-    # Other tools may also print the following words, so these are searched for last.
+    # These words are searched for last, because other tools may print them.
     "rocm-smi or hy-smi": ('"card0"',),
     "xpu-smi": (
         "Intel XPU", "Intel(R)", "Xe Link", "GPU Engines", "PCI BDF Address", "pci_bdf_address", "DeviceID", "DeviceId",

@@ -17,7 +17,7 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# `Ecc-Error` is not read, because no document says which errors it counts, and since when.
+# `Ecc-Error` is not read, because no document says which errors are counted.
 _TABLE = CardTableShape(
     columns={
         "card": column(patterns.ID, identity("index")),
@@ -45,7 +45,7 @@ _TABLE = CardTableShape(
 )
 
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# Public programs read these keys. Other keys are not documented, and are reported as unknown fields.
+# Public programs read these keys. Other keys are not documented.
 _LIST = CardListShape(
     card_heading=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_targets=(identity("index"),),

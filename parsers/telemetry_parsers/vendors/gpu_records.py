@@ -129,7 +129,7 @@ NVIDIA = Vendor(
     word="nvidia",
     other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
     name="NVIDIA",
-    # The cards' other functions (audio, USB, network) and bridges (NVSwitch) have other PCI classes.
+    # Audio and other functions of the cards, and bridges (NVSwitch), have other PCI classes.
     pci=PciFunctions(0x10DE, (DISPLAY, ACCELERATOR)),
     nodes=(
         DeviceNodes(
@@ -164,7 +164,7 @@ AMD = Vendor(
     word="amd",
     other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
-    # Without ES1000 and Rage XL, the VGA chips of old servers' BMCs. Integrated graphics are included, as in amdgpu.
+    # The excluded ids are VGA chips of old servers (ES1000 and Rage XL).
     pci=PciFunctions(0x1002, (DISPLAY, ACCELERATOR), excluded_ids=(0x515E, 0x5969, 0x4752)),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",))),
     permissions=(
@@ -232,7 +232,7 @@ AMD = Vendor(
 HYGON = Vendor(
     word="hygon",
     name="Hygon",
-    # All classes: Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs share the vendor id.
+    # All PCI classes are needed: Z100 is a display controller (0380), but K100 is a coprocessor (0b40).
     pci=PciFunctions(0x1D94),
     nodes=(RENDER_NODES, DeviceNodes(("/dev/kfd",), ("kfd",)), DeviceNodes(("/dev/mkfd",), ("mkfd",))),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
@@ -355,7 +355,7 @@ ILUVATAR = Vendor(
 INTEL = Vendor(
     word="intel",
     name="Intel",
-    # Arc, Flex and Max are display controllers behind a bridge. Integrated graphics (00:02.0) and NPUs (00:0b.0) are not.
+    # Arc, Flex and Max are behind a bridge. Integrated graphics (00:02.0) and NPUs (00:0b.0) are not.
     # Intel's GPU tools do not list Intel's other accelerators (QuickAssist 0b40, FPGA 1200).
     pci=PciFunctions(0x8086, (DISPLAY,), behind_bridge=True),
     nodes=(RENDER_NODES,),

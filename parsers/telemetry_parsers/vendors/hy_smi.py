@@ -23,13 +23,13 @@ _FOLDERS = (
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # Unlike -b and --showhcuutil, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
-# AMD's tool, if installed, rejects --showmemavailable before it wakes a card, and is then not called again.
+# AMD's tool rejects --showmemavailable before it wakes a card, and is then not called again.
 _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 
 def _command(*lines: str) -> Command:
     """Return a command that tries these command lines in order."""
-    # Hygon's copy of the library may ignore PRIVATE_LOCKS_ENV, and a killed run would leave a lock. So no run is killed.
+    # No run is killed: Hygon's copy of the library may ignore PRIVATE_LOCKS_ENV, and a killed run would leave a lock.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)
 
@@ -50,7 +50,7 @@ _READINGS_COMMAND = _command(*(f"{name} {flags}" for name in (TOOL, _OTHER_NAME)
 PARSER = parser_of(
     _TOOL,
     Poll("readings", _READINGS_COMMAND),
-    # rocm-smi is not tried: it may be AMD's tool, which supports these flags and would wake AMD's cards.
+    # rocm-smi is not tried, because AMD's tool would wake AMD's cards.
     Poll("processes", _command(f"{TOOL} --showpids"), "slow", 60.0, lists_devices=False),
     Poll("driver", _command(f"{TOOL} --showdriverversion"), "inventory", 300.0, lists_devices=False),
     more_metrics=GIVES,

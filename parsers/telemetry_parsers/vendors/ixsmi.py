@@ -64,7 +64,7 @@ _QUERY = QueryShape(
         "pcie.link.width.current": metric("pcie_link_width"),
         "pcie.link.width.max": metric("pcie_link_width_max"),
     },
-    # The board's power is printed for each of its dies, so a sum over the dies would be twice the power.
+    # The board's power is printed for each of its dies, so a sum over the dies would be too high.
     ignored=frozenset(
         {
             "timestamp", "count", "cuda_version", "utilization.memory", "board.power.draw",
@@ -73,7 +73,7 @@ _QUERY = QueryShape(
     ),
 )  # fmt: skip
 
-# Only the die's power is read, because the board's power is repeated for each die, as in the output of --query-gpu.
+# Only the die's power is read, because the board's power is repeated for each die.
 _LOG = CardListShape(
     card_heading=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_targets=(identity("bus_id"),),

@@ -37,7 +37,7 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# ((section, key) in `-q`, (section, key) in the XML of `-q -x`, metrics). In XML, the card's own keys are in `xpu`.
+# For each metric: its section and key in `-q`, its section and key in the XML of `-q -x`, and its targets.
 _TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -96,7 +96,7 @@ _LOG = CardListShape(
     count_key="attached_xpus",
 )  # fmt: skip
 
-# Maps field indices of `-m` to targets. Not read: unknown clocks (9 to 14), the memory temperature (6; 0 on a P800).
+# Maps field indices of `-m` to targets. The memory temperature (6) is not read, because a P800 prints 0.
 _TARGETS_BY_INDEX: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
@@ -109,7 +109,7 @@ _TARGETS_BY_INDEX: Mapping[int, Target] = {
     21: identity("model"),
 }
 _POWER_INDEX, _MODEL_INDEX = 8, 21
-# Maps the first word of the model to the unit of power in `-m`. The unit of other models is unknown.
+# Maps the first word of the model to the power unit in `-m`, which is unknown for other models.
 _POWER_UNITS: Mapping[str, str] = {"P800": "W", "K200": "mW"}
 _MIN_FIELDS = 22
 

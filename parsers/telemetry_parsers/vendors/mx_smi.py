@@ -31,7 +31,7 @@ STATE = health({"available": "ok", "unavailable": "critical", "not available": "
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 _SLICES = "sliced gpu"
-# Since 2.3, a board and its GPUs have separate cells, and the power is printed below the board. 2.1.6 prints no limit.
+# Since 2.3, a board and its GPUs have separate cells, and the power is printed below the board.
 _TABLE = CardTableShape(
     columns={
         "board": column(patterns.ID, fact("board")),
@@ -57,7 +57,7 @@ _TABLE = CardTableShape(
     expected_starts=("mx-smi", "ht-smi"),
     other_titles=(_SLICES,),
 )
-# The table of a GPU's slices. `Compute` is the share of the GPU that a slice may use, not the slice's utilization.
+# The table of a GPU's slices, whose `Compute` is the usable share, not the utilization.
 _SLICE_COLUMNS: Mapping[str, Column] = {
     "minor": IGNORED,
     "gpu": column(patterns.ID, identity("index")),
@@ -152,7 +152,7 @@ _LIST = CardListShape(
     ignored_suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
-# Maps paths in the JSON object of a card (`-j`) to targets. The key of each object is the card's bus address.
+# Maps paths in the JSON object of a card (`-j`) to targets.
 _JSON_TARGETS: Mapping[tuple[str, ...], Target] = {
     ("device_id",): identity("index"),
     ("vbios_version",): fact("firmware"),

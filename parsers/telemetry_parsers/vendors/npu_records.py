@@ -21,7 +21,7 @@ ASCEND = Vendor(
     word="ascend",
     other_tools=(("ascend-dmi", "npu-smi"),),
     name="Huawei Ascend",
-    # Without DISPLAY, because Huawei's Hi1710 display controllers are the VGA output of management controllers (BMC).
+    # DISPLAY is omitted, because Huawei's Hi1710 display controllers belong to management controllers (BMC).
     pci=PciFunctions(0x19E5, (ACCELERATOR,)),
     nodes=(
         DeviceNodes(

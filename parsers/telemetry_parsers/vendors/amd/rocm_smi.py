@@ -22,7 +22,7 @@ GIVES = (
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 _CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
-# Unlike -b, none of these flags samples over an interval. All exist since ROCm 3, except --showenergycounter (4.1).
+# Unlike -b, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"
 _READINGS = f"{_USUAL} --showenergycounter"
 _PIDS = "--showbus --showpids --showpidgpus"
@@ -48,7 +48,7 @@ _TOOL = tool_of(
 )
 # -a prints everything, but takes seconds. Versions without --json print a table.
 _READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
-# Only the text output contains the processes of each card, the errors of each block, and retired pages.
+# Only the text output contains each card's processes, each block's errors, and retired pages.
 _PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
 _FACTS_COMMAND = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
 # Versions before 6.0 do not print the version of the tool.

@@ -49,11 +49,11 @@ _ISA_KEYS = frozenset(
         "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
-# Maps headings to the blocks that they start. `Cache Info` starts none, because it is followed by the agent's own keys.
+# Maps headings to the blocks that they start. After `Cache Info`, the agent's own keys continue.
 _BLOCKS_BY_HEADING: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
 _KEYS_BY_BLOCK = {"system": _SYSTEM_KEYS, "": _AGENT_KEYS, "pool": _POOL_KEYS, "isa": _ISA_KEYS}
 _ALL_KEYS: frozenset[str] = frozenset().union(*_KEYS_BY_BLOCK.values())
-# Hygon's runtime calls the cards DCU. Hygon's tools call them HCU since DTK 25.04.
+# Hygon's runtime calls the cards DCU. Hygon's tools call the cards HCU since DTK 25.04.
 _ACCELERATOR_TYPES = frozenset({"GPU", "DCU", "HCU"})
 _HYGON_TYPES = frozenset({"DCU", "HCU"})
 # Agents that are not cards: processors, signal processors and the AI engines of Ryzen.
@@ -64,7 +64,7 @@ _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
 _DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
-# The command line, and messages about the machine and the user. All of these precede the agents.
+# Lines that may precede the agents: the command, and messages about the machine and the user.
 _NOTICE = re.compile(
     r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
     r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?"
@@ -136,7 +136,7 @@ class _ListingParser:
         self._block = "system"
 
     def read_line(self, line: Line) -> None:
-        # Lines that were copied from a document may end with a backslash.
+        # Lines copied from a document may end with a backslash.
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
             self.listing.problems.append(Problem(line.where, CUT_LINE))
@@ -248,7 +248,7 @@ _ERRORS = (
 _BYTES = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _GFX_VERSION = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP_ID = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
-# Lines that show that the text is only an extract of this tool's output, such as the result of grep.
+# These lines show that the text is only an extract, such as the result of grep.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 

@@ -20,14 +20,14 @@ from telemetry_parsers.text.lines import Line, quote
 TOOL = "hccn_tool"
 # A device's index is its Phy-ID in npu-smi and the number of its /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
-# Chips up to Ascend 910 have one RoCE port. A 950 has several ports, named by die and number.
+# Chips up to Ascend 910 have one RoCE port. A 950 has several ports.
 ROCE_PORT = "roce"
 
 LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
 # Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below this key.
 _FLAPS_KEY = "link up count"
-# Counters of chips up to Ascend 910. One answer contains all of them.
+# Counters of chips up to Ascend 910, which one answer contains.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -36,14 +36,14 @@ _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
     "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
 }
-# Counters of a 950's port. They are printed below the port's number.
+# Counters of a 950's port, which are printed below the port's number.
 _PORT_COUNTERS: Mapping[str, Target] = {
     "crc_error_sum": metric("link_crc_errors_total"),
     "retry_req_sum": metric("link_replay_errors_total"),
 }
 COUNTERS: Mapping[str, Target] = {_FLAPS_KEY: metric("link_recovery_errors_total"), **_ROCE_COUNTERS, **_PORT_COUNTERS}
 _STATISTICS = "packet statistics"
-# Maps a flag to the metric that the answer must contain. An answer without this metric is cut off or not understood.
+# Maps each flag to the metric that a complete answer contains.
 METRICS_BY_FLAG: Mapping[str, str] = {
     "-link": "link_up",
     "-dev_info": "link_up",
@@ -55,7 +55,7 @@ METRICS_BY_FLAG: Mapping[str, str] = {
 _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists. In a list, only the keys above are read, and unknown lines are not reported as unknown.
+# Titles of lists, in which lines with other keys are not reported as unknown.
 _LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _IGNORED_KEYS = frozenset(
     {
@@ -102,7 +102,7 @@ _PORT_TABLE = TableShape(
 _NUMBER_TABLE = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The key of the device in the draft, because the device's number may be printed after its readings.
+# The draft needs a key, because the device's number may be printed after the readings.
 _DEVICE_KEY = "device"
 
 

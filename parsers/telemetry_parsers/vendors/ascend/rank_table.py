@@ -17,10 +17,10 @@ COMPLETED = "completed"
 _MAX_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _MAX_NAMED_SERVERS = 5
-# The maximum length of a host name (RFC 1035). Host names are the longest strings in a table.
+# The maximum length of a host name (RFC 1035), the longest string in a table.
 _MAX_TEXT_LENGTH = 255
 _MAX_DEPTH = 32
-# A string without a closing quote extends to the end of the text. So every quote matches, and the time is linear.
+# A string without a closing quote extends to the end of the text, which keeps the search time linear.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}

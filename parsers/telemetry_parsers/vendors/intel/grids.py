@@ -26,7 +26,7 @@ _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
 # The service prints the average, minimum and maximum before the current value.
 _CURRENT_VALUE = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
-# Appended to a value with a missing part, so that the value is reported as not understood.
+# Appended to a value with a missing part, so that the value is not understood.
 _INVALID_VALUE = "?"
 _MAX_LINE_LENGTH = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
@@ -40,7 +40,7 @@ class _GridState:
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # In `stats`: the current label, the texts beside and below the label, and where the label is printed.
+    # In `stats`: the current label, the texts beside and below the label, and the label's line.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     label_where: str = ""
@@ -182,7 +182,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
     """Read a line of `stats` or `health`."""
     item = _ITEM.match(label)
     if item is not None and grid.item_number and int(item[1]) <= int(grid.item_number):
-        _ignore_device(grid, line)  # the item numbers start again, so the heading of the next device is missing
+        _ignore_device(grid, line)  # repeated item numbers show that the heading of the next device is missing
         return
     if item is not None:
         grid.item_number, grid.section = item[1], item[2].lower()

@@ -33,7 +33,7 @@ _UNKNOWN = {"-1": Absent.NOT_REPORTED}
 _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
-# Labels of `discovery`. With underscores for blanks, they are the keys of its JSON. Link speed and width are maxima.
+# Labels of `discovery`, whose JSON keys have underscores instead of blanks.
 _DESCRIPTION_TARGETS: Mapping[str, Target] = {
     "device name": identity("model"),
     "uuid": identity("uuid"),
@@ -76,7 +76,7 @@ CONFIG: Mapping[tuple[str, str], Target] = {
     ("memory ecc", "current"): _ECC,
 }
 POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
-# `1 to 0` is printed for a range without an upper end.
+# A range without an upper end is printed as `1 to 0`.
 CAP_RANGE = (
     metric("power_cap_min_watts", unit="W"),
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
@@ -143,7 +143,7 @@ _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
 # Item numbers in `health`: core temperature, memory temperature, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# Maps each component in `health -j` to (item number in `health`, sensor of the component's thresholds).
+# For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -182,7 +182,7 @@ IGNORED_JSON_KEYS = frozenset(
     }
 )  # fmt: skip
 
-# Counters of `stats -j`, without the prefix `XPUM_STATS_` of their names. Other counters have no metric.
+# Counters of `stats -j`, without the prefix `XPUM_STATS_` of their names.
 STATISTICS = "XPUM_STATS_"
 STATS_JSON: Mapping[str, Target] = {
     "POWER": metric("power_watts", unit="W"),
@@ -202,7 +202,7 @@ STATS_JSON: Mapping[str, Target] = {
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
     "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
 }
-# The command prints MEMORY_USED in MiB, the service in bytes. The limits, which no card exceeds, show which unit it is.
+# The command prints MEMORY_USED in MiB, the service in bytes. These limits tell the units apart.
 MEMORY_USED = "MEMORY_USED"
 MAX_MEBIBYTES, MIN_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})

@@ -148,7 +148,7 @@ def _read_body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
         elif _is_none_message(line) and line.ended:
             is_idle = True
         elif line.ended and line.text.strip():
-            # The line may report that the tool's query failed, so it does not mean that there are no processes.
+            # The tool's query may have failed, so the line does not mean that there are no processes.
             draft.add_problem(line.where, not_a_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _report_truncation(lines, draft)

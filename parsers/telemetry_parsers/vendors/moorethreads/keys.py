@@ -56,7 +56,7 @@ FACTS: tuple[tuple[str, Key], ...] = (
     ("slot", ("pci", "slot id(name)")),
     ("ecc_mode", ("ecc mode", "current")),
 )
-# The keys of a card outside its sections: before the first section or after the last section.
+# The keys of a card before its first or after its last section.
 CARD_KEYS = frozenset(
     {
         "index",
@@ -70,7 +70,7 @@ CARD_KEYS = frozenset(
         "performance state",
     }
 )
-# Known keys without a metric: identities, and `Memory` under `Utilization`, which may be occupancy or traffic.
+# Known keys without a metric. `Memory` under `Utilization` may be occupancy or traffic.
 IGNORED_KEYS: frozenset[Key] = frozenset(
     {
         *(("", key) for key in CARD_KEYS),

@@ -28,7 +28,7 @@ _UNKNOWN_FLAG_MESSAGES = (
     "unsupported option",
 )
 ERRORS = (
-    # The tool exits with status 0. According to the vendor's checker, the usual cause is a disabled IOMMU.
+    # According to the vendor's checker, the usual cause is a disabled IOMMU.
     ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
     ErrorText("failed to load driver", "failed", "driver_gone", "load the module mtgpu or reinstall the driver"),
     ErrorText(
@@ -37,7 +37,7 @@ ERRORS = (
         "driver_gone",
         "after a driver reload, wait a moment; otherwise load mtgpu and join the groups render and video",
     ),
-    # The tool's message for an unknown flag is not documented, so the usual messages of such tools are expected.
+    # The message for an unknown flag is not documented, so the usual messages are expected.
     *(ErrorText(text, "wrong_request", None, "this version needs other flags") for text in _UNKNOWN_FLAG_MESSAGES),
 )
 _SILENT = (

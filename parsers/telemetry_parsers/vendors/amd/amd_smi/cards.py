@@ -16,11 +16,11 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Blo
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# For an in-tree driver, the tool prints /proc/version without blanks. The driver's version is that of the kernel.
+# For an in-tree driver, whose version is the kernel's, the tool prints /proc/version without blanks.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})
-# -1 means that the machine has no NUMA nodes. The library may return it as an unsigned number.
+# -1 means that there are no NUMA nodes. The library may return -1 as an unsigned number.
 _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 

@@ -11,7 +11,7 @@ from telemetry_parsers.model import Absent, Value
 
 Path = tuple[str, ...]
 
-# The ordinal in names such as GFX_0, XCP_7, Level 3 or vclk1.
+# The ordinal in a name such as GFX_0, Level 3 or vclk1.
 _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 
 

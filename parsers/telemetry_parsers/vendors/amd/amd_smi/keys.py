@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics."""
 
-# Columns of `amd-smi monitor` have their JSON names. If CSV or JSON (6.0) omits a unit, other formats show the unit.
+# Columns of `amd-smi monitor` have their JSON names. Units that CSV omits are known from other formats.
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _REASONS_BY_COLUMN = {
 }
 _MONITOR_TARGETS = {
     "power_usage": metric("power_watts", unit="W"),
-    # The column PWR_CAP. Despite the key's name, the value is the current power cap.
+    # Despite the key's name, the value is the current power cap.
     "max_power": _power_cap("power_cap_watts"),
     "gpu_temperature": temperature_target("core"),
     "edge_temperature": temperature_target("edge"),
@@ -92,18 +92,18 @@ _MONITOR_TARGETS = {
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
     **{column: special("throttled", is_above_zero, reason) for column, reason in _REASONS_BY_COLUMN.items()},
-    # The CSV of `amd-smi monitor` prints some of these in MB, others in GB. So a number without a unit is not read.
+    # CSV prints some of these values in MB and others in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # Keys of the overview table. `temp` is the hotspot's temperature or, without a hotspot sensor, the edge's.
+    # Keys of the overview table, whose `temp` is the temperature of the hotspot or the edge.
     "temp": temperature_target("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _percent_target("fan_ratio"),
 }
-# Maps sections and their keys to metrics. Clocks and powers that have several keys are defined below.
+# Maps sections and their keys to metrics. Clocks and power readings with several keys are defined below.
 _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _percent_target("utilization_ratio")),
@@ -216,13 +216,13 @@ _REPEATED_PATHS: frozenset[Path] = frozenset(
         *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
 )
-# The counts of a RAS block that become metrics. The label is the block's name.
+# The counts of a RAS block that become metrics, labelled with the block's name.
 ECC_COUNTS: Mapping[str, str] = {
     "correctable_count": "ecc_corrected_total",
     "uncorrectable_count": "ecc_uncorrected_total",
     "deferred_count": "ecc_deferred_total",
 }
-# Maps each list with the temperatures of all memory stacks or dies to the prefix of the temperatures' labels.
+# Maps each list of stack or die temperatures to the prefix of the labels.
 STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
@@ -264,7 +264,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# Known keys without a metric. In 6.4, `vram_percent` of `monitor` is a fraction (0 to 1) with a percent sign.
+# Known keys without a metric. In 6.4, `vram_percent` is a fraction despite its percent sign.
 _IGNORED_SECTIONS = frozenset(
     {
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
@@ -288,7 +288,7 @@ _IGNORED_PATHS = frozenset(
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
-        # The totals include the cache counts. If these had a location beside `all`, a sum would count them twice.
+        # The totals include cache counts, so a sum over locations would count cache errors twice.
         ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)
@@ -306,7 +306,7 @@ _IGNORED_PATHS = frozenset(
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
-# Names of keys that have no metric in any section. These are needed for CSV, which has no sections.
+# Keys that have no metric in any section, needed for CSV, which has no sections.
 IGNORED_NAMES = frozenset(
     {
         *(path[-1] for path in _IGNORED_PATHS if path[0] != "clock"),
@@ -316,7 +316,7 @@ IGNORED_NAMES = frozenset(
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
 )  # fmt: skip
-# The names of sections. They separate the sections of copied output that has lost its indentation.
+# Section names, which separate the sections of copied output that has lost its indentation.
 SECTIONS = frozenset(
     {
         *(path[0] for path in FIELDS if len(path) > 1),

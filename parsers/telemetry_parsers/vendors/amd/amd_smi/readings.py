@@ -96,7 +96,7 @@ def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | N
     for entry in block.entries:
         path = entry.path[1:] if entry.path[0] == _PROCESS_LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
-            # In printed text, each section within a process is a group. A repeated name or PID begins the next process.
+            # In printed text, a repeated name or PID begins the next process.
             starts_process = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
             if starts_process or not groups:
                 groups.append({})

@@ -22,7 +22,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
-# Maps column names with two meanings to (neighbours, path if a neighbour is also a column, path otherwise).
+# For each ambiguous name: other columns of the same table, the path if one of these exists, and the path otherwise.
 _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),

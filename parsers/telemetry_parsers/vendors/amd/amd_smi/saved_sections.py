@@ -14,13 +14,13 @@ from telemetry_parsers.vendors.amd.amd_smi.readings import NO_PAGES, NO_PROCESSE
 
 _DEVICE_HEADING = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
-# A clock level without a name. Some versions print only the level's number: `0: 300 MHz`.
+# A clock level without a name: `0: 300 MHz`.
 _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _MAX_LIST_LINES = 64
 _SHORTENED = "..."
 _LEAF_SUFFIXES = ("_accumulated", "_status", "_activity")
 _LIST_SECTIONS = frozenset({"retired", "pending", "process_info"})
-# Messages that are printed on a separate line if a list is empty.
+# Messages that are printed if a list is empty.
 _EMPTY_LIST_MESSAGES = (NO_PROCESSES | NO_PAGES) - {"[]"}
 
 
@@ -114,7 +114,7 @@ class _SectionParser:
 
     def _read_key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
-            # The lines of a card are indented below its name. This line is from another program, such as a warning.
+            # A line that is not indented below the card's name is from another program.
             self._draft.add_problem(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)

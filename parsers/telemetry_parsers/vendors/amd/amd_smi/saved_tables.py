@@ -201,7 +201,7 @@ def _cell_entries(heading: str, text: str, where: str) -> Iterator[Entry]:
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _COLUMNS: Mapping[str, Column] = {
     "bdf": column(patterns.BUS, identity("bus_id")),
-    # A chip without a name prints its chip number instead.
+    # The tool prints the chip number of a chip without a name.
     "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{patterns.NAME})", identity("model")),
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
@@ -219,7 +219,7 @@ _COLUMNS: Mapping[str, Column] = {
         r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
     ),
     "gfx-uti": column(patterns.PERCENT, metric("utilization_ratio")),
-    # `100.0 %` and `38.82 %` are too wide for the column, so the percent sign is cut off, but no digit.
+    # The percent sign of wide values, such as `100.0 %`, is cut off.
     "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
     "mem-usage": column(patterns.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
 }
@@ -231,7 +231,7 @@ _OVERVIEW = CardTableShape(
     versions=(
         ("tool_version", re.compile(r"AMD-SMI[ \t]{1,30}([A-Za-z]{0,20}[0-9]\S{0,60})(?=\s)")),
         ("rocm_version", re.compile(r"ROCm [Vv]ersion:[ \t]{1,30}([0-9]\S{0,60})(?=\s)")),
-        # A driver version of eight characters may be cut off. Later versions of the tool end such a version with dots.
+        # A driver version of eight characters may be cut off.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
     separator="|",

@@ -24,7 +24,7 @@ _RAS_METRICS: Mapping[str, str] = {
     "ce": "ecc_corrected_total",
     "de": "ecc_deferred_total",
 }
-# The main power is the instantaneous power (as in rocm-smi since 6.0) or, if that is not reported, the average.
+# The instantaneous power is preferred to the average, as in rocm-smi since 6.0.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
 _POWER_METRICS = frozenset(_POWER_KINDS.values())
 _FACTS: Mapping[str, str] = {
@@ -195,7 +195,7 @@ def _read_level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _store_main_power(position: int, draft: Draft) -> str:
-    """Store the main power. Return its kind, or an empty string without a number."""
+    """Store the main power. Return its kind, or an empty string if no power is a number."""
     values_by_kind: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, Value
 
-# A field in gpu_metrics: (offset, type as in the struct module, value count).
+# A field in gpu_metrics: (offset, struct type, value count).
 Field = tuple[int, str, int]
 
 
@@ -80,8 +80,7 @@ def _instinct_layout(
     return _Layout(size, _table({**_CARD_1_4, **fields, **other_fields}), partitions)
 
 
-# Power and activity of versions 2.0 to 2.3 are not read. Their units differ between chips and firmwares: W or mW,
-# percent or hundredths of a percent.
+# Power and activity of versions 2.0 to 2.3 are not read, because their units differ between chips and firmwares.
 _APU_2_1: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
@@ -159,7 +158,7 @@ _READINGS: Mapping[str, tuple[str, str, int, int]] = {
 }
 # On Radeon cards and on the second die of an MI200, the energy counter is always 0.
 _NEVER_ZERO = frozenset({"energy"})
-# Maps each reason to its bits in the chip-independent throttle status (enum smu_throttler of the driver).
+# Maps each reason to its bits in the chip-independent throttle status (enum smu_throttler).
 _THROTTLE_REASONS: Mapping[str, range] = {
     "power_limit": range(16),
     "current_limit": range(16, 32),

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
-# `runtime_status` is the only file of a sleeping card that is opened. Other files would wake the card.
+# Of a sleeping card, only `runtime_status` is opened, because other files would wake the card.
 _SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
 # The file `pcie_bw` is omitted, because reading it takes a second.
 _FAST_FILES = (
@@ -35,7 +35,7 @@ _SLOW_FILES = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
 )  # fmt: skip
-# The driver and the PCI core cache these values. Reading them does not wake a sleeping card.
+# These values are cached, so reading them does not wake a sleeping card.
 _RARE_FILES = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
@@ -72,8 +72,8 @@ _POLLS = (
     ),
     Poll(
         name="processes",
-        # The processes folder itself is requested, because an empty folder means 0 processes. Files named `vendor` show
-        # which cards have driver files. For cards without driver files, more readings are taken from KFD.
+        # The processes folder itself is requested, because an empty folder means 0 processes.
+        # Files named `vendor` show which cards have driver files. Other cards are read from KFD.
         request=Files(globs=(*_card_paths("vendor"), *_node_paths("gpu_id", "properties"), *_PROCESSES)),
         tier="slow",
         interval=60.0,
@@ -121,7 +121,7 @@ def _report_on(outputs: Sequence[Output]) -> Report:
         _report_bad_readings(draft, position, device)
     draft.problems += node_problems(tree)
     report = draft.report("data")
-    # Readings from KFD were appended at the end. Sort all readings by device.
+    # Readings from KFD were appended at the end, so all readings are sorted by device.
     return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 

@@ -29,7 +29,7 @@ _ERROR_LINE = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
-# The files of all cards in a node have about ten thousand lines in total.
+# The files of all cards in a node have about ten thousand lines.
 _MAX_LINES = 5 * MAX_LINES
 # Maps the error messages of cat, grep and similar tools to error numbers.
 _ERROR_NUMBERS: Mapping[str, int] = {
@@ -109,7 +109,7 @@ def _read_ttar(lines: Sequence[Line]) -> list[Output]:
         count = _TTAR_LINES.match(lines[index].text)
         if count is not None:
             body = lines[index + 1 : index + 1 + int(count[1])]
-            # If lines are missing from a file, the archive is truncated there, and the file is not read.
+            # A file with missing lines is not read, because the archive is truncated there.
             if len(body) == int(count[1]) and all(line.ended for line in body):
                 files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             index += 1 + int(count[1])

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Output
 
-# Only cards of these drivers are read. Files of other vendors are not opened.
+# Only cards of these drivers are read.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
-# Display controllers, accelerators and coprocessors. A card's bridges, audio and USB devices have other PCI classes.
+# Display controllers, accelerators and coprocessors, but not a card's bridges, audio and USB devices.
 _CLASSES = ("0x03", "0x12", "0x0b40")
 # The prefixes of file names that only these drivers have.
 _UNIQUE_PREFIXES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
@@ -134,7 +134,7 @@ def _add_file(tree: Tree, output: Output) -> None:
 
 def _add_card_file(tree: Tree, output: Output) -> bool:
     """Store a file of a card. Return False for any other file."""
-    drm = _DRM.match(output.name) if "/device" in output.name else None  # most are PCI paths, so this is faster
+    drm = _DRM.match(output.name) if "/device" in output.name else None  # most names are PCI paths, so this is faster
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
         _store_file(_card_files(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)

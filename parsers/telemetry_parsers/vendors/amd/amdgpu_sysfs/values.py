@@ -12,8 +12,8 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# The user is not permitted to read the file. EPERM does not mean this: amdgpu returns it to all users while a card
-# sleeps or is reset (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
+# EPERM does not mean this: amdgpu returns EPERM to all users while a card sleeps or is reset
+# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
@@ -97,13 +97,13 @@ def _link_width_target(metric_key: str) -> Target:
     return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, if_zero=Absent.NOT_SUPPORTED)
 
 
-# Power limits precede powers, because each power is compared with the limit.
+# Power limits come first, because each power reading is compared with the limit.
 TARGETS_BY_FILE: Mapping[str, Target] = {
     "gpu_busy_percent": metric("utilization_ratio", unit="%"),
     "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
     "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
     "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
-    # GTT is host memory that the GPU can use. An APU's memory is mostly GTT.
+    # GTT is host memory that the GPU can use.
     "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
     "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
     "power1_cap": _limit_target("power_cap_watts", "uW"),
@@ -112,7 +112,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver, without hwmon, has this file. A user reported mW, but values of an 8-card host are clearly in W.
+    # Hygon's driver has this file instead of hwmon. Values of an 8-card host are clearly in W.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _read_ecc_mode),
     "fan1_input": metric("fan_rpm"),
@@ -136,12 +136,12 @@ CLOCK_FILES: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# The kernel documents hwmon's first two clocks as sclk and mclk. These are used if no clock level is marked by a star.
+# hwmon's first two clocks, sclk and mclk, are used if no clock level is marked by a star.
 HWMON_CLOCK_TARGETS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
 }
-# The labels of hwmon's voltages, as the kernel documents them. The north bridge of an APU is usually called SoC.
+# The kernel documents these labels. The north bridge of an APU is usually called SoC.
 RAIL_LABELS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
 _SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")

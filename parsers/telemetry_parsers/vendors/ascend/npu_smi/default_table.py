@@ -37,7 +37,7 @@ _WORD_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
     "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
 }
-# Tables of Ascend 950 print the card's id and name in separate cells, tables of older cards in one cell.
+# Tables of Ascend 950 print the card's id and name in separate cells.
 _SHAPES = tuple(
     TableShape(frozenset({*_WORD_PATTERNS, "name"}), _WORD_PATTERNS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
@@ -137,7 +137,7 @@ def _has_heading(line: Line, name: str) -> bool:
 
 
 def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozenset[str]) -> str | None:
-    """Add a chip. Return the source of its index, `phy-id` or `card`, or None without a chip."""
+    """Add a chip. Return the source of its index, `phy-id` or `card`, or None if there is no chip."""
     cells = record.values
     card = _cell_number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in id_names - cells.keys():
@@ -216,7 +216,7 @@ def _is_expected(line: Line) -> bool:
     return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")
 
 
-# The tool lists at most this many processes per chip, so a chip with this many listed may have more.
+# The tool lists at most this many processes per chip, so a full list may be incomplete.
 _MAX_LISTED = 8
 _PID = re.compile(r"[0-9]{1,18}\Z")
 _CELL_PATTERNS: Mapping[str, re.Pattern[str]] = {
@@ -238,8 +238,8 @@ class _ProcessCounts:
     counts: Counter[Slot] = field(default_factory=Counter)
     unlisted_cards: dict[int, Line] = field(default_factory=dict)  # cards that are missing from the device table
     idle_cards: set[int] = field(default_factory=set)  # cards with the message that there are no processes
-    closed_cards: set[int] = field(default_factory=set)  # cards with rows that a rule follows, so all rows are printed
-    cut_cards: set[int] = field(default_factory=set)  # cards with rows that no rule follows, so rows may be missing
+    closed_cards: set[int] = field(default_factory=set)  # cards whose rows end with a rule, so no row is missing
+    cut_cards: set[int] = field(default_factory=set)  # cards whose rows do not end with a rule, so rows may be missing
     absence: Absent | None = None  # the reason why rows cannot be counted, if any
 
 

@@ -10,7 +10,7 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.reports.targets import Target, health, metric, switch
 
-# The index space of physical chip ids. These are also the numbers of the /dev/davinci nodes, and hccn_tool uses them.
+# The index space of physical chip ids, which are also the numbers of the /dev/davinci nodes.
 PHYSICAL_SPACE = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
@@ -29,7 +29,7 @@ def split_key(key: str) -> tuple[str, str]:
 _MEMORIES = ("hbm", "ddr")
 # The printed names of HBM and of DDR. For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
-# For a 310, `-t memory` prints these keys without a kind of memory. `-t flash` prints a flash chip's size as `Capacity`.
+# For a 310, `-t memory` prints these keys without a kind of memory.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these keys.
@@ -39,10 +39,10 @@ KEYS_WITHOUT_HBM = frozenset(
         *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
     }
 )  # fmt: skip
-# Product names and headings that show whether a product has HBM. They may be in another answer of the same log.
+# Product names and headings that show whether a product has HBM.
 NO_HBM_PATTERN = re.compile(r"\bascend ?310|\b310[pb][0-9]?\b|\bmemory-usage\(mb\)", re.IGNORECASE)
 HBM_PATTERN = re.compile(r"\bhbm\b|\bascend ?9|\b9[15]0[a-z]", re.IGNORECASE)
-# Cards with HBM print these keys, possibly without a line about HBM: a virtual card may omit the usage of its HBM.
+# Cards with HBM print these keys, even if a virtual card omits the usage of its HBM.
 KEYS_WITH_HBM = frozenset(
     {
         "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
@@ -51,7 +51,7 @@ KEYS_WITH_HBM = frozenset(
 )  # fmt: skip
 BITS = ("single", "double")
 
-# Sensors of the card (air, module, USB hub and disk, according to Huawei), even if they are below a chip's name.
+# Sensors of the card, according to Huawei, even if they are printed below a chip's name.
 CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
@@ -88,7 +88,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = {
     "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
     **{key: (target,) for key, target in CARD_SENSORS.items()},
 }
-# Values of the whole card. On a card with one chip, the tool may print them below the chip, as values of the chip.
+# Values of the whole card, which a card with one chip may print below the chip.
 CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Values of the whole card that are printed below the name of its controller.
 PART_FIELDS: Mapping[str, Target] = {
@@ -96,7 +96,7 @@ PART_FIELDS: Mapping[str, Target] = {
     "npu real-time power": metric("power_card_watts"),
     "voltage": metric("voltage_volts", "board"),
 }
-# `{}` is `hbm` or `ddr`. The device's memory is HBM if the chip has HBM, otherwise DDR. See `docs/vendors/ascend.md`.
+# `{}` is `hbm` or `ddr`. See `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Target] = {
     "{} capacity": metric("memory_total_bytes"),
     "{} usage rate": metric("memory_used_ratio"),
@@ -116,9 +116,9 @@ ECC_FIELDS: Mapping[str, Target] = {
     "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
     "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
 }
-# The first of these keys that is printed is used: the state of HBM or, for a device without HBM, of DDR.
+# The first printed key is used: the state of HBM is preferred to that of DDR.
 ECC_ENABLED_KEYS = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
-# The JPEG encoder and decoder share a label. The higher of their utilizations is used.
+# The JPEG encoder and decoder share a label, so the higher utilization is used.
 JPEG_KEYS = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Counts of memory pages that will be retired at the next start.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in _MEMORIES for bits in BITS)
@@ -144,11 +144,11 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTAL_KEYS = ("total count", "card count")
-# Keys of active faults. The first two contain hexadecimal codes. The last two contain the number of faulty chips.
+# Keys of active faults: the first two contain hexadecimal codes, and the last two a count of chips.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
-# The value of this key continues on the next lines, which have a blank key.
+# The value of this key continues on lines with a blank key.
 MULTILINE_KEY = "error information"
-# Keys about the link of a 950. Huawei does not document them.
+# Huawei does not document these keys about the link of a 950.
 _LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # Keys whose values identify or describe a part, and are not measured.
 IDENTITY_KEYS = frozenset(
@@ -160,7 +160,7 @@ IDENTITY_KEYS = frozenset(
         "device id", "module vendor id", "module id", "hbm manufacturer id",
     }
 )  # fmt: skip
-# Measured values without a metric, such as huge pages and error counts across restarts.
+# Measured values without a metric.
 KEYS_WITHOUT_METRIC = frozenset(
     {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
@@ -170,7 +170,7 @@ KEYS_WITHOUT_METRIC = frozenset(
     }
 )  # fmt: skip
 
-# Other tools also print these keys, so the keys do not identify output of this tool.
+# Other tools also print these keys.
 COMMON_KEYS = frozenset(
     {
         "temperature", "retry count", "health", "model", "serial number", "product name", "firmware version", "manufacturer",
@@ -182,7 +182,7 @@ COMMON_KEYS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# The beginnings of keys of links between chips. These keys are not read, because they do not name the link.
+# Keys of chip links begin with these words. The keys are not read, because the link is not named.
 IGNORED_STARTS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
@@ -196,21 +196,20 @@ class EndKey:
     excludes: str = ""
 
 
-# The keys that may end a complete answer. An answer about a card's chips names each chip above or below the chip's
-# lines. If the name is below the lines, they are complete. All other answers end with one of these keys.
+# An answer is complete if it ends with one of these keys, or with a chip's name below the chip's lines.
 # Answers about a 950, which has no chips, begin with the card.
 END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    EndKey("temperature", excludes="aicore usage rate"),  # temp (`common` prints the power below the temperature)
+    EndKey("temperature", excludes="aicore usage rate"),  # temp
 )
-# Answers about one chip, by the last key. They do not name the chip, or name it above its lines (common, temp, volt).
+# Answers about one chip, which name the chip above its lines or not at all.
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
     EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A
     *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
     EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # common of 310P
-    # common of older versions, which print no clocks. A usage rate of HBM would be above the temperature.
+    # Older versions of `common` print no clocks.
     EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),
     EndKey("temperature", excludes="aicore usage rate"),  # temp
     *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
@@ -222,9 +221,9 @@ END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
     EndKey("health", requires=CHIP_KEY),
     EndKey("error information"),  # health
 )
-# `common` names the card's controller above the controller's lines. Other answers name the controller below them.
+# Only `common` names the card's controller above the controller's lines.
 END_KEYS_OF_PARTS: tuple[EndKey, ...] = (
     *map(EndKey, ("npu real-time power", "power dissipation")),
-    # In `common` (23.0), the controller of a 910B has a temperature, but no power. The controller of a 910A has both.
+    # In `common` (23.0), the controller of a 910B has a temperature, but no power.
     EndKey("temperature", requires="aicore count"),
 )

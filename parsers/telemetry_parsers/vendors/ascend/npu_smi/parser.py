@@ -52,8 +52,7 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# The metrics that each poll adds to those of the default table. Polls do not repeat metrics of the table: values of
-# different times would alternate, and some mean something else (usable memory, AI cores instead of the whole chip).
+# Polls do not repeat metrics of the default table, because values of different times would alternate.
 _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -84,7 +83,7 @@ def _read_blocks(text: ToolText, draft: Draft) -> bool:
     is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False
-    # Only answers about memory need this search for product names. It is limited to the start of the text to save time.
+    # The search for product names is limited to the start of the text to save time.
     upper_text = text.joined.upper()
     log_start = text.output.text[:_MAX_SEARCHED_CHARACTERS] if "DDR" in upper_text or "MEMORY" in upper_text else ""
     has_no_hbm = keys.NO_HBM_PATTERN.search(log_start) is not None and keys.HBM_PATTERN.search(log_start) is None

@@ -66,9 +66,9 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
     fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
         version = capability(recorded)
-        # PowerUsage, an older call, returns the average on Ampere and newer, but not on GA100 (capability 8.0).
+        # PowerUsage returns the average since Ampere, except on GA100 (capability 8.0).
         return None if version is None else "average" if version > (8, 0) else "instant"
-    # If the card has ever reported an average, the main power stays the average, even if this reading failed.
+    # Once a card has reported an average, the main power stays the average.
     if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
@@ -185,8 +185,8 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
-    # The driver samples active processes, so a process without a sample was idle. This is unknown if a sample has an
-    # unlisted PID: MPS and some containers show other PIDs, and samples of processes that ended remain for a while.
+    # The driver samples active processes, so a process without a sample was idle, unless a sample has an unlisted PID:
+    # MPS and some containers show other PIDs, and ended processes have samples for a while.
     idle = 0.0 if ratios_by_pid.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=ratios_by_pid.get(process.pid, idle)) for process in processes)
 

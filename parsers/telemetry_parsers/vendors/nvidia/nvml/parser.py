@@ -132,8 +132,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 
-# The deadlines are long, because initialisation takes seconds without a persistence daemon, and because GPUs had to be
-# reset after a process was killed in the middle of a call.
+# The deadlines are long, because GPUs had to be reset after a process was killed in the middle of a call.
 PARSER = SourceParser(
     name=SOURCE,
     vendor=NVML.vendor,
@@ -141,7 +140,7 @@ PARSER = SourceParser(
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
         _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
-        # The poll is separate, so that it can be disabled if DCGM uses the same counters.
+        # The poll is separate, so that users of DCGM, which uses the same counters, can disable it.
         _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),

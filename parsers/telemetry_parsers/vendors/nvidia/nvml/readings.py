@@ -88,7 +88,7 @@ def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft)
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
-        value = Absent.IMPLAUSIBLE  # all known bits are set, as in a placeholder of any size
+        value = Absent.IMPLAUSIBLE  # a value with all known bits set is a placeholder
     supported_bits = integer(supported_answer, 1 << 63)
     active_bits = 0 if isinstance(value, Absent) else int(value)
     expected_bits = tables.DEFAULT_REASONS if supported_bits is None else supported_bits
@@ -219,9 +219,9 @@ def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Dev
 
 _MAX_LINKS = 128
 _LINK_NUMBERS = frozenset(map(str, range(_MAX_LINKS)))
-# State 2, a sleeping link, wakes by itself and is up. State 3, a link whose traffic is disabled, is down.
+# A sleeping link (2) counts as up, because it wakes by itself. A link with disabled traffic (3) is down.
 _LINK_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
-# Maps metrics to (name, factor), tried in order. NVLink 5 counts bytes, earlier links KiB.
+# For each metric: the possible counters and their factors, in order of preference.
 _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
     "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
     "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),

@@ -36,9 +36,9 @@ _PCIE_ERRORS = (
     "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
     "l0_to_recovery",
 )  # fmt: skip
-# The limits that are read for the temperature margin (T.Limit). Ada, Hopper and later GPUs have such a margin.
+# The limits of the temperature margin (T.Limit) that Ada, Hopper and later GPUs report.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# (name in fields, number in calls, suffix of the metric): errors since the driver was loaded, and over the lifetime.
+# For each time span (since the driver was loaded, lifetime): its name in fields, number in calls, metric suffix.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -83,7 +83,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = {
 }
 MODULE_POWER = "power_module"
 MEMORY_POWER = "power_memory"
-# Maps counters of throttled time (nanoseconds since the driver was loaded) to throttling reasons.
+# Maps counters of throttled time (in nanoseconds) to throttling reasons.
 THROTTLED: Mapping[str, str] = {
     "perf_policy_power": "sw_power_cap",
     "perf_policy_thermal": "thermal",
@@ -119,8 +119,8 @@ FIELDS: Mapping[str, Row] = {
     "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
     "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
 }
-# Error counts by location. GPUs up to Turing have them in fields, later GPUs in calls. Totals are used only if no
-# location is recorded. Locations in memories that the card does not have are omitted, not reported as absent.
+# Error counts by location, which GPUs up to Turing report in fields and later GPUs in calls.
+# Totals are used only if no location is recorded.
 ECC_FIELDS: Mapping[str, Row] = {
     f"ecc_{bit_errors}_{span}_{location}": Row(f"ecc_{kind}{lifetime_suffix}_total", word)
     for span, _, lifetime_suffix in _ECC_SPANS
@@ -151,7 +151,7 @@ _SHARED_GPM: Mapping[str, tuple[Row, ...]] = {
 }
 _GRAPHICS = _ratio("graphics_active_ratio")
 GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_SHARED_GPM}
-# NVML reports no utilization of MIG instances. The share of time in which any work ran is used instead.
+# NVML reports no utilization of MIG instances, so the share of time in which any work ran is used.
 GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_SHARED_GPM}
 
 POWER_USAGE = "PowerUsage"
@@ -172,7 +172,7 @@ THROTTLE_REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The bits of the reasons that all drivers report. Driver 615 added the last two reasons above.
+# The reasons that all drivers report. Driver 615 added the last two reasons above.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
@@ -185,7 +185,6 @@ RECOVERY_ACTIONS: Mapping[int, str] = {
     6: "bus_reset",
     7: "reboot",
 }
-# Each fan's speed in percent of its maximum, and in revolutions per minute.
 FAN_CALLS: Mapping[str, Row] = {
     "FanSpeed": Row("fan_ratio", over=100),
     "FanSpeed_v2": Row("fan_ratio", over=100),
