@@ -12,24 +12,23 @@ from telemetry_parsers.model import Metric
 _INTRODUCTION = """\
 # Metrics
 
-Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `python -m telemetry_exporters.documents.metrics_doc`;
-a test compares the two.
+Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `make docs`.
 
-- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one label of its own. They are
-  fixed when the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
+- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one more label. The values of
+  these four labels do not change after the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
 - Other facts of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
-  firmware versions …) are labels of `accelerator_info`; unknown facts have no label.
-  `simulated="true"` marks devices that do not exist, and `replayed="true"` devices of a recording. `model_now` is the current model if it differs from the label `model`.
-- A missing reading has no series. It is never 0, -1 or NaN; the JSON document has the reason.
+  firmware versions …) are labels of `accelerator_info`. If a fact is unknown, its label is missing.
+  `simulated="true"` marks devices that do not exist, and `replayed="true"` marks devices of a recording. `model_now` is the current model if it differs from the label `model`.
+- If a reading is missing, its series is missing; the value is never 0, -1 or NaN. The JSON document contains the reason.
 - A lost device has only `accelerator_up` 0, `accelerator_info` and the counts of its events.
-- A value outside its metric's range is absent as `implausible`.
-- In JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) a metric has its JSON key; a metric with a
-  label of its own is an object keyed by the label's values.
-- Label values are shared by all vendors; a vendor's own name (`[a-z0-9_]+`, such as `hbm0`) is used only if no shared
+- A value outside the range of its metric is missing, with the reason `implausible`.
+- JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) contains each metric under its JSON key. A metric with
+  one more label is an object whose keys are the values of this label.
+- All vendors share the label values below. A vendor's own name (`[a-z0-9_]+`, such as `hbm0`) is used only if no shared
   value fits.
 - `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the usual `process_…` metrics of the daemon. The
-  textfile has neither, because node_exporter exposes its own.
-- In OpenMetrics the families of counters and infos are named without `_total` and `_info`; sample names are the same.
+  textfile contains neither, because node_exporter exposes its own.
+- In OpenMetrics, the names of counter and info families omit `_total` and `_info`. The names of samples do not change.
 """
 # Maps the first metric of a group to the group's title.
 _GROUPS: Mapping[str, str] = {
