@@ -16,8 +16,7 @@ from typing import NoReturn, Protocol
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError, SignalledError
 
-# The commands and their descriptions in the order of the help. Modules are imported on demand, so that
-# `telemetry version` does not import the daemon.
+# Commands with their descriptions, in the order of the help.
 COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
@@ -39,11 +38,11 @@ COMMANDS = (
     ("completions", "print the completion script for bash, zsh or fish"),
     ("version", "print the version"),
 )
-# The commands whose module is outside this package.
+# The modules of these commands are in another package.
 _EXTERNAL_MODULES = {"profile": "telemetry_profile.profile_command"}
 
 _INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-# The errno values for a full disk, a broken terminal or a closed descriptor.
+# Writing to a full disk, a broken terminal or a closed descriptor fails with these errors.
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
@@ -100,8 +99,7 @@ def build_parser(command: str | None) -> _Parser:
         return parser
     phrase = dict(COMMANDS)[command]
     description = phrase[0].upper() + phrase[1:] + "."
-    # The width is set because argparse would import shutil, which keeps two libraries in the daemon's memory.
-    # Abbreviations are not allowed, because a new flag could make them ambiguous.
+    # Without a width, argparse would import shutil. A new flag could make abbreviations ambiguous.
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,

@@ -30,11 +30,11 @@ _UNKNOWN_STATUS = 3
 _EXPECTED_METRIC = "telemetry_devices_expected"
 _PCI_METRIC = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED_METRIC}|{_PCI_METRIC})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# The exit status for "unknown" in formats that do not use the status of monitoring plugins.
+# The exit status for "unknown" in formats that differ from monitoring plugins.
 _UNKNOWN_STATUS_BY_FORMAT = {"nhc": 1, "npd": 2}
 _MAX_FILE_BYTES = 1 << 20
 _MAX_DEVICES = 4096
-# The thresholds that `check` evaluates. Prometheus evaluates all other thresholds.
+# `check` evaluates these thresholds. Prometheus evaluates the others.
 THRESHOLD_NAMES = (
     "ecc_corrected",
     "ecc_corrected_sram",
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_origins(parser, "check", options.HEALTHY_DEMO, "--node", "--demo")
     options.add_credentials(parser)
     options.add_config(parser)
-    # `own_readings.open_tools` reads these arguments, too.
+    # `own_readings.open_tools` reads these arguments.
     parser.set_defaults(source=[], all=None, replay=None, origin=None)
 
 
@@ -167,7 +167,7 @@ def _has_accelerators() -> bool:
     from telemetry_daemon.readers.device_nodes import NODES
     from telemetry_daemon.readers.pci import find_accelerators
 
-    # /dev/dri is skipped: every graphics driver creates render nodes there, even the one of a server's console.
+    # /dev/dri is skipped, because every graphics driver creates nodes there.
     vendor_nodes = (pattern.removeprefix("/dev/") for pattern in NODES if not pattern.startswith("/dev/dri/"))
     return bool(find_accelerators()) or any(any(Path("/dev").glob(pattern)) for pattern in vendor_nodes)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no setti
 _SNAPSHOT = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
-# A shorter timeout for commands that can read the tools instead.
+# The timeout is short for commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
 _HTTP_NOT_READY = 503
 
@@ -180,7 +180,7 @@ def daemon_snapshot(arguments: argparse.Namespace) -> Result:
     body = fetch(arguments, address, _SNAPSHOT, arguments.timeout or 5.0)
     name = "the daemon" if arguments.node is None else address.name
     try:
-        # Another node's clock may be wrong, so the age is computed with that clock.
+        # The age is computed with the other node's clock, because the clocks may differ.
         return _parse_snapshot(body, name, time.time() if address.unix else None)
     except NodeError as error:
         raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None

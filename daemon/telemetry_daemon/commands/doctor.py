@@ -17,7 +17,7 @@ EXAMPLES = {
     "telemetry doctor --node gpu07 --format json": "Examine another node through its daemon, with output as JSON.",
 }
 
-# The folder that contains /proc, /sys and /dev. Tests replace it.
+# Tests replace this root of /proc, /sys and /dev.
 ROOT = Path("/")
 
 

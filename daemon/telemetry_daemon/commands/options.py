@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a 
 
 USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"
 _REPEATABLE = frozenset({"web.listen_address"})
-# What `--demo` simulates besides the cards.
 HEALTHY_DEMO = "healthy at first, without owners; 'telemetry top --demo' simulates faults and owners"
 EVENTFUL_DEMO = "with half an hour of history, an overheated card, random faults, owners"
 T = TypeVar("T")

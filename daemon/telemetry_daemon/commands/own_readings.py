@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported at run time only for recordings
     from telemetry_daemon.recordings.replay_node import ReplayNode
     from telemetry_daemon.state.store import Store
 
-# The CPU load is computed from two readings with this many seconds between them.
+# The CPU load is computed from two readings that are this far apart.
 _HOST_GAP_SECONDS = 0.2
 _DEFAULT_SECONDS = 20.0
 

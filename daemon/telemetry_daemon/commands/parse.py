@@ -122,7 +122,7 @@ def snapshot_of_captures(parser: Parser, captures: Sequence[Capture]) -> Snapsho
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall_time, monotonic_time=monotonic_time)
-    # A tool that was missing during the recording is reported as missing, not as output that was not understood.
+    # A tool that was missing during the recording is reported as missing.
     failure = captures[0].failure if all(capture.failure for capture in captures) else None
     result = result_of(replace(capture, failure=failure), report, 0)
     store.put(parser.name, poll, capture, report, result, _VALIDITY_SECONDS)

@@ -32,10 +32,10 @@ EXAMPLES = {
 _ReadSnapshot = Callable[[], Result]
 _FAILED_STATES = frozenset({"failed", "stuck"})
 _FORMATS = ("table", "json", "csv", "prometheus")
-# The formats for which a daemon's document contains all data.
+# A daemon's document contains all data that these formats need.
 _DAEMON_FORMATS = ("table", "json")
 _TABLE_FLAGS = ("why", "width")
-# If two start times of a PID differ by more than this, they belong to different processes.
+# Reported start times of the same process differ by at most this.
 _START_TOLERANCE_SECONDS = 1.0
 
 

@@ -30,7 +30,7 @@ _RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _MAX_DIGITS = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
-# The remedies for errors of the TOML parser, by the first words of its message.
+# Maps the first words of a TOML parser's message to the remedy.
 _REMEDIES: Mapping[str, str] = {
     "Cannot overwrite a value": "this setting appears twice; keep one",
     "Cannot declare": "this section appears twice; put its settings under one heading",

@@ -19,16 +19,16 @@ VARIABLE_PREFIX = "TELEMETRY_"
 DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
 DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
 DEFAULT_STEPS_DIRECTORY = "/run/telemetry-steps"
-# Response headers on the daemon's local socket: a hash of its settings, and a hash of the inputs that defined them.
+# The daemon's local socket adds these headers to responses.
 SETTINGS_HASH_HEADER = "X-Telemetry-Reads"
 INPUTS_HASH_HEADER = "X-Telemetry-Given"
 MAX_FILE_BYTES = 1 << 20
-# The prefixes of variables that affect the readings.
+# Variables with these prefixes affect the readings.
 _READING_PREFIXES = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
 )
 
-# Keys with more parts (between dots) are rejected before parsing. Names of settings have at most five parts.
+# Keys with more parts between dots are rejected before parsing.
 _MAX_PARTS = 64
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _OVERLONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-])(?:{_PART}[ \t]*\.[ \t]*){{{_MAX_PARTS}}}")
@@ -79,8 +79,7 @@ class Document:
         return True
 
 
-# Scheduler hooks and requests to the daemon need only the next three functions, which do not validate the
-# configuration. Validation would take longer than the rest of the command.
+# Hooks and requests to the daemon call only the next three functions, because validation is slow.
 
 
 def inputs_hash(path: str | None, environment: Mapping[str, str]) -> str:
@@ -133,7 +132,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    if _OVERLONG_KEY.search(text):  # tomllib would use gigabytes of memory
+    if _OVERLONG_KEY.search(text):  # tomllib would use gigabytes of memory for such a key
         raise ValueError(f"a key has more than {_MAX_PARTS} parts")
     try:
         return tomllib.loads(text)

@@ -14,7 +14,7 @@ from telemetry_parsers.card_peaks import DTYPES
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
-# Routes that other pages already use; see web/.
+# Other pages already use these routes.
 _RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
 _JOB_MAP_TOOLS = ("dcgm", "jobstats", "dme")
@@ -129,7 +129,7 @@ def check_allowed_host(text: str) -> str:
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
-    except ValueError:  # a name, or an invalid host
+    except ValueError:  # the host is a name or invalid
         return False
     return True
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
-# This port is not in Prometheus' list of exporter ports. (NVIDIA's exporter uses 19400 on managed Azure nodes.)
+# This port is free in Prometheus' list of exporter ports.
 DEFAULT_PORT = 19820
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 

@@ -16,7 +16,7 @@ from telemetry_parsers.dataclass import dataclass, fields, is_dataclass
 
 SettingKind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 
-# Placeholders for the names of a source, a poll, a model and another exporter in paths and variables.
+# Placeholders for names in paths of settings and in variables.
 NAME, POLL, MODEL, EXPORTER = "NAME", "POLL", "MODEL", "EXPORTER"
 PLACEHOLDERS = (NAME, POLL, MODEL, EXPORTER)
 _PLACEHOLDER_BY_SECTION = {"sources": NAME, "polls": POLL, "peaks": MODEL, "compat": EXPORTER}
@@ -26,7 +26,7 @@ _NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
-# For each section, the text to show for settings without a fixed default.
+# Maps a section to the text for settings without a fixed default.
 NO_DEFAULT: Mapping[str, str] = {"sources": "set by the parser for each poll"}
 _FILE_HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.

@@ -23,12 +23,12 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import OWNER_LABELS
 
 MAX_BYTES = 32 << 20
-# The size limit of one member, so that a large member leaves room for the others.
+# A larger member would leave too little room for the others.
 MAX_MEMBER_BYTES = 8 << 20
 _ARCHIVE_FOLDER = "telemetry-doctor"
 _CONTENTS_NAME = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# The number of bytes reserved for the archive's headers, padding and list of contents.
+# The archive's headers, padding and list of contents need fewer bytes.
 _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _MAX_TEXT_LENGTH = 1 << 20
@@ -39,7 +39,7 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# If the owner of a card is a job number, it is not masked, so that job numbers can be compared across members.
+# An owner that is a job number is not masked, so that members can be compared.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # Labels whose values are masked completely, because they are names.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS

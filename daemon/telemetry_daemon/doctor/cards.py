@@ -136,7 +136,7 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         bound_count = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # If only display drivers are bound to cards, the device nodes belong to those drivers, and no vendor tool is missing.
+        # Device nodes of display drivers do not show that a vendor tool is missing.
         if not sources.is_read_well and (bound_count or (nodes and not has_display_driver)):
             yield from _missing_tool_findings(machine, sources, bound_count)
             if not nodes:

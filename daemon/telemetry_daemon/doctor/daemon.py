@@ -72,7 +72,7 @@ _EXIT_REMEDIES: Mapping[str, str] = {
     "70": "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
     "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
 }
-# With this exit status the daemon asks systemd to restart it, because devices appeared after its start.
+# Systemd restarts a daemon that exits with this status.
 _RESTART_REQUEST = "75"
 
 

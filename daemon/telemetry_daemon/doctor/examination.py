@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Command, Files, Health, Library, Sn
 
 _WIDTH = 120
 _NO_BREAK = "\u00a0"
-# A row of the output: (heading or "", text). A heading is, for example, `daemon` or `to do`.
+# A row of the output: (heading, text). The heading may be empty.
 _Row = tuple[str, str]
 _EMPTY_ROW: _Row = ("", "")
 _OUTPUT_NOUNS: Mapping[type, str] = {Command: "run", Files: "file", Library: ""}

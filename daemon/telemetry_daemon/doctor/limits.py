@@ -19,9 +19,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _MIN_FREE_BYTES = 1 << 20
 _MIN_FREE_FILES = 16
-# cgroup v1 and systemd print a huge number if there is no limit. This value and larger ones mean "no limit".
+# Without a limit, cgroup v1 and systemd print this number or a larger one.
 _NO_LIMIT = 1 << 60
-# The values of hidepid= that hide processes from users outside the group in gid=, and from all users.
+# Values of the mount option hidepid= (proc(5)).
 _HIDDEN_EXCEPT_GROUP = frozenset({"1", "2", "noaccess", "invisible"})
 _HIDDEN_FROM_ALL = frozenset({"4", "ptraceable"})
 _HIDEPID_PROBLEM = "mounted with hidepid, which hides processes of other users and thus the owners of cards"
@@ -72,11 +72,11 @@ class _Requirement:
             yield Finding(where, what, f"raise the limit: {option}")
 
 
-# The daemon, its worker processes and a tool need less memory than this (docs/performance.md).
+# The daemon, its workers and a tool need less memory (docs/performance.md).
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")
-# Enough for the maximum number of connections and the readers' files.
+# Enough for all connections and the readers' files.
 _OPEN_FILES = _Requirement("open_files", 512, " open files", " (ulimit nofile)", "LimitNOFILE")
 
 
@@ -129,7 +129,7 @@ def _problem_and_remedy(folder: Folder) -> tuple[str, str]:
 def read_limits(root: Path, unit: Unit | None = None) -> Limits:
     """Return the limits of this process."""
     soft_tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    # The hard limit counts, because the daemon raises its soft limit on open files to it.
+    # The daemon raises its soft limit on open files to the hard limit.
     _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(
         memory_bytes=_lowest_limit(_cgroup_values(root, "memory", "memory.max", "memory.limit_in_bytes")),
@@ -163,7 +163,7 @@ def _cgroup_folders(root: Path, controller: str) -> Iterator[Path]:
         if not controllers or controller in controllers.split(","):
             mount_point = root / "sys/fs/cgroup" / controllers
             folder = mount_point / path.lstrip("/")
-            # In a container the path may be the host's path, although the mounted tree starts at the container's own cgroup.
+            # A container may show the host's path, but mount only its own cgroup.
             for candidate in (folder, *folder.parents):
                 yield candidate
                 if candidate == mount_point:

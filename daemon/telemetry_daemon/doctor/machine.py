@@ -17,7 +17,7 @@ from telemetry_daemon.readers.pci import PciDevice
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendors import VENDORS
 
-# Device nodes of any vendor can be in this folder. Every other pattern belongs to one vendor.
+# This folder may contain nodes of any vendor.
 _RENDER_NODES = "/dev/dri/"
 # The first group ID of ordinary users on Linux distributions.
 FIRST_USER_GROUP = 1000
@@ -72,7 +72,7 @@ def current_user() -> str:
     """Return the current user's name, by default `user UID`."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in containers
+    except (KeyError, OSError):  # the user has no name, as in containers
         return f"user {os.getuid()}"
 
 
@@ -113,7 +113,7 @@ def _nodes(root: Path, vendor_at: Mapping[str, str]) -> Iterator[DeviceNode]:
 def _group_name(group_id: int) -> str:
     try:
         return grp.getgrgid(group_id).gr_name
-    except KeyError:  # a group of the host that the container does not define
+    except KeyError:  # the container does not define this group of the host
         return str(group_id)
 
 
@@ -121,5 +121,5 @@ def user_name(uid: int) -> str:
     """Return the user's name, by default the UID."""
     try:
         return pwd.getpwuid(uid).pw_name
-    except KeyError:  # a user of the host that the container does not define
+    except KeyError:  # the container does not define this user of the host
         return str(uid)

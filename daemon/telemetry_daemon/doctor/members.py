@@ -47,10 +47,10 @@ from telemetry_parsers.model import Capture, Device, Report
 _MAX_FLIGHTS = 3
 _MAX_CONFIG_BYTES = 1 << 20
 _JOURNAL_LINES = "200"
-# The limit before compression. Compression reduces the output of tools to a tenth.
+# The limit applies before compression, which shrinks the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
-# The limit is larger than for other texts, because only the labels of a page must be masked.
+# A page may be longer than other texts, because only its labels are masked.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 _DRIVER_VERSION_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
@@ -130,7 +130,7 @@ def _add_doctor_output(bundle: Bundle, mask: Mask, examined: Examination) -> Non
     def masked(_whole: str) -> str:
         return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
-    # `masked` ignores its argument and builds the text itself, because texts must be masked before they are wrapped.
+    # `masked` builds the text itself, because masking must precede wrapping.
     bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
@@ -156,7 +156,7 @@ def _add_configuration(bundle: Bundle, mask: Mask, configuration: LoadedConfig) 
 def _config_text(path: str | None) -> str:
     try:
         return read_file(path, _MAX_CONFIG_BYTES).decode("utf-8", "replace") if path else ""
-    except (OSError, ValueError):  # a finding reports this
+    except (OSError, ValueError):  # a finding reports the error
         return ""
 
 

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from telemetry_parsers.dataclass import dataclass
 
 ROOT = 0
-# The maximum number of symbolic links that the kernel follows in a path (path_resolution(7)).
+# The kernel follows at most this many symbolic links in a path (path_resolution(7)).
 _MAX_LINKS = 40
 _STEP_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY_NAME = re.compile(r"\.telemetry\.[0-9a-f]{16}\.new")
@@ -126,10 +126,10 @@ class _OwnPathCheck(_SharedPathCheck):
 
     def __init__(self) -> None:
         super().__init__()
-        # The expected owner is this user. For root, it becomes the service's user at the first folder of that user.
+        # For root, the service's user becomes the expected owner at that user's first folder.
         self._expected_owner = os.geteuid()
         self.last = PathStep(Path("/"), Path("/").stat())
-        # If / does not belong to root, this is a user namespace, in which root has only the rights of its creator.
+        # If / does not belong to root, this process is root only in a user namespace.
         self._runs_as_root = os.geteuid() == ROOT and self.last.status.st_uid == ROOT
 
     def visit(self, step: PathStep) -> None:
@@ -157,7 +157,7 @@ class _OwnPathCheck(_SharedPathCheck):
         owner = step.status.st_uid
         if owner in (ROOT, self._expected_owner):
             return
-        # If another user can write to the folder above, that user may have created this folder or moved it here.
+        # Another user who can write to the folder above may have moved this folder here.
         is_written_by_root = self.last.is_protected and not self.last.status.st_mode & stat.S_IWOTH
         if self._expected_owner != ROOT or not is_written_by_root:
             raise UnsafeError(f"{step.path} belongs to user {owner}: chown root {step.path}")
@@ -234,7 +234,7 @@ def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
     while True:
         temporary_name = f".telemetry.{os.urandom(8).hex()}.new"  # no other user can create the name first
         descriptor = create(folder_descriptor, temporary_name)
-        with contextlib.suppress(OSError):  # without locks on this file system, no abandoned file can be detected
+        with contextlib.suppress(OSError):  # abandoned files cannot be detected without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_named(folder_descriptor, temporary_name, descriptor):
             return temporary_name, descriptor
@@ -245,7 +245,7 @@ def _remove_abandoned_files(folder: int) -> None:
     with open_for_listing(folder) as listed_descriptor, os.scandir(listed_descriptor) as entries:
         names = [entry.name for entry in entries if _TEMPORARY_NAME.fullmatch(entry.name)]
     for name in names:
-        with contextlib.suppress(OSError):  # locked, removed in the meantime, or a file of another user
+        with contextlib.suppress(OSError):  # the file is locked, was removed, or belongs to another user
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -277,7 +277,7 @@ def append(descriptor: int, content: bytes) -> None:
 def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
     """Return who else could replace the file, or None. Raises OSError."""
     real_path = path.resolve(strict=True)
-    # The sticky bit of folders further up, such as /tmp, is sufficient protection.
+    # Further up, the sticky bit is sufficient protection, as in /tmp.
     strict_paths = (real_path, real_path.parent)
     steps: list[PathStep] = []
     os.close(open_path(path, steps.append))
@@ -290,7 +290,7 @@ def _risk_at(
     path, status = step.path, step.status
     if status.st_uid not in users:
         return f"{path} belongs to user {status.st_uid}, who could change what runs here: chown root {path}"
-    if step.is_link:  # the mode of a link has no meaning; only writers of its folder can redirect it
+    if step.is_link:  # the mode of a link has no meaning
         return None
     if step.is_shared(groups) and not (step.is_sticky and path not in strict_paths):
         return f"{path} can be written by others, who could change what runs here: chmod go-w {path}"
@@ -308,7 +308,7 @@ class TemporaryFile:
         """Give the file a path, which is valid until `remove_name`."""
         self.stream.flush()
         with contextlib.suppress(FileExistsError):  # the file already has this name: see `_open_temporary`
-            # `src_dir_fd` makes Python call linkat, which follows the link in /proc to the file.
+            # With `src_dir_fd`, Python calls linkat, which follows the link in /proc.
             os.link(f"/proc/self/fd/{self.stream.fileno()}", self._path, src_dir_fd=self.stream.fileno())
         return self._path
 
@@ -335,5 +335,5 @@ def _open_temporary(path: str) -> int:
     """Return a descriptor of a new file, without a name if possible."""
     try:
         return os.open(Path(path).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:  # overlayfs supports O_TMPFILE since Linux 6.1; after other errors, the next call fails, too
+    except OSError:  # overlayfs supports O_TMPFILE only since Linux 6.1
         return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)

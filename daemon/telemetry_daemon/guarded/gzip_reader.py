@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import zlib as standard_zlib  # unlike isal, this module can decompress byte by byte, up to a damaged byte
+import zlib as standard_zlib  # unlike isal, this module can decompress byte by byte
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -14,12 +14,12 @@ except ImportError:  # no wheel exists for this machine
 
 __all__ = ["GZIP", "zlib"]
 
-# The `wbits` of zlib for a gzip header and trailer.
+# With this `wbits`, zlib expects a gzip header and trailer.
 GZIP = 31
 _MAGIC = b"\x1f\x8b"
 _COMPRESSED_CHUNK_BYTES = 1 << 18
 _PIECE_BYTES = 1 << 20
-# The limits against decompression bombs. Real traces shrink to a tenth or a fiftieth, bombs to a thousandth.
+# Real traces shrink to a fiftieth at most, decompression bombs to a thousandth.
 MAX_RATIO, ALLOWED_BYTES = 250, 1 << 30
 
 
@@ -33,7 +33,7 @@ class GzipReader(io.RawIOBase):
         self._decompressor = zlib.decompressobj(GZIP)
         self._pending = b""
         self._output_bytes = self._input_bytes = 0
-        # Offsets: where the stream starts, and where the current member starts in the input and in the output.
+        # `_member_output_start` is an offset in the output, the others in the input.
         self._stream_start = compressed.tell()
         self._member_start = self._member_output_start = 0
         self._recovered, self._later_damage = b"", ""

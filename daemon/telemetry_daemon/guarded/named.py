@@ -23,7 +23,7 @@ _STREAM_PATH = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]+))\Z|/proc/self/fd
 _STREAMS = {"stdout": 1, "stderr": 2}
 _PROBE_SECONDS = 1.0
 _CREDENTIALS = struct.Struct("3i")
-# Python has no name for this option (socket(7), Linux 4.13).
+# Python does not define this option (socket(7)).
 _SO_PEERGROUPS = 59
 _MAX_GROUPS = 256  # Python limits a socket option to 1,024 bytes
 
@@ -183,7 +183,7 @@ def has_listener(path: Path) -> bool:
     """Return whether a process listens on the socket."""
     try:
         connect(path, _PROBE_SECONDS).close()
-    except OSError:  # no such socket, or no process listens
+    except OSError:  # no process listens on this path
         return False
     return True
 

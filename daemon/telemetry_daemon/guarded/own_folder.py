@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.folders import ROOT, PathStep, UnsafeError, open_f
 from telemetry_daemon.guarded.named import has_listener, new_socket
 from telemetry_parsers.dataclass import dataclass
 
-# The default mode. Folders with private content get a more restrictive mode.
+# Folders with private content have a more restrictive mode.
 FOLDER_MODE = 0o755
 
 
@@ -145,7 +145,7 @@ class OwnFolder:
         """Return a Unix socket with this name and mode, replacing an existing file."""
         self.remove(name)
         with new_socket() as listener:
-            # The file gets this mode (unix(7)). Changing the umask would affect all threads.
+            # The socket file gets this mode (unix(7)). A umask would affect all threads.
             os.fchmod(listener.fileno(), 0o600)
             path = f"/proc/self/fd/{self._descriptor}/{name}"  # bind() accepts no folder descriptor
             listener.bind(path)
@@ -175,7 +175,7 @@ def remove_socket(path: Path) -> None:
 def _create_folder(path: Path, mode: int) -> None:
     try:
         parent_descriptor = open_folder(path.parent)
-    except FileNotFoundError:  # the parent is created as well
+    except FileNotFoundError:  # the parent must be created first
         if path.parent == path:
             raise
         _create_folder(path.parent, FOLDER_MODE)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from telemetry_parsers.typing_names import BinaryIO
 
 _CHUNK_BYTES = 16 << 10
-# Opening must not block on a pipe or a lease, and a terminal must not become the controlling terminal.
+# Opening must neither block nor acquire a controlling terminal.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _TEXT_BY_TYPE = {
     stat.S_IFDIR: "it is a folder; name the file in it",
@@ -43,7 +43,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
     try:
         if os.fstat(descriptor).st_size > limit_bytes:
             raise TooLargeError(limit_bytes, path)
-        # The size may be wrong: the file may grow, and files of /sys have no meaningful size.
+        # The reported size may be wrong, for example in /sys.
         return _read_all(lambda size: os.read(descriptor, size), limit_bytes, path)
     finally:
         os.close(descriptor)

@@ -8,19 +8,19 @@ import re
 from collections.abc import Callable
 
 _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
-# Some tools print leading zeros and others do not, so they are not part of the value.
+# Leading zeros are not part of the value, because only some tools print them.
 _HEX = re.compile(r"0*(?P<digits>[0-9a-f]+)\Z")
 _OCTET = re.compile(r"[0-9]{1,3}")
-# Maps the digit count of an octet to (smallest octet, largest octet).
+# Maps the digit count of an octet to the smallest and largest value.
 _OCTET_RANGES = {1: (0, 9), 2: (10, 99), 3: (100, 255)}
 _NONZERO_DIGITS = "123456789"
 _LEADING_ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 _HEX_LETTERS = "abcdef"
-# Only letters of Crockford's base 32, because Slurm's IDs use it.
+# Slurm's IDs use Crockford's base 32, which has only these letters.
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
 # Common ideographs of equal width, one for each value of a byte.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
-# After this number of attempts, a short value may get the same stand-in as another value.
+# After this many attempts, two short values may get the same stand-in.
 _MAX_ATTEMPTS = 64
 
 _Replacement = Callable[[str, int], str]
@@ -79,7 +79,7 @@ class StandIns:
                 if stand_in not in self._taken and stand_in not in self._stand_ins:
                     return stand_in
                 taken.append(stand_in)
-        return next(iter(taken), value)  # all stand-ins are taken, or the value has only zeros, which identify nothing
+        return next(iter(taken), value)  # all stand-ins are taken, or the value has only zeros
 
     def _hash_bytes(self, value: str, attempt: int) -> bytes:
         value_digest = hashlib.blake2b(value.encode(), key=self._key).hexdigest()  # the value may be a megabyte long

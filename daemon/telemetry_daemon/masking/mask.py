@@ -17,7 +17,7 @@ from telemetry_daemon.masking.secrets import Kind, KnownIdentities, WholeWords, 
 from telemetry_daemon.masking.shapes import Treatment, is_identifying, is_private, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Files, Library, Output, Plain, Report, Request
 
-# Shorter identities are masked only after their key. For example, `7` is not replaced in running text.
+# A shorter identity, such as `7`, is masked only after its key.
 _MIN_ID_LENGTH = 6
 _BASE64 = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
@@ -27,8 +27,7 @@ _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _GROUPS = Path("/etc/group")
 _MAX_FILE_BYTES = 64 << 20
-# The user IDs of people on Linux distributions: local users, and users in directories such as LDAP. Other IDs belong to
-# services and `nobody`.
+# On Linux distributions, people have these user IDs. Other IDs belong to services.
 _USER_IDS = (range(1000, 60_000), range(65_536, 1 << 32))
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
@@ -134,7 +133,7 @@ class Mask:
 
     def _mask_plain(self, value: Plain, treatment: Treatment | None) -> Plain:
         if isinstance(value, dict):
-            # The name of a job is not the name of a person; `shapes` has patterns for jobs.
+            # The name of a job is not the name of a person.
             base = treatment if treatment == "names" and value.get("kind") != "job" else None
             return {
                 self._mask_text(key): item if key == _BASE64 else self._mask_plain(item, treatment_of_key(key) or base)

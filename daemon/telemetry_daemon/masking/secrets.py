@@ -13,23 +13,23 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments examine each word, so they also apply to a span that was partly examined before.
+# These treatments examine single words, even in a span that was partly examined before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
-# Results are cached for texts up to this length, because each capture repeats the same keys and words.
+# Results for shorter texts are cached, because keys and words repeat in each capture.
 _MAX_CACHED_LENGTH = 80
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 _SEPARATORS = ",\t;|"
 _AROUND_A_CELL = " \t\"'"
-# A line that is longer than this is not part of a table.
+# A longer line is not part of a table.
 _MAX_LINE_LENGTH = 20_000
 _MAX_HEADING_LENGTH = 60
-# A heading has at least two words, two blanks apart. A line with a number or a colon is a row instead.
+# Wide gaps separate the words of a heading. A number or a colon marks a row.
 _BLANK_HEADING = re.compile(r"[^\d:|,;\t]*[^\s\d:|,;\t] {2,}[^\d:|,;\t]+\Z")
 _NAME_IN_A_CELL = re.compile(r"[\w.-]*[^\W\d_][\w.-]*\Z")
-# Words are indexed by their beginning: the first letters and digits, or one character of another script.
+# Words are indexed by their first letters and digits, or by one character of another script.
 _HEAD = re.compile(r"[0-9a-zA-Z]+|(?<![0-9a-zA-Z])[^\x00-\x7f]")
-# A line end or tab in a log may be two characters, such as `\n`. A word may begin after them.
+# In a log, a word may follow an escaped line end or tab, such as `\n`.
 _ESCAPE = re.compile(r"\\[nrt][0-9a-zA-Z]")
 _WORD_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
 
@@ -50,7 +50,7 @@ class WholeWords:
 
     def _add(self, head: str, word: str) -> None:
         self._by_head.setdefault(head, set()).add(word.lower())
-        # The length of the original word is stored, because `lower` turns some capitals (İ) into two characters.
+        # The original length is stored, because `lower` makes some words longer (İ).
         lengths = self._lengths.setdefault(head, [])
         if len(word) not in lengths:
             lengths.append(len(word))

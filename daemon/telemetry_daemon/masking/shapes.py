@@ -14,8 +14,8 @@ from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# A treatment replaces the whole value, each word, each word that is not harmless (`names`), or each word that looks
-# like an identity (`odd`). `keep` leaves the value.
+# Some treatments replace single words: `names` replaces words that are not harmless, `odd` replaces words that look
+# like identities.
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -24,7 +24,7 @@ _SERIALS = (
     r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
     r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
 )
-# After these words, a short value is the number of a slot or a type, and a long value is a serial number.
+# After these words, a short value is a slot or type, and a long value is a serial number.
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"
@@ -32,7 +32,7 @@ _NAMES = (
     r"|主机名|用户名?|节点名|域名"
 )
 _COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
-# Maps a lower-case substring to a pattern whose matches contain it. Texts without these substrings are not searched.
+# Maps a lower-case substring to a pattern whose matches contain the substring.
 _SECRET_WORDS: Mapping[str, str] = {
     "pass": r"passw(?:or)?d[0-9]{0,3}|pass[ _-]?phrase|(?<![a-z])pass(?==(?![0-9]{1,6}(?![\w.])))",
     "pwd": r"(?<![a-z])pwd",
@@ -135,7 +135,7 @@ def _is_not_version(match: re.Match[str]) -> bool:
 def _has_many_digits(match: re.Match[str]) -> bool:
     """Return whether a hexadecimal number looks like an identity, unlike a mask."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
-    return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
+    return len(digits) > 8 and len(set(digits)) > 2  # eight digits may be a 32-bit word
 
 
 def _is_base64(match: re.Match[str]) -> bool:
@@ -185,9 +185,9 @@ _SECRET_SHAPES = _shapes(
     (rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASS(?:WORD|WD)?|PWD|SECRET|TOKEN|(?:API|ACCESS|PRIVATE)_?KEY|CREDENTIALS?|AUTH|COOKIE)[A-Z0-9_]{{0,60}}=(?:\\{{0,4}}[\"'])?{_WORD}", "each"),
     (r"(?<![A-Za-z0-9_])PASS:[ \t]*(?P<value>[^\s\"',;|]{1,400})", "each", lambda match: is_identifying(match["value"]) and not match["value"].isdigit()),
 )  # fmt: skip
-# The order matters: later rows skip the matches of earlier rows.
+# Later rows skip the matches of earlier rows.
 SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shape in _SECRET_SHAPES), *_shapes(
-    # Values announced by a key. KFD prints its IDs in decimal, other sources in hexadecimal.
+    # These values follow a key. KFD prints its IDs in decimal.
     (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t=]+){_QUOTED}", "each"),
     (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
@@ -198,15 +198,14 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_identifying(match["value"])),
     (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _is_numbered_id),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _is_long_number),
-    # Values with a recognizable shape, without a key.
+    # These values have a recognizable shape and need no key.
     (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_UUID})", "whole", _is_specific),
     (rf"(?<![0-9a-zA-Z_-])(?P<value>(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{1,3}}(?:-{_HEX}{{1,12}})?)(?![0-9a-zA-Z-])", "whole", _is_uuid_beginning),
-    # Containers and pods, prefixed by a runtime: `cri-containerd-ID.scope`.
+    # A runtime's name precedes the ID of a container or pod: `cri-containerd-ID.scope`.
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
     (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
-    # A job number is kept: it means nothing outside the cluster, and it connects the records of a job. The server name
-    # after it is masked.
+    # Job numbers are kept, because they connect the records of a job. The server name after a number is masked.
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),
@@ -222,7 +221,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _has_many_digits),
     (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
-    # Values that look similar but are not identities: part numbers, versions with build information, measured values.
+    # Part numbers, versions and measured values look similar, but identify nothing.
     (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}|bytes?))(?![\w])", "keep"),
@@ -234,7 +233,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
     (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
     (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$)|[ \t]+(?:of\b|[a-z_]{2,40}[ \t:=]{1,9}[0-9]))", "keep", _is_measured_value),
-    # JSON and XML documents within a text: a list of names, a name in an object, and an attribute.
+    # Names in JSON lists, JSON objects and XML attributes.
     (rf"(?i:[\"'](?:{_NAMES})s?\\{{0,4}}[\"'][ \t]*:[ \t\r\n]*\[)(?P<value>[^\]{{}}]{{1,400}})", "names"),
     (r"(?i:[\"'](?:user|owner|host|node)\\{0,4}[\"'][ \t]*:[ \t\r\n]*\{[^{}]{0,200}?[\"'](?:name|id)\\{0,4}[\"'][ \t]*:[ \t]*\\{0,4}[\"'])(?P<value>[^\"'\\]{1,200})", "names"),
     (r"(?i:<(?:node|host|user|server)\b[^<>]{0,200}?\b(?:id|name)=[\"'])(?P<value>[^\"']{1,200})", "names"),
@@ -242,7 +241,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
     (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
     (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|(?:[ug]id|groups)=[0-9]{1,10}\()|,[0-9]{1,10}\()(?P<value>[^\s,;:()]+)", "names"),
-    # The doctor's lines about this machine and the current user, including names too short for the list of names.
+    # The doctor's lines with the names of this machine and the current user.
     (r"\btelemetry [\w.+-]{1,40} on (?P<value>[^\s,]{1,255})(?=, run as )", "names"),
     (r"\brun as (?P<value>[^\s,]{1,64})", "names"),
     (r", in the groups (?P<value>[^\n;:,]{1,400})", "names"),
@@ -250,7 +249,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
     # Every value of an environment variable.
     (r"^(?:export )?(?!PCI_)[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?P<value>\S+)$", "names"),
-    # Paths. The pages of our documentation, which remedies name, are kept.
+    # Paths, except for the pages of our documentation.
     (r"(?<![\w./~-])(?P<value>docs/(?:vendors/[a-zA-Z]+|agents|alerts|architecture|check|compatibility|configuration|fleet|install|kubernetes|metrics|outputs|owners|page|peaks|performance|profile|python|recordings|security|top|troubleshooting|web-configuration|writing-a-parser)\.md)(?![\w/])", "keep"),
     (r"(?P<value>[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s\"'<>|]+)", "names"),
     (r"(?<![\w])(?P<value>(?:[A-Za-z_][\w.+%-]{0,63}@|\w[\w.+%-]{0,63}@(?=[A-Za-z]))[\w.:-]*\w(?:/[\w./~-]*)?)", "names"),
@@ -260,7 +259,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
 ))  # fmt: skip
 
-# Values after a key are searched for these shapes, too, because the shapes are more precise than the key.
+# A value after a key is also searched for these shapes, which are more precise than the key.
 FIRST_SHAPES = _shapes(
     *(
         (rf"(?<![A-Za-z0-9_])(?P<value>{prefix}[{characters}]{{{least},2000}})(?![{characters}])", "whole")

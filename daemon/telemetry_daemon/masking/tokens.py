@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _ALNUM, _HEX, _URL_SAFE = "A-Za-z0-9", "0-9a-f", "A-Za-z0-9_-"
-# The tokens: (pattern of the prefix, characters allowed after the prefix, minimum number of these characters).
+# For each token: (prefix pattern, allowed characters, minimum length after the prefix).
 TOKENS: tuple[tuple[str, str, int], ...] = (
     (r"gh[opsru]_", _ALNUM, 16),  # GitHub
     (r"github_pat_", "A-Za-z0-9_", 20),

@@ -11,7 +11,7 @@ from telemetry_parsers.sentinels import ALL_BITS
 from telemetry_parsers.text.tool_marks import TOOL_MARKS
 from telemetry_parsers.vendors import VENDORS
 
-# The words of metric names occur in every vendor's output, so they identify no host.
+# Every vendor's output contains these words, so they identify no host.
 _METRIC_WORDS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
@@ -32,16 +32,16 @@ def _words_in_file(name: str) -> frozenset[str]:
 
 # Words in paths, programs, environments and tools that identify no person.
 HARMLESS_WORDS = _words_in_file("harmless_words.txt").union(_METRIC_WORDS, _VENDOR_WORDS)
-# Other words that tools print. A host with such a name is not masked, because a stand-in could change a value.
+# A host with such a name is not masked, because a stand-in could change a value.
 TOOL_WORDS = HARMLESS_WORDS.union(
     _words_in_file("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
 )
-# Words that are a host name if a number follows, such as `node17` or `dgx-a100-03`.
+# Before a number, these words form a host name, such as `node17`.
 HOST_WORDS = _words(
     """node nodes host server srv svr worker wrk rack dgx hgx compute comp login head master slave blade pod cn vm kube k8s
     desktop laptop workstation hpc slurm job ip ec2 ctrl storage nas bastion"""
 )
-# Words that may be the last part of a host name, in DNS or within a cluster.
+# A host name in DNS or a cluster may end with these words.
 TOP_DOMAINS = _words(
     """com net org io ai cn de uk fr jp kr ru in eu us ca au ch nl se it es edu gov mil info biz dev app cloud tech site
     local localdomain lan internal intern corp home private intra cluster svc hpc test example invalid arpa"""
@@ -61,7 +61,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _DOMAIN_LABEL = re.compile(r"[^.]+")
 _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
 _HOST = re.compile(
-    # Names with rack and unit are included, such as `gpu-a77-u31`.
+    # A name may contain a rack and a unit, as in `gpu-a77-u31`.
     rf"(?:[a-z0-9]+[-.])*(?:(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+|[a-z][0-9]{{1,3}}-u[0-9]{{1,2}})(?:[-.][a-z0-9]+)*\Z",
     re.IGNORECASE,
 )

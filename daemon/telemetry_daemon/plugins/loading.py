@@ -26,7 +26,7 @@ class TimeLimits:
 
 
 TIME_LIMITS = TimeLimits()
-# The number of plugins that are imported in parallel: a plugin that hangs must not block the others.
+# A plugin that hangs must not block the import of the others.
 _PARALLEL_IMPORTS = 4
 
 WorkerFactory = Callable[[str, Mapping[str, str]], Worker]

@@ -62,8 +62,7 @@ class ClockGuard:
             self._on_tick()
 
     def _run(self) -> None:
-        # time.sleep instead of Event.wait: before Python 3.11 a lock's timeout depends on the wall clock, so setting the
-        # clock back would block this thread.
+        # Before Python 3.11, setting the clock back can block Event.wait, so this thread sleeps.
         has_failed = False
         while not self._stopped:
             try:

@@ -13,7 +13,7 @@ from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Device, Poll, Report
 
 SourcePoll = tuple[str, Poll]
-# (vendor, index, UUID, bus ID) of a device, to compare two device lists.
+# Two device lists are compared by vendor, index, UUID and bus ID.
 _Identity = tuple[str, "int | None", "str | None", "str | None"]
 _identity_of: Callable[[Device], _Identity] = attrgetter("vendor", "index", "uuid", "bus_id")
 

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# Repartitioning all cards of a node removes and adds up to this many devices.
+# Repartitioning a node's cards removes and adds up to this many devices.
 MAX_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -57,7 +57,7 @@ class LogLimits:
 
     def message_of_problem(self, source: Source, poll: Poll, problem: Problem) -> str:
         """Return the message for a problem, or "" to log nothing."""
-        # Numbers are replaced, because a problem may quote a reading that changes at each poll.
+        # A problem may quote a reading that changes at each poll.
         pattern = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         remaining = self._problems.count_line((source.name, poll.name), pattern)
         return {0: "", 1: "too many kinds of problems; no more are logged today"}.get(remaining, "problem")

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Poll
 
 _CHECK_JOB = "missing sources (background task)"  # no poll's job can have this name
 
-# A function that takes a source's name and a poll, and checks whether the poll's tool, library or files exist.
+# Checks whether the tool, library or files of a source's poll exist.
 CheckPoll = Callable[[str, Poll], None]
 
 
@@ -88,7 +88,7 @@ class MissingPolls:
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()
                 for suspended in polls_of_source.values()
-                # A poll may be checked up to half an interval early, so that all polls are checked in the same runs.
+                # A poll may be checked half an interval early, so that all checks share one run.
                 if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
             ]
         for source, poll in due_polls:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # not imported by commands that poll once
     from telemetry_daemon.state.store import Store
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# The factories of readers that need no worker, because they neither hang nor crash.
+# These readers neither hang nor crash, so they need no worker.
 _IN_PROCESS = {
     "host": "telemetry_daemon.readers.host:create_reader",
     "kubelet": "telemetry_daemon.readers.kubelet:create_reader",
@@ -37,7 +37,7 @@ _IN_PROCESS = {
     "jobs": "telemetry_daemon.readers.jobs.reader:create_reader",
     "steps": "telemetry_daemon.readers.steps:create_reader",
 }
-# If owners are reported, processes are listed at this interval, because they may run only briefly.
+# For owners, processes are listed this often, because a process may run only briefly.
 _PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OWNER_READERS = frozenset({"kubelet", "proc", "jobs"})
 _STEPS = "steps"
@@ -56,7 +56,7 @@ def empty_pci_view(_vendor: str) -> PciView:
 class Node(ABC):
     """Base class of this machine, a simulated node and a recorded node."""
 
-    # For a recorded node: returns when and on which node the recording was made.
+    # For a recorded node, returns the node and time of the recording.
     recorded: Callable[[], ReplayInfo] | None = None
 
     def __init__(self, loaded: ParserSet, clock: Clock) -> None:
@@ -117,7 +117,7 @@ class RealNode(Node):
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {loaded_parser.parser.name: loaded_parser for loaded_parser in parser_set.parsers}
-        # A source that is created again gets the same worker: no second worker may run while the first is stuck.
+        # A source that is created again keeps its worker, which may still be stuck.
         self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:

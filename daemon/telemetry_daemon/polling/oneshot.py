@@ -21,7 +21,7 @@ from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 if TYPE_CHECKING:  # imported at run time only if owners are reported
     from telemetry_daemon.state.attribution import Attribution
 
-# The share of the remaining time that a reader may use. The rest is for parsing and merging.
+# A reader may use this share of the remaining time. Parsing and merging use the rest.
 _READER_SHARE = 0.8
 # Readings must not expire while the slowest source is polled.
 _VALIDITY_SECONDS = 3600.0
@@ -29,7 +29,7 @@ _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
 _REPORT_SLOW_AFTER_SECONDS = 0.5
 
-# A function that returns a poll's outcome or its replacement, such as the readings of the running daemon.
+# Returns a poll's outcome or its replacement, such as readings of the daemon.
 Substitute = Callable[[Source, PollOutcome], PollOutcome]
 
 

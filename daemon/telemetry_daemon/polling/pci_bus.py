@@ -13,9 +13,9 @@ from telemetry_exporters.text import first_names
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Device, Problem
 
-# The interval of scans. A node may have hundreds of PCI functions, and cards rarely appear or disappear.
+# Scans are rare, because a node may have hundreds of PCI functions.
 SCAN_SECONDS = 60.0
-# The interval of checks for suspended cards. It is short: suspension may change at any time, and cards are few.
+# Suspended cards are checked often, because suspension may change at any time.
 REFRESH_SECONDS = 5.0
 # The value of `Problem.where` if a source lists fewer devices than the PCI bus has.
 PCI_BUS = "PCI bus"

@@ -13,13 +13,13 @@ from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 from telemetry_parsers.readings import Readings
 
-# The interval of a poll whose library or device is missing, because a driver may be installed later.
+# A missing library or device may appear later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# The interval of a poll that the tool does not support, because a later version may support it. Lists are polled sooner.
+# A later version of the tool may support the poll.
 UNSUPPORTED_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
-# The shortest interval between extra polls of a device list that is outdated.
+# An outdated device list is polled again at most this often.
 LIST_AGAIN_SECONDS = 15.0
 # Fast polls whose calls are expensive in the driver.
 _EXPENSIVE = frozenset({COUNTERS, "gpm"})
@@ -54,7 +54,7 @@ def max_round_seconds(sources: Iterable[tuple[Parser, SourceSettings]]) -> float
 def current_interval(poll: Poll, settings: SourceSettings, state: State | None, need: FastPollNeed) -> float:
     """Return the seconds until the next poll of a source in this state."""
     interval = base_interval(poll, settings)
-    # A missing tool is looked for at the normal interval, with few stat calls. Looking for a library starts a process.
+    # Looking for a tool is cheap, but looking for a library starts a process.
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else UNSUPPORTED_SECONDS)
     if state in _WITHOUT_DEVICES and not (state == "missing" and isinstance(poll.request, Command)):

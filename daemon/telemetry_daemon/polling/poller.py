@@ -43,7 +43,7 @@ class Poller:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        # Held while a source is replaced or released, because these changes must not overlap.
+        # Replacing and releasing a source must not overlap.
         self._change_lock = threading.Lock()
         self._sources: dict[str, Source] = {}
         self._started_at: dict[tuple[str, str], float] = {}
@@ -204,7 +204,7 @@ class Poller:
 
     def stop(self) -> None:
         """Stop all polls and close all sources within about a second."""
-        if self._scheduler.running:  # not yet running if a signal arrived during the start
+        if self._scheduler.running:  # a signal may arrive before the scheduler runs
             self._scheduler.shutdown(wait=False)
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
@@ -228,7 +228,7 @@ class Poller:
             return  # the source was removed after the job became due
         key = (name, poll.name)
         if not self._needs.get(name, FastPollNeed()).is_needed:
-            # If the cheaper source has failed, this source must be polled: its stored readings are outdated.
+            # If the cheaper source has failed, this source must be polled.
             self._update_need(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, FastPollNeed())
@@ -287,7 +287,7 @@ class Poller:
     def _suspend_or_resume(self, source: Source, poll: Poll, state: State) -> None:
         job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            # The poll is checked at the normal interval even if a cheaper source exists, because that source may fail.
+            # A cheaper source may fail, so the poll is checked at the normal interval.
             interval = poll_intervals.current_interval(poll, source.settings, state, FastPollNeed())
             self._missing.suspend(source.name, poll, job_id, interval)
         elif self._missing.is_suspended(source.name, poll):

@@ -19,19 +19,18 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
-# More paths than any node has, so a pattern with more matches is a mistake.
+# No node has this many paths, so a pattern with more matches is a mistake.
 MATCH_LIMIT = 16_384
 
-# Paths are strings here: for hundreds of files every two seconds, pathlib would double the CPU time.
+# pathlib would double the CPU time for hundreds of files every two seconds.
 _Reader = Callable[[str, str], "Plain"]
-# Cached, because the same parts of paths occur in hundreds of patterns at every poll.
+# Hundreds of patterns contain the same parts at every poll.
 _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
     """Return a serialized `Output`, sorted by name, for each path that matches `Files`."""
-    # The name of an output is the path below `root`. Its text is the text of the file or the target of the link; binary
-    # content is base64 in `data`. The status of an unreadable file is the errno. Links to folders are followed.
+    # The name of an output is its path below `root`. The text of a link is the target. Binary content is in `data`.
     root_path = root.rstrip("/")
     skipped = _SkipRules(root_path, request["skip_when"])
     readers: tuple[tuple[Iterable[str], _Reader], ...] = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# systemd sets these variables for the daemon only: with NOTIFY_SOCKET, a child could send notifications for the daemon.
+# With NOTIFY_SOCKET, a child could send notifications for the daemon.
 NOT_FOR_CHILDREN = frozenset(
     {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )
@@ -44,7 +44,7 @@ class Process:
         self.stdout = stdout
         self.stderr = stderr
         self._exit_info: ExitInfo | None = None
-        # Maps the PIDs that remain in the group to their start times, because PIDs are reused.
+        # Maps the PIDs in the group to start times, because PIDs are reused.
         self._members: Mapping[int, int] | None = None
         self._closed = False
 
@@ -108,7 +108,7 @@ def launch(request: LaunchRequest) -> Process:
             pass_fds=request.inherited,
             start_new_session=True,
         )
-        # `reap` calls wait4, so Popen must neither wait for the process nor warn about it.
+        # `reap` calls wait4, so Popen must not wait for the process.
         child.returncode = 0
         our_ends.pop_all()
     return Process(child.pid, stdout, stderr)
@@ -149,7 +149,7 @@ def _read_stat(pid: int) -> _Stat | None:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # the process has exited
         return None
-    # The name of the process, in brackets, may contain spaces and brackets.
+    # The bracketed process name may contain spaces and brackets.
     fields = text.rpartition(b")")[2].split()
     return None if fields[0] in (b"Z", b"X") else _Stat(int(fields[2]), int(fields[19]))
 

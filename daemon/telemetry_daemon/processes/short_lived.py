@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from telemetry_parsers.dataclass import dataclass
 
 _KILL_SECONDS = 1.0
-# The child gets the import path of this process. With `-m`, Python would first import from the working directory, which
-# may contain modules of other users.
+# With `-m`, Python would import from the working directory, which may contain modules of other users.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from importlib import import_module; "
     "sys.exit(import_module(sys.argv[1]).main())"
@@ -84,7 +83,7 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     """Kill the child and the processes that it started, without a long wait."""
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
-    # Do not read to the end: a process outside the group may keep the pipes open.
+    # A process outside the group may keep the pipes open.
     with contextlib.suppress(subprocess.TimeoutExpired):  # the child is abandoned
         child.wait(_KILL_SECONDS)
     for stream in filter(None, (child.stdin, child.stdout, child.stderr)):

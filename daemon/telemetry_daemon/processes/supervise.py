@@ -75,10 +75,10 @@ class OutputPipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# The first pause after a tool has closed its output (it usually exits at once), and the first wait for its output.
+# A tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
-# The longest pause. Closing a reader may take this much longer: see RunLimits.
+# Closing a reader may take this much longer: see RunLimits.
 _MAX_PAUSE_SECONDS = 0.1
 
 
@@ -89,7 +89,7 @@ class RunLimits:
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
     grace_seconds: float = 0.25
-    kill_seconds: float = 0.5  # with the grace time and a pause, less than a second
+    kill_seconds: float = 0.5  # less than a second with the grace time and a pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
 
 
 def _wait_for_exit(process: Process, pipes: OutputPipes, deadline: float, closing: threading.Event) -> Cause:
-    # Poll for the exit, because pidfd_open needs Linux 5.3.
+    # The exit is polled, because pidfd_open needs Linux 5.3.
     read_seconds, pause_seconds = _FIRST_WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while not process.has_exited():
         remaining = deadline - time.monotonic()

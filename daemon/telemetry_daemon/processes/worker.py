@@ -87,7 +87,7 @@ class Worker:
         self._started_at = self._not_before = clock()
         self._last_error = ""
         self._last_error_type: type[WorkerError] = WorkerDiedError
-        # The CPU time of all processes so far. Each answer of the running process updates it. It never decreases.
+        # The CPU time of all processes so far, which never decreases.
         self.cpu_seconds = 0.0
 
     @property
@@ -114,7 +114,7 @@ class Worker:
             raise WorkerTimeoutError(f"{self.label}: the worker was busy with another call for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
-            # Checked after `clear`: a caller that cancels later calls `stop`, which interrupts this call.
+            # A caller that cancels after this check calls `stop`, which interrupts the call.
             if is_cancelled():
                 raise WorkerDiedError(f"{self.label}: the call was cancelled before it was sent")
             return self._exchange(self._current_process(), request, deadline)

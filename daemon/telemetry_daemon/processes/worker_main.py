@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from telemetry_daemon.processes.parsing import ParserRunner
     from telemetry_parsers.model import Plain
 
-# The kernel kills a hung worker this many seconds after the deadline of its call, in case the daemon no longer runs.
+# The kernel kills a hung worker this many seconds after the deadline of its call.
 _ALARM_MARGIN_SECONDS = 5
 
 
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str]) -> None:
     request_descriptor = int(arguments[-1])
     os.set_inheritable(request_descriptor, False)  # noqa: FBT003  # the standard library's signature
     _reset_signals()
-    # Output that a library prints must not be mistaken for answers, so descriptor 1 now refers to standard error.
+    # Output of a library must not be mistaken for an answer, so descriptor 1 becomes standard error.
     answer_descriptor = os.dup(1)
     os.dup2(2, 1)
     try:

@@ -13,13 +13,13 @@ from telemetry_daemon.processes.process import ExitInfo, Launcher, LaunchRequest
 from telemetry_daemon.processes.supervise import RunLimits, reap_group, terminate, wait_for
 from telemetry_parsers.codec.worker_answer import LIMIT_BYTES
 
-# These times add up to less than a second. The worker may use half a second to close its libraries.
+# These times add up to less than a second.
 _LIMITS = RunLimits(grace_seconds=0.2, kill_seconds=0.25)
 _EXIT_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _STDERR_TAIL_BYTES = 2048
-# The interval at which a waiting call checks for an interruption, so that a worker can be closed within a second.
+# A waiting call checks for an interruption this often.
 _CHECK_SECONDS = 0.05
 
 
@@ -122,7 +122,7 @@ class WorkerProcess:
         if remaining <= 0:
             raise LateError
         ready = frozenset(descriptor for descriptor, _ in poll.poll(1000 * min(remaining, _CHECK_SECONDS)))
-        # A process that the worker started may keep the pipe open after the worker's exit.
+        # A child of the worker may keep the pipe open after the worker's exit.
         if not ready and self._process.has_exited():
             raise GoneError
         return ready

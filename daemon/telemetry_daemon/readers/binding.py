@@ -11,7 +11,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# An error code of our own, which no library uses: a string from the library cannot be decoded.
+# Our own error code for a string that cannot be decoded.
 UNREADABLE = -1
 
 

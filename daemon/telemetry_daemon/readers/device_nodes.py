@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# The minimum time between restarts. A device node causes only one restart, because the unit may never allow the node.
+# The minimum time between restarts for denied nodes.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
@@ -59,7 +59,7 @@ class NodeWatch:
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()
         paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
-        # A restart may help against EPERM, an error due to systemd's device rules, but not against EACCES (file modes).
+        # A restart may help against systemd's device rules (EPERM), but not against file modes (EACCES).
         denied_paths = {_node_key(path): path for path in paths if self._errno_of(path) == errno.EPERM}
         recorded_keys = self._recorded_keys()
         new_paths = tuple(path for key, path in denied_paths.items() if key not in recorded_keys)

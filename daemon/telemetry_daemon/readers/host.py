@@ -15,7 +15,7 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 Call = Callable[[], Plain]
 
 _PROC = Path("/proc")
-# The exceptions that an incomplete or unusual /proc may cause.
+# An incomplete or unusual /proc may cause these exceptions.
 _PROC_ERRORS = (OSError, RuntimeError, ValueError, LookupError, ArithmeticError)
 
 # The columns of the line `cpu` in /proc/stat: see proc_stat(5).
@@ -80,14 +80,14 @@ class CpuMeter:
         current = self._read_times()
         if not self._previous:
             self._previous = current
-        # The seconds of `iowait` may decrease: see proc_stat(5). Such a difference counts as 0.
+        # The seconds of `iowait` may decrease: see proc_stat(5).
         spent = {state: max(0.0, seconds - self._previous.get(state, 0.0)) for state, seconds in current.items()}
         total_seconds = sum(seconds for state, seconds in spent.items() if state not in _INCLUDED_IN_OTHERS)
         if total_seconds <= 0:
             return {"utilization_percent": None}
         self._previous = current
         idle_seconds = sum(seconds for state, seconds in spent.items() if state in _IDLE_STATES)
-        # The quotient is at most 1; multiplying first could round to more than 100.
+        # Multiplying first could round to more than 100.
         return {"utilization_percent": 100.0 * ((total_seconds - idle_seconds) / total_seconds)}
 
 

@@ -16,20 +16,20 @@ from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.worker_wire import Read, ReadResult, checked_result
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
-# The device, inode and modification time of a path, or None if the path does not exist.
+# A path's (device, inode, modification time), or None for a missing path.
 FileState = tuple[int, int, int] | None
 
-# Paths that change when a library is installed: ld.so's cache, the default folders of ld.so and musl, and Debian's folders.
+# Installing a library changes one of these paths.
 _MULTIARCH = f"{os.uname().machine}-linux-gnu"
 _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# The minimum time between restarts of the worker after a library was replaced or its driver was unloaded.
+# For a replaced library or an unloaded driver, the worker restarts at most this often.
 _RESTART_SECONDS = 30.0
-# All polls of a source together look for a missing library at most this often, about once a minute.
+# All polls of a source look for a missing library together, about once a minute.
 _CHECK_SECONDS = 55.0
-# A built-in reader with a missing library is tried again if a library folder has changed, or after half an hour.
+# A built-in reader is tried again after half an hour, or if a library folder has changed.
 _BUILT_IN_PREFIX = "telemetry_daemon.readers."
 _RETRY_SECONDS = 1800.0
 
@@ -37,7 +37,7 @@ _RETRY_SECONDS = 1800.0
 def library_states(environment: Mapping[str, str]) -> tuple[FileState, ...]:
     """Return the states of all folders in which Python finds libraries and modules."""
     folders = environment.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
-    # A Python with its own prefix, such as conda's, also has libraries there.
+    # A Python with its own prefix, such as conda's, has libraries in that prefix.
     prefixes = (f"{sys.base_prefix}/lib", f"{sys.prefix}/lib")
     return tuple(map(_file_state, (*filter(None, folders), *_LIBRARY_PATHS, *prefixes, *sys.path)))
 
@@ -103,7 +103,7 @@ class WorkerReader:
             return ReadResult(failure=failure)
         target = self._reader_target(poll.request)
         if self._worker.pid is None:
-            # The states are read before the call, so that changes during the call are noticed.
+            # The states are read before the call, so that no change during the call is missed.
             self._library_states = library_states(self._worker.environment)
         request = Read(poll.request, target, self._root)
         try:
@@ -133,7 +133,7 @@ class WorkerReader:
             and request.module
             and not find_spec(request.module)
         ):
-            # A new worker would fail in the same way. A running worker has already loaded the module.
+            # A new worker would fail in the same way.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing_failure is not None and not self._is_retry_due(request):

@@ -24,7 +24,7 @@ from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, 
 _SERVICE = "/v1.PodResourcesLister/"
 _SOURCE = "kubelet"
 _Decoder = Callable[[bytes, Callable[[str], bool]], list[Plain]]
-# For each call: (gRPC method, key of the decoded list in the output, decoder of the response).
+# For each call: (gRPC method, key of the list, decoder of the response).
 _CALLS: Mapping[str, tuple[str, str, _Decoder]] = {
     "pods": ("List", "pods", pods_in),
     "allocatable": ("GetAllocatableResources", "devices", allocatable_in),
@@ -53,7 +53,7 @@ class KubeletReader(Reader):
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._is_closed = False
-        # The last response to each call, and the list decoded from it.
+        # The last response to each call, with its decoded list.
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
@@ -85,7 +85,7 @@ class KubeletReader(Reader):
             "render_nodes": pod_files.render_nodes(self._root),
         }
         if call == "pods":
-            # Folders are read before cgroups. A new pod gets its cgroup first, so a pod with a folder but no cgroup has ended.
+            # A new pod gets its cgroup first, so a pod with a folder but no cgroup has ended.
             data["folders"] = pod_files.log_folders(self._root)
             data["links"] = pod_files.log_links(self._root)
             data["living_pod_uids"] = pod_files.pod_uids_with_cgroup(self._root)
@@ -118,7 +118,7 @@ class KubeletReader(Reader):
     def _fetch_from(self, path: str, method: str, deadline: float) -> bytes | ReaderRefusal:
         try:
             with self._open_connection(path, deadline) as connection:
-                # Import h2 (1.6 MiB) only if a kubelet is present.
+                # Only nodes with a kubelet need h2 (1.6 MiB).
                 from telemetry_daemon.readers.kubelet_call import call
 
                 return call(connection, method, deadline)

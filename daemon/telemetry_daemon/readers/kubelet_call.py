@@ -29,12 +29,12 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# Limits in case the server never stops sending. HTTP/2 may add 512 KiB to the message.
+# The limits apply if the server never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
-# The size of the prefix before the message: one byte for the compression flag, four for the length.
+# The prefix of a message has one byte for the compression flag and four for the length.
 _PREFIX_BYTES = 5
-# The offset of the type byte in an HTTP/2 frame, and the type SETTINGS, which the first frame must have.
+# Byte 3 of an HTTP/2 frame is the type. The first frame must be SETTINGS.
 _FRAME_TYPE_OFFSET, _SETTINGS = 3, 4
 _EMPTY_REQUEST = bytes(_PREFIX_BYTES)
 _MAX_MESSAGE_LENGTH = 300

@@ -12,7 +12,7 @@ from telemetry_parsers.vendors import VENDORS
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
-# The drivers that pass devices to virtual machines.
+# These drivers pass devices to virtual machines.
 _PASSTHROUGH_DRIVERS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 _VENDORS_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
@@ -82,7 +82,7 @@ def _driver_name(folder: Path) -> str:
 def _read_hexadecimal(path: Path) -> int:
     try:
         return int(_read_text(path), 16)
-    except ValueError:  # the file has disappeared; no vendor, class or device has the ID -1
+    except ValueError:  # the file has disappeared; -1 is no valid ID
         return -1
 
 
@@ -113,7 +113,7 @@ def read_machine_state(boot_id: Path = BOOT_ID_PATH, pci_devices: Path = PCI_DEV
 def _driver_binding(pci_devices: Path, bus_id: str) -> int:
     """Return a number that changes when a driver is bound to the card."""
     address = bus_address(bus_id)
-    if address is None:  # not an address: a plugin may return any string
+    if address is None:  # a plugin may return any string
         return NOT_BOUND
     try:
         return (pci_devices / address / "driver").lstat().st_ino

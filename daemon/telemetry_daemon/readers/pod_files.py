@@ -25,7 +25,7 @@ _LOG_LINK = re.compile(
 )
 _DRM = "/sys/class/drm"
 _RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
-# The root of cgroup v2 (the empty name), and controllers of cgroup v1.
+# The empty name is the root of cgroup v2. The others are controllers of cgroup v1.
 _HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
 _POD_SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
 _QOS_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
@@ -62,7 +62,7 @@ def pod_uids_with_cgroup(root: str) -> list[Plain] | None:
 
 def render_nodes(root: str) -> list[Plain]:
     """Return the PCI address and number of each render node."""
-    # In a container, the node's /sys may be mounted at /sys and not below the root.
+    # In a container, the node's /sys may be mounted at /sys.
     folder = next((path for path in (f"{root}{_DRM}", _DRM) if _entry_names(path) is not None), _DRM)
     nodes = [name for name in (_entry_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
     addresses = {name: _device_address(f"{folder}/{name}/device") for name in sorted(nodes)}

@@ -23,27 +23,27 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
-# The inode and change time of a process's folder. Both differ between processes, but may also change for one process.
+# The inode and change time of a process's folder, which differ between processes.
 FolderState = tuple[int, int]
-# All other variables of an environment are dropped, because they may contain passwords.
+# Other variables may contain passwords and are dropped.
 VARIABLES = (
     *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
-# The number of processes whose files are read per poll: a process with 63 open files takes half a millisecond.
+# Reading a process with 63 open files takes half a millisecond.
 _MAX_READ_PER_POLL = 8
-# The PID as a string, and the start time in clock ticks.
+# A process: (PID as a string, start time in clock ticks).
 ProcessKey = tuple[str, int]
 _GETENT_DEADLINE_SECONDS = 1.0
 _RETRY_SECONDS = 600.0
 _MAX_PASSWD_BYTES = 8 << 20
 _MAX_CACHED_USERS = 4096
-# The PID namespace that the kernel creates at boot. The driver's PIDs are valid there.
+# The PID namespace of the boot, in which the driver's PIDs are valid.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# A process with a reused PID is reported after this time. Until then, a card's process list may mean the old process.
+# Until this age, a card's process list may mean an old process with the same PID.
 _LIST_AGE_SECONDS = 600.0
-# An output without data. It shows that /proc was read, even if no process uses a card.
+# This output shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
     "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
@@ -69,7 +69,7 @@ def start_ticks(folder: str) -> int | None:
             content = os.read(descriptor, _MAX_STAT_LENGTH)  # the kernel returns the whole file at once
         finally:
             os.close(descriptor)
-        # The name of the process, in brackets, may contain spaces and brackets.
+        # The bracketed process name may contain spaces and brackets.
         return int(content[content.rindex(b")") :].split(None, 21)[20])
     except (OSError, ValueError, LookupError):  # the process has exited or is hidden
         return None
@@ -111,7 +111,7 @@ def command_line(pid: int) -> str:
     """Return the command line of a process, which may contain secrets."""
     try:
         return proc_text(f"/proc/{pid}/cmdline", _MAX_COMMAND_BYTES).rstrip("\0").replace("\0", " ")
-    except OSError:  # the process has exited, or belongs to another user and is hidden
+    except OSError:  # the process has exited or is hidden
         return ""
 
 
@@ -223,7 +223,7 @@ class ProcReader(Reader):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
-        # If a root is configured, the PIDs below it are those of the driver.
+        # PIDs below a configured root are those of the driver.
         self._is_this_machine = not root
         self._reads_environment = environment
         self._users = UserNames(root)
@@ -244,7 +244,7 @@ class ProcReader(Reader):
             return failure
         if not Path(self._proc, "1").is_dir() and not self._is_this_machine:
             return Failure("missing", None, f"{self._proc} has no processes: is the host's / mounted there?")
-        # Process 1 always exists, so it is hidden if it cannot be read.
+        # Process 1 always exists, so an unreadable process 1 is hidden.
         is_hidden = start_ticks(f"{self._proc}/1") is None
         return Failure("failed", "no_permission", _HIDDEN.format(self._proc)) if is_hidden else None
 

@@ -19,15 +19,15 @@ from telemetry_parsers.steps import SOURCE
 MAX_NEW_RANKS, MAX_NEW_RANKS_OF_A_USER = 4096, 1024
 _RANK_SECONDS = 3600.0
 MAX_BYTES = 4096
-# More files are listed than read, so that the files of one user do not hide those of other users.
+# More files are listed than read, so that one user's files do not hide those of others.
 MAX_LISTED, MAX_READ, MAX_READ_OF_A_USER = 262_144, 4096, 2048
 SUFFIX = ".json"
 _FIELDS = ("schema", "job_id", "rank", "card", "steps", "tokens", "flops", "seconds")
 _FUTURE_SECONDS = 60.0
-# A file that has not changed for this long counts as quiet. A running job writes its file every few seconds.
+# A running job writes its file every few seconds.
 _QUIET_SECONDS = 60.0
 _MAX_NAME_LENGTH, _MAX_PARTS = 64, 8
-# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
+# A file read within a tick of its change is read again: a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 
 

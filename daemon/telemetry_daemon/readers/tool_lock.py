@@ -23,7 +23,7 @@ _MAX_COMMAND_LENGTH = 60
 _SKIPPED = "this poll is skipped until it is due again"
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
-# Errors that show that a folder cannot be used for locks. Other errors, such as too many open files, are raised.
+# These errors show that a folder cannot be used for locks.
 _UNUSABLE = frozenset(
     {
         errno.EACCES,
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
     """Write the PIDs of this process and of the tool (0 before it starts)."""
-    with contextlib.suppress(OSError):  # the lock also works without the note, for example on a full disk
+    with contextlib.suppress(OSError):  # the lock also works without the note
         text = f"{os.getpid()} {tool_pid} {source}\n".encode()
         os.pwrite(descriptor, text.ljust(_MAX_NOTE_LENGTH)[:_MAX_NOTE_LENGTH], 0)
 
@@ -132,7 +132,7 @@ class ToolLocks:
 
     def _holder_text(self, tool: str) -> str:
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # OSError: the folder contains no lock
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # the folder contains no lock
                 descriptor = opened.existing_lock_file(_file_name(tool))
                 try:
                     return holder_text(descriptor)

@@ -55,7 +55,7 @@ class ToolSearch:
             *self.search_path.split(os.pathsep),
             *(path for folder in self.folders for path in _expand_pattern(folder)),
         ]
-        # Relative folders are skipped, because they would depend on the working directory.
+        # Relative folders depend on the working directory.
         return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
 
 
@@ -84,7 +84,7 @@ def _distrust_reason(path: Path) -> str:
     if os.geteuid() != ROOT:
         return ""
     try:
-        # The group of root is trusted, because some installers leave folders that this group may write to.
+        # Some installers leave folders that the group of root may write to.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"{path} cannot be checked:  {error.strerror or error}"

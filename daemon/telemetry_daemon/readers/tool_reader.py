@@ -30,9 +30,9 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}
-# `close` may take a second in all, including the waits after SIGTERM and SIGKILL: see RunLimits.
+# Closing may take a second, including the waits after SIGTERM and SIGKILL.
 _CLOSE_SECONDS = 0.9
-# Failures that may concern a single target, so the other targets are still read.
+# These failures may concern a single target, so the other targets are still read.
 _TARGET_FAILURES = ("killed", "too_much_output")
 
 
@@ -189,7 +189,7 @@ class CommandReader:
         leftover = self._leftover
         if leftover is None:
             return
-        # Read the output of the process, so that it does not block on a full pipe.
+        # A full pipe would block the process.
         OutputPipes(leftover.process.stdout, leftover.process.stderr, 0).read(0)
         if not reap_group(leftover.process, 0.0):
             raise _PollFailedError(leftover.failure())

@@ -12,9 +12,9 @@ from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Command, Failure, Output, Reason
 
-# The number of bytes of a failed run's output that are kept for diagnosis.
+# This many bytes of a failed run's output are kept for diagnosis.
 _DIAGNOSTIC_BYTES = 64 << 10
-# After this time, the first command line is tried again: its rejection may have been a temporary error of the tool.
+# The rejection of the first command line may have been a temporary error.
 _REJECTED_SECONDS = 3600.0
 
 

@@ -18,9 +18,9 @@ from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import ReadingKey, Readings, Shape
 
 THROTTLED, OVER_CRITICAL, STUCK, FAILED, LOST = "throttled_by_heat", "over_critical", "stuck", "failed", "lost"
-# Events that are not faults: a card has recovered, or an operator removed it.
+# These events are not faults.
 _HARMLESS = frozenset({"returned", "removed"})
-# The causes of alarms: (name, metric, pattern of the label). An alarm is raised if such a value increases.
+# An increase of these values raises an alarm: (name, metric, pattern of the label).
 _CAUSES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (THROTTLED, "throttled", re.compile(pattern("heat_reasons"))),
     ("uncorrected_errors", "ecc_uncorrected_total", re.compile(".*")),
@@ -42,18 +42,17 @@ class Severity(IntEnum):
 
 # A burst ends after this time without an alarm, or after the maximum duration.
 QUIET_SECONDS, MAX_BURST_SECONDS = 120.0, 600.0
-# A card may be lost half a minute after its first error. The file is rewritten once to include this time.
+# A card may be lost half a minute after its first error, so the file is rewritten once.
 REWRITE_SECONDS = 60.0
-# The maximum number of files in an hour, by the severity of the alarm: in total, for one source, and for one card.
-# A file about a lost card is thus possible even after many minor alarms, or many alarms of one source or card.
+# Severe alarms have higher limits, so that a lost card gets a file even after many minor alarms.
 MAX_FILES_AN_HOUR: Mapping[Severity, int] = {Severity.MINOR: 3, Severity.SERIOUS: 4, Severity.CRITICAL: 6}
 MAX_SOURCE_FILES: Mapping[Severity, int] = {Severity.MINOR: 2, Severity.SERIOUS: 3, Severity.CRITICAL: 4}
 MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2, Severity.CRITICAL: 3}
 MAX_CARD_FILES_OF_SAME_SEVERITY = 2
 # More files about the same fault would add no information.
 MAX_FAULT_FILES_A_DAY = 6
-# The first loss of a card in a day gets a file despite the hourly limits if the card was up this long. The number of
-# such files per source is limited, because a faulty source may report devices that do not exist.
+# A card's first loss in a day gets a file despite the hourly limits. A faulty source may report devices that do not
+# exist.
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_SUBJECTS = 4096
@@ -82,7 +81,7 @@ class AlarmDetector:
         self._up_since: dict[str, float] = {}
         self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
-        # For each device: (shape, values that can raise alarms) at the last update. Most updates change none of them.
+        # The values that can raise alarms rarely change between updates.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
@@ -198,11 +197,11 @@ class FlightFilePolicy:
 
     def __init__(self, monotonic: Callable[[], float], file_times: Iterable[float] = ()) -> None:
         self._monotonic = monotonic
-        # The files of the last day, including those from before the start of the daemon.
+        # The files of the last day, including those of earlier daemons.
         self._files = list(map(CountedFile, file_times))
         self._burst_start = self._last_alarm_time = -float("inf")
         self._severity = Severity.MINOR
-        # In the current burst: the subject of the first alarm, and the subjects of all critical alarms.
+        # These subjects belong to the current burst.
         self._first_subject = ""
         self._critical_subjects: set[tuple[str, bool]] = set()
 
@@ -246,7 +245,7 @@ class FlightFilePolicy:
         is_within_minute = now - self._burst_start < REWRITE_SECONDS
         if alarm.severity is Severity.CRITICAL and self._severity is Severity.CRITICAL:
             return _critical_subject(alarm) not in self._critical_subjects and not is_within_minute
-        # If a card is lost within a minute of its first fault, both belong in one file.
+        # A card's first fault and its loss within a minute belong in one file.
         is_same_card = alarm.subject == self._first_subject and self._severity is Severity.SERIOUS
         return alarm.severity > self._severity and not (is_same_card and is_within_minute and not has_pending)
 

@@ -22,7 +22,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# How long to wait for captures after an alarm: not long, because the node may go down before the file is written.
+# The wait for captures is short, because the node may go down.
 SETTLE_SECONDS, MAX_SETTLE_SECONDS = 5.0, 20.0
 # Masking all captures takes time, and the disk may be slow.
 _MAX_WRITE_SECONDS = 120.0
@@ -140,7 +140,7 @@ class FlightRecorder:
         self._write_file(pending, _MAX_WRITE_SECONDS)
 
     def _write_file(self, pending: _PendingFile, seconds: float) -> None:
-        with self._write_lock:  # one file at a time
+        with self._write_lock:  # only one file is written at a time
             error = self._write(pending.name, self._recent_captures.packed(), seconds)
         with self._lock:
             if not error:

@@ -27,10 +27,10 @@ from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Capture
 
-# Low priority, so that the daemon's polls are not delayed.
+# The daemon's polls must not be delayed.
 _NICENESS = 10
 
-# The shares of the time limit that masking may take: for all captures, and for the captures of one source.
+# Masking may take these shares of the time: for all captures, and for the captures of one source.
 _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 

@@ -16,15 +16,14 @@ from telemetry_parsers.model import Capture, Report
 
 log = logging.getLogger(__name__)
 
-# Two minutes before an alarm and one minute after it. The file is rewritten at the end of that minute.
+# Two minutes before an alarm and one minute after the alarm.
 SECONDS = 180.0
 MAX_BYTES = 8 << 20
-# Sizes before compression. Masking takes a second or two for each MiB, and the time limit for a file is two minutes.
+# Masking takes a second or two for each MiB, so sizes before compression are limited.
 MAX_RAW_BYTES, MAX_CAPTURE_BYTES = 16 << 20, 1 << 20
-# A capture larger than an eighth of the memory limit is not kept, because it would displace too many others.
+# A capture above this fraction of the memory limit would displace too many others.
 _MAX_CAPTURE_FRACTION = 8
-# This level compresses to a tenth of the size. A compressor shared by all captures would halve that size, but would
-# keep 256 KiB of memory in use.
+# A compressor shared by all captures would halve the size, but keep 256 KiB of memory in use.
 _LEVEL, _DEFLATED = 1, 8
 # The memory overhead of Python for each stored line.
 _OVERHEAD_BYTES = 220
@@ -42,7 +41,7 @@ class CaptureLine:
 
 
 _T = TypeVar("_T")
-# A function that receives each line in the thread of its poll. It must be quick and must not raise.
+# A listener is called in the thread of a poll. It must be quick and must not raise.
 Listener = Callable[[CaptureLine], None]
 
 

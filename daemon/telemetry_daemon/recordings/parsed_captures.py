@@ -95,7 +95,7 @@ class StoreFeed:
         start, wall_time = self._clock.monotonic() - age, self._clock.wall() - age
         capture = replace(capture, monotonic_time=start, wall_time=wall_time)
         report = self._parse(capture)
-        # The report of a missing tool does not expire, because a replay does not look for the tool again.
+        # A replay does not look for a missing tool again, so its report does not expire.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, result_of(capture, report, 0), interval)

@@ -23,10 +23,9 @@ from telemetry_parsers.replay_info import ReplayInfo
 
 log = logging.getLogger(__name__)
 
-# A replay that starts in the middle of a recording also reads the half hour before, to fill the history, and
-# the newest capture of each poll before that half hour.
+# A replay from the middle also reads the half hour before, to fill the history.
 LOOK_BACK_SECONDS = SLOTS * SLOT_SECONDS
-# The pause at the end of a recording before it restarts. The speed of the replay does not affect it.
+# The speed of the replay does not affect this pause at the end.
 PAUSE_SECONDS = 2.0
 _ENDED, _BROKEN = "ended", "cannot be played on"
 

@@ -22,7 +22,7 @@ class PlaybackClock:
         self._speed = speed
         self._is_running = self._is_held = False
         self._anchor, self._anchor_time = 0.0, clock()
-        # `monotonic` must not decrease, so this offset grows by the length of each seek backwards.
+        # `monotonic` must not decrease, so a seek backwards increases this offset.
         self._offset = clock()
         self._limit = math.inf
         self.is_over = False

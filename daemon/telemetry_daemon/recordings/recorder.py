@@ -32,7 +32,7 @@ from telemetry_parsers.model import Capture, Report
 CaptureSink = Callable[[Capture, "Report | None"], None]
 _FAILED_STATES = ("failed", "stuck")
 _MAX_RECEIVE_SECONDS = 30.0
-# The schema must be within this many bytes at the beginning of a recording.
+# The schema must be within this many bytes at the beginning.
 _HEAD_BYTES = 1024
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -157,7 +157,7 @@ class _LineFile:
             if line_start is not None and self._descriptor >= 0:
                 os.ftruncate(self._descriptor, line_start)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-            if self._compressor is not None:  # its next output would refer to bytes that are not in the file
+            if self._compressor is not None:  # the compressor would refer to bytes that are not in the file
                 self._compressor = None
                 self._close_descriptor()
             raise
@@ -292,7 +292,7 @@ class DaemonCaptures:
                     is_round_complete = True
                     seconds = self._seconds if self._is_continued() else 0.0
                     self.until = min(capture_or_status.round_ended, time.monotonic()) + seconds
-            elif capture_or_status.monotonic_time <= self.until:  # later captures can arrive if the caller is slow
+            elif capture_or_status.monotonic_time <= self.until:  # a slow caller may receive later captures
                 yield capture_or_status
 
 

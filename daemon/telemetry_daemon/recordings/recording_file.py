@@ -15,15 +15,14 @@ from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
-# A line contains the output of several runs of a tool, each of at most 8 MiB, which escaping makes longer.
+# A line contains several runs, each with up to 8 MiB of output, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
-# Decoded JSON may use a hundred times the memory of its text, so a line may have at most this many of these
-# characters. Even 8 MiB of CSV output have no more, and the captures of 64 cards have only ten thousand.
+# Decoded JSON may use a hundred times the memory of its text, so these characters are limited.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
 _DOCTOR_BUNDLE_PREFIX = b"telemetry-doctor/"
-# Upper limits in seconds: on the wall time (the year 9000), the monotonic time (300 years), and a poll (a day).
+# Limits in seconds: the year 9000 for the wall time, 300 years for the monotonic time, a day for a poll.
 _TIME_LIMITS = (221_845_392_000.0, 1e10, 86_400.0)
-# After this many invalid lines in sequence, reading stops. A small compressed file may have gigabytes of them.
+# A small compressed file may have gigabytes of invalid lines.
 _MAX_INVALID = 100_000
 _HEAD_BYTES, _BUFFER_BYTES = 2, 1 << 20
 _MAX_NAMED = 3
@@ -98,7 +97,7 @@ def captures_in(stream: BinaryIO, damage: Damage) -> Iterator[Capture]:
             yield capture
             continue
         invalid_count += 1
-        # If the file does not even begin with a valid line, it is not a truncated recording, but another kind of file.
+        # A file that does not begin with a valid line is not a truncated recording.
         is_gzip_damaged = gzip_reader is not None and gzip_reader.damage != ""
         may_be_truncated = invalid_count < line_number or CAPTURE_SCHEMA.encode() in line or is_gzip_damaged
         damage.early_end = _early_end_text(line, line_number, capture if may_be_truncated else "", invalid_count)

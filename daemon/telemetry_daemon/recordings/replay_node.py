@@ -48,7 +48,7 @@ class ReplayNode(Node):
     ) -> None:
         super().__init__(loaded, clock)
         file = RecordingFile(path)
-        streams.show_progress(f"reading {clean(path.name)}")  # takes half a minute for a day of a busy node
+        streams.show_progress(f"reading {clean(path.name)}")  # reading a day of a busy node takes half a minute
         try:
             self.survey = Survey.from_captures(file)
         except RecordingError as error:
@@ -152,7 +152,7 @@ def _change_speed(factor: float) -> Callable[[PlaybackControls], None]:
     return lambda controls: controls.set_speed(min(FASTEST, max(SLOWEST, controls.speed * factor)))
 
 
-# The keys of `telemetry top`, which its help view lists.
+# The help view of `telemetry top` lists these keys.
 _KEY_ACTIONS: Mapping[str, Callable[[PlaybackControls], None]] = {
     " ": PlaybackControls.toggle,
     "p": PlaybackControls.toggle,

@@ -14,12 +14,12 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A smaller difference is not a step of the wall clock: the clock was slewed, or it was read slightly later.
+# A smaller difference may come from slewing, or from reading the clock later.
 _STEP_SECONDS = 1.0
-# After this number of segments, further steps of the wall clock are ignored.
+# After this many segments, further steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
-# After a larger jump, the times are from another machine or boot. The replay skips the jump without a pause.
+# After a larger jump, the times are from another machine or boot.
 _MAX_BACK_SECONDS, _MAX_FORTH_SECONDS = 60.0, 86_400.0
 _TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?\Z")
 # Users enter times in whole seconds.

@@ -7,8 +7,8 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# The schema of a line with the number of captures that were dropped before it. `round_ended` is when all polls had ended
-# at least once (a monotonic time): after the recording began or, with the flight recorder, after the daemon started.
+# A line with this schema counts the captures that were dropped before the line. `round_ended` is the monotonic time at
+# which all polls had ended at least once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 

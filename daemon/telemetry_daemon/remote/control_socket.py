@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _LINE_LIMIT_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 5.0
-# The size limit of an answer, because another process may listen on the socket. Tools print at most 8 MiB.
+# Answers are limited, because another process may listen on the socket.
 _ANSWER_LIMIT_BYTES = 16 << 20
 _MAX_LINE_BYTES = 32 << 20
 _MAX_BYTES_PER_SECOND = 16 << 20
@@ -114,7 +114,7 @@ class ControlServer:
             if isinstance(handler, StreamHandler):
                 await handler.serve(arguments, reader, writer)
                 return None
-            # The handler runs on another thread, because a release may take a second and scrapes must not wait.
+            # A release may take a second, and scrapes must not wait.
             return await asyncio.to_thread(handler.answer, arguments)
         except CodecError as error:
             return {"error": f"{verb}: {error}" if verb else str(error)}

@@ -23,10 +23,10 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 log = logging.getLogger(__name__)
 
-# If a command reads slowly, captures beyond this total size are dropped, and the command receives their count.
+# If a command reads slowly, captures beyond this size are dropped and counted.
 _MAX_WAITING_BYTES = 16 << 20
 _CHECK_SECONDS = 0.05
-# When a reload disables the recorder, files that are being written have this much time to finish.
+# After a reload, files that are being written have this much time to finish.
 _LAST_FILE_SECONDS = 6.0
 
 
@@ -107,7 +107,7 @@ class CaptureService:
     def _flight_times(self) -> Iterator[float]:
         """Yield when each existing file was written, on the monotonic clock."""
         now, wall_time = self._clock.monotonic(), self._clock.wall()
-        # If the clock was set back after the file was written, the file counts as new.
+        # After the clock was set back, a file counts as new.
         return (now - max(0.0, wall_time - flight.wall_time) for flight in self._flights)
 
     def _on_alarm(self, alarm: Alarm) -> None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # imported when such a page is requested
 
 logger = logging.getLogger(__name__)
 
-# Environment variables with the node's name and address, which the Helm chart sets.
+# The Helm chart sets these variables to the node's name and address.
 _NODE_NAME, _NODE_ADDRESS = "NODE_NAME", "NODE_IP"
-# An address reserved for documentation (RFC 5737). Nothing is sent: the kernel only selects a route.
+# Nothing is sent to this documentation address (RFC 5737): the kernel only selects a route.
 _UNREACHABLE_ADDRESS = ("192.0.2.1", 9)
 _RETRY_SECONDS = 10.0
 

@@ -16,7 +16,7 @@ from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.web_server import WebServer
 
 _METRICS = "/metrics"
-# The paths of health checks: of other exporters, such as dcgm-exporter, and of this daemon.
+# The paths of health checks in other exporters and in this daemon.
 _HEALTH_PATHS = ("/health", HEALTH_PATH)
 _TEXT_TYPE = "text/plain; charset=utf-8"
 

@@ -61,11 +61,11 @@ if TYPE_CHECKING:  # imported only if owners are reported
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
-# How often new and ended owners are written to the ledger.
+# New and ended owners are written to the ledger this often.
 LEDGER_SECONDS = 1.0
-# The longest time that stopping may take, even if a tool hangs.
+# Stopping takes at most this long, even if a tool hangs.
 MAX_END_SECONDS = 2.5
-# The additional time for the flight recorder to finish a file. Both times together are less than TimeoutStopSec.
+# The flight recorder gets this much more time. Both times together are less than TimeoutStopSec.
 _LAST_FLIGHT_SECONDS = 6.0
 _NO_CONTROL_WARNING = (
     "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
@@ -187,7 +187,7 @@ class Service:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError."""
         loop = asyncio.get_running_loop()
-        # The handlers are installed first: a client that sees the open port may already send a signal.
+        # A client that sees the open port may send a signal at once.
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, self._stop_event.set)
         self._site.stream_on(loop)

@@ -9,7 +9,7 @@ import gc
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _LARGE_BYTES = 128 << 10
-# More than the 14,000 objects that a poll of 128 cards creates and that live until the next poll.
+# A poll of 128 cards creates 14,000 objects that live until the next poll.
 _GC_THRESHOLD = 20_000
 _LIBC = ctypes.CDLL(None)
 
@@ -32,7 +32,7 @@ def collect_garbage_less_often() -> None:
 
 def return_free_pages() -> None:
     """Make glibc return free pages to the system."""
-    _call_c_library("malloc_trim", 0)  # 0.7 MiB after the start, and 0.4 MiB every 10 s
+    _call_c_library("malloc_trim", 0)  # frees 0.7 MiB after the start, and 0.4 MiB every 10 s
 
 
 def _call_c_library(name: str, *arguments: int) -> None:

@@ -19,7 +19,7 @@ from telemetry_parsers.owners.privacy import Privacy
 
 CHECK_SECONDS = 1.0
 _SCHEDULERS = ("slurm", "pbs", "flux")
-# Two changes within this time may have equal timestamps, because the kernel's clock is coarse.
+# The kernel's clock is coarse, so two changes within this time may have equal timestamps.
 _CLOCK_TICK_NS = 1_000_000_000
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:  # imported only for replays
 
 logger = logging.getLogger(__name__)
 
-# How long a thread keeps the GIL while others wait. With 128 cards polled and scraped each second, the 99th percentile
-# of the scrape duration was 15 ms with this value, and 33 ms with the default of 5 ms.
+# With 128 cards, the 99th percentile of the scrape duration was 15 ms with this value, and 33 ms with Python's default.
 _SWITCH_SECONDS = 0.001
 
 
@@ -77,7 +76,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
     try:
         return asyncio.run(_serve_and_exit(Service(arguments, node, clock)))
     except ListenError as error:
-        # Systemd tries again: at boot, the address may be missing, or the previous daemon may still use the port.
+        # At boot, the address may be missing. Systemd tries again.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except WebError as error:
         raise CommandError(str(error), status=exits.CONFIGURATION) from None

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Metric, Snapshot
 
 log = logging.getLogger(__name__)
 
-# All users may read the file, because the collector runs as another user.
+# The collector runs as another user.
 _FILE_MODE = 0o644
 _LOCK_TIMEOUT_SECONDS = 1.0
 

@@ -30,7 +30,7 @@ def _no_entry_points(**_wanted: str) -> tuple[()]:
 
 
 StandIns = Mapping[str, Mapping[str, object] | None]
-# The names that APScheduler 3.11 and asyncio import, by module. A module with None cannot be imported.
+# Maps a module to the names that APScheduler and asyncio import. None prevents the import.
 _STAND_INS: StandIns = {
     "ssl": None,
     "asyncio.sslproto": {},
@@ -46,7 +46,7 @@ _STAND_INS: StandIns = {
     "uuid": {"uuid4": _Unused},
     "zoneinfo": {"ZoneInfo": _Unused},
 }
-# For commands without an event loop.
+# Commands without an event loop use these stand-ins.
 WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": iscoroutinefunction}}
 
 

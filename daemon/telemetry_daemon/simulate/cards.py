@@ -34,7 +34,7 @@ _ERRORS_PER_REMAPPED_ROW = 8
 _PIPE_SHARES = MappingProxyType({"int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
 # The activity of the memory is higher than the used share of its bandwidth.
 _ACTIVITY_PER_TRAFFIC = 1.25
-# Relative variations of the power: (between chips of one model, of one card from second to second).
+# The power differs between chips of a model, and varies from second to second.
 _CHIP_VARIATION, _POWER_NOISE = 0.02, 0.015
 _CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
 _MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})

@@ -19,12 +19,12 @@ class DemoError(ValueError):
     """An invalid value of `--demo` or `--fault`."""
 
 
-# Maps each word of `--demo` to a vendor, with the vendor's default model or with the model that the word names.
+# Maps each word of `--demo` to a vendor with a model.
 SIMULATED_VENDORS: Mapping[str, Vendor] = {
     **{vendor.word: vendor for vendor in VENDORS},
     **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
 }
-# For each group of cards: (word of a vendor or model, number of cards).
+# A group of cards: (vendor or model, number of cards).
 Groups = tuple[tuple[str, int], ...]
 DEFAULT_GROUPS: Groups = (("nvidia", 8),)
 

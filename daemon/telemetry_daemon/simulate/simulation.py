@@ -12,11 +12,11 @@ from telemetry_daemon.simulate.workload import Workload
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.vendor import Vendor
 
-# The simulation starts this long before the first poll, so that the cards are already warm and busy.
+# At the first poll, the cards are already warm and busy.
 WARM_UP_SECONDS = 300
-# If the pause between polls is longer, the simulation skips all but this many seconds before the present.
+# After a longer pause between polls, only this many seconds are simulated.
 _MAX_SECONDS_AT_ONCE = 3600
-# An event announces a loss this long in advance, so that a poll reports the event while the card is present.
+# An event announces a loss this early, while polls still report the card.
 _WARNING_SECONDS = 5.0
 _MAX_EVENTS_KEPT = 100
 # Staged faults begin after the daemon has found all cards.
@@ -56,7 +56,7 @@ class FaultRates:
 
 
 NO_FAULTS = FaultRates()
-# A node of eight cards has a fault every few minutes. Most of the time all cards are healthy.
+# A node of eight cards has a fault every few minutes.
 SOME_FAULTS = FaultRates(
     events=0.2,
     fatal_events=0.02,

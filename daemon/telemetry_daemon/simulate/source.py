@@ -61,7 +61,7 @@ _PARTITION_LOADS = (1.0, 0.55, 0.0)
 class _CaptureData:
     """A report, and each device's values by metric."""
 
-    # A value is a number, numbers by label, or a reason for absence. This form has a fifth of the full report's size.
+    # Numbers and reasons for absence take a fifth of the full report's size.
     report: Report
     values: tuple[Mapping[str, object], ...]
 

@@ -12,7 +12,7 @@ from telemetry_parsers.ownership import Owner
 _MEMORY_STEPS = 8
 _SECONDS_PER_MEMORY_STEP = 3.0
 _PAUSE_LOAD = 0.04
-# The average time after which a free card gets a job.
+# On average, a free card gets a job after this time.
 _IDLE_SECONDS = 900.0
 
 
@@ -47,7 +47,7 @@ class WorkPattern:
 
 # H100s with a power cap of 700 W reported about 100 W in a hung job.
 _HUNG_INTENSITY = 0.04
-# The values are in the order of the fields. Decoding is limited by memory bandwidth, so it stays below the power cap.
+# Decoding is limited by memory bandwidth and stays below the power cap.
 # fmt: off
 _TRAINING = WorkPattern("train.py", 0.985, 0.01, 0.012, 90.0, 600.0, 25.0, (0.78, 0.94), (60.0, 240.0), 1.02, 0.5, 0.56, 0.5)
 _DECODING = WorkPattern("VLLM::Worker", 0.97, 0.03, 0.01, 60.0, 600.0, 0.0, (0.86, 0.92), (120.0, 600.0), 0.64, 0.8, 0.14, 0.1)

@@ -12,9 +12,9 @@ from telemetry_parsers.dataclass import dataclass
 
 _CHARSET = "charset=utf-8"
 _MAX_ELEMENTS = 32
-# A scraper always sends the same header. The cache is small, because a header may be as long as a request.
+# The cache is small, because a header may be as long as a request.
 _cache_by_header = lru_cache(maxsize=8)
-# Escaping schemes for characters outside [a-zA-Z0-9_:]. No metric name contains any, so all schemes give the same page.
+# No metric name has characters to escape, so all schemes give the same page.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY_START = b"# HELP "
 _MAX_QUOTED_LENGTH = 80
@@ -67,7 +67,7 @@ def choose_format(accept: str) -> tuple[Syntax, str]:
     accepted = [(offer, best) for offer in OFFERS if (best := _most_specific(offer, ranges)) and best.quality > 0]
     if not accepted:
         return OFFERS[0].syntax, _content_type(OFFERS[0], "")
-    # The order is: quality, position in the header, position in OFFERS.
+    # Offers are ordered by quality, position in the header, and position in OFFERS.
     offer, best = min(accepted, key=lambda pair: (-pair[1].quality, pair[1].index))
     return offer.syntax, _content_type(offer, best.parameters.get("escaping", ""))
 

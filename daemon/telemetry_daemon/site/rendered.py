@@ -11,18 +11,18 @@ from telemetry_daemon.guarded.gzip_reader import zlib as _zlib
 from telemetry_exporters.prometheus.renderer import Syntax
 from telemetry_parsers.model import Snapshot
 
-# Level 1 achieves nine tenths of the savings of level 6 in half the time.
+# Level 1 saves nine tenths of what level 6 saves, in half the time.
 _LEVEL = 1
 _DEFLATED = 8
 _WITHOUT_HEADER = -15
-# The header of RFC 1952: deflate, no flags, no time, unknown file system.
+# RFC 1952: deflate, no flags, no time, unknown file system.
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
-# The header of an uncompressed block in RFC 1951: 1 in the last block, the length, and the complement of the length.
+# RFC 1951: the flag of the last block, the length, and the complement of the length.
 _BLOCK_HEADER = struct.Struct("<BHH")
 _MAX_BLOCK_LENGTH = 0xFFFF
 _LENGTH_MODULUS = 1 << 32
-# A function that renders a page of metrics in this syntax, without `# EOF`.
+# Renders a page of metrics in this syntax, without `# EOF`.
 PageRenderer = Callable[[Snapshot, Syntax], bytes]
 
 

@@ -28,7 +28,7 @@ SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
 EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
-# This query requests a poll of the expensive counters after the response.
+# This query requests a poll of the expensive counters.
 COUNTERS_QUERY = "counters=now"
 PEERS_PATH = "/metrics/"
 
@@ -207,7 +207,7 @@ class Site:
         return Response(200, (body,), _JSON, (_NO_STORE, _NO_SNIFFING))
 
     def _html_page(self, request: Request) -> Response:
-        # These modules take 0.3 MiB. They are needed only if the page is open in a browser.
+        # Only browsers need these modules, which take 0.3 MiB.
         from telemetry_daemon.site.page_files import PAGE_POLICY
         from telemetry_daemon.site.pages import Links, device_page, page
 

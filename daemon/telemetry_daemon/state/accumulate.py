@@ -16,12 +16,12 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# (counter, metric whose readings are integrated for the counter)
+# Each counter with the metric that is integrated: (counter, metric).
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
-# The event code for lost links, and the (source, poll) under which these events are stored.
+# Lost links are stored as events of this poll: (source, poll).
 LINK_DOWN, _LINKS_POLL = "link_down", (SOURCE, "links")
-# The presence changes that are recorded as events. A device's first appearance is not one of them.
+# A device's first appearance is not an event.
 _PRESENCE_EVENTS = frozenset({"lost", "returned", "removed"})
 
 
@@ -87,7 +87,7 @@ class Integral:
         max_gap_seconds = MAX_GAP_INTERVALS * min(origin.interval, previous_origin.interval)
         if origin.taken - previous_origin.taken > max_gap_seconds:
             return CurveSegment(origin.taken, origin.taken, value, value)
-        # Part of this time may already be integrated from the readings of another source.
+        # The readings of another source may already cover part of this time.
         begin = min(max(previous_origin.taken, self.integrated_until), origin.taken)
         self.total += (origin.taken - begin) * (value + previous_value) / 2.0
         self.integrated_until = max(origin.taken, self.integrated_until)

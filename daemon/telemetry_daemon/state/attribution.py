@@ -61,7 +61,7 @@ class Attribution:
         self.privacy = privacy
         self._input: _OwnershipInput | None = None
         self._node_owners = NodeOwners()
-        # Each owner as first reported, and the owners that were later reported with other details.
+        # An owner may be reported again with other details.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
@@ -174,7 +174,7 @@ def _key_in_directory(directory: Path) -> bytes:
         with OwnFolder.create_at(directory) as folder:
             return _read_stored_key(folder) or _create_key(folder)
     except OSError as error:
-        # If the key cannot be saved, each start creates a new key, and the hashes of the names change.
+        # Without a saved key, the hashes change at each start.
         facts = {"path": str(directory / KEY_FILE_NAME), "error": error}
         log.warning("the hash key cannot be saved: the hashes will change at the next start", extra=facts)
         return os.urandom(_NEW_KEY_BYTES)

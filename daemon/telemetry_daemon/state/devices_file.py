@@ -26,7 +26,7 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Enough for a hundred thousand devices.
 MAX_FILE_BYTES = 64 << 20
 _LOCK_TIMEOUT_SECONDS = 1.0
-# The `since` of files from versions that did not store it.
+# Older versions did not store `since`.
 _LONG_AGO = 0.0
 
 
@@ -68,7 +68,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
         return StoredDevices(since=now)
-    # Drop present devices without a model: such a device gets the same id again when a source reports it.
+    # A present device without a model gets the same id again when a source reports the device.
     usable_devices = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept_devices = presence.keep_most_seen(usable_devices)
     if len(kept_devices) < len(usable_devices):

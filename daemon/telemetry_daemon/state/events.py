@@ -15,13 +15,13 @@ from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
 
 SOURCE = "telemetry"
-# Once a device has the maximum number of codes, events with a new code are counted under this code.
+# Events with further codes are counted under this code.
 OTHER_CODE = "other"
-# Counters that start again at 0 when the driver is loaded or the card is reset.
+# These counters start at 0 when the driver is loaded or the card is reset.
 _COUNTERS_SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
 _LAST_TIME_METRIC = BY_KEY["event_last_timestamp_seconds"]
 _Poll = tuple[str, str]
-# Maps (metric, label, source) to the value of a counter.
+# Maps (metric, label, source) to a counter's value.
 _Counters = Mapping[tuple[str, str, str], float]
 
 
@@ -102,7 +102,7 @@ class Events:
             for event in self._open.values()
         }
         self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
-        # The polls of removed sources. Their ongoing events are not counted again when the source returns.
+        # When a removed source returns, its ongoing events are not counted again.
         self._removed: set[_Poll] = set()
         # Each device as it was last reported.
         self._newest_devices: dict[str, MergedDevice] = {}

@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # The tiers, most frequently polled first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# If the polls of a source have different states, the source has the state that comes first here.
+# A source has the state of its polls that comes first here.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -239,7 +239,7 @@ class StatusCache:
         return tuple(status for _, _, status in self._cache.values())
 
     def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
-        # When a report expires, its poll is no longer up, although its health is unchanged.
+        # A poll whose report has expired is no longer up, although its health is unchanged.
         are_up = tuple([is_up(health, now) for health in status_input.healths])
         cached = self._cache.get(status_input.source)
         if cached is not None and cached[0] == status_input and cached[1] == are_up:

@@ -29,7 +29,7 @@ from telemetry_parsers.past import (
 from telemetry_parsers.readings import Origin, Readings
 from telemetry_parsers.states import is_up
 
-# A minute more than `SLOTS`, so that a slow client can still read the oldest slots.
+# A slow client has another minute to read the oldest slots.
 STORED_SLOTS = SLOTS + 12
 # The reason for slots before the first value of a metric.
 NOT_SEEN = "not seen yet"
@@ -37,16 +37,16 @@ _HAS_VALUE = 0
 _MAX_REASONS = 255
 _RUN_OF_CODES = re.compile(rb"([^\x00])\1*", re.DOTALL)
 
-# Source and name of the poll that reported a value.
+# The poll that reported a value: (source, poll name).
 PollKey = tuple[str, str]
-# Source and monotonic time of an attempt.
+# An attempt: (source, monotonic time).
 _Attempt = tuple[str, float]
 _Slots = TypeVar("_Slots", "array[float]", bytearray)
-# On a node with more devices, only the first devices with a value have a history.
+# On larger nodes, only the first devices with a value have a history.
 MAX_DEVICES = bounds.MAX_DEVICES
-# `end_slots` is called once per slot. A longer pause means that the daemon was held up.
+# `end_slots` is called once per slot, so a longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-# A slot may end this much later than its timestamp, because the wall clock may be slewed.
+# A slewed clock may end a slot this much after its timestamp.
 _MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
@@ -86,7 +86,7 @@ class MetricHistory:
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
-    # None while the last value of each slot was its highest, for example for a constant limit.
+    # None if the last value of each slot was its highest, as for a constant limit.
     highest_values: array[float] | None = None
     reason_codes: bytearray | None = None
     open_last: float = math.nan
@@ -198,7 +198,7 @@ class History:
         self._lock = threading.Lock()
         self._reasons = ReasonCodes()
         self._devices: dict[str, DeviceHistory] = {}
-        # The times of these events are seconds since boot.
+        # The times of events are seconds since boot.
         self._events: deque[PastEvent] = deque(maxlen=MAX_EVENTS)
         self._unclosed: dict[int, int] = {}
         self._outages: Mapping[PollKey, str] = {}
@@ -239,7 +239,7 @@ class History:
         snapshot()  # calls `update` if reports have expired
         with self._lock:
             now = self._seconds_since_boot()
-            # Reports that have expired since the snapshot are handled by the next call.
+            # The next call handles reports that have expired since the snapshot.
             if now < self._valid_until and not self._store_past_slots(now):
                 self._begin_slot(self._open_slot, is_valid=True)
 

@@ -31,12 +31,12 @@ from telemetry_parsers.readings import Readings
 
 # At most this many owners without cards wait for late reports.
 MAX_WAITING = 256
-# How long the end of an owner is remembered. Sources report the claim of an ended job for a minute.
+# Sources report the claim of an ended job for a minute.
 _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
-# The record of unallocated use has no end, so it is completed once a day.
+# Unallocated use has no end, so its record is completed once a day.
 _DAY_SECONDS = 86_400.0
-# Owners that are first reported within this time after the daemon's start are assumed to have been present before it.
+# An owner that is reported this soon after the start is assumed to be older than the daemon.
 _START_SECONDS = 15.0
 
 
@@ -53,9 +53,9 @@ class Ledger:
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
         self._entries: dict[OwnerKey, Entry] = {}
-        # The end of each owner's newest run (Unix time), and when it was recorded (monotonic), oldest first.
+        # The end of each owner's newest run: (Unix time, monotonic time of recording).
         self._finished: dict[OwnerKey, tuple[float, float]] = {}
-        # Owners without cards, which wait for late reports. Owners with a known end are no longer in `_entries`.
+        # Owners without cards wait for late reports.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
         # Whether an owner appeared since the state was last saved.

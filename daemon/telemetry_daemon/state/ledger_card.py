@@ -17,16 +17,16 @@ from telemetry_parsers.past import KEPT, kept_positions
 from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")
-# A change of owners may be reported this late: a kubelet is polled every ten seconds, a tool every fifteen.
+# A change of owners may be reported this late, because some tools are polled every 15 s.
 MAX_REPORT_DELAY_SECONDS = 60.0
-# After more changes of owners than this, the attribution of all use becomes final immediately.
+# After more changes of owners, all attributions become final.
 _MAX_SPANS = 256
-# Readings whose means and peaks appear in records, in addition to those that the accumulator integrates.
+# Records contain these metrics, which the accumulator does not integrate.
 _UNLABELLED_METRICS = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _PEAK_METRICS = ("temperature_celsius", "throttled")
 _CACHED_SHAPES = 64
 _NO_NUMBERS = array("d")
-# The energy comes from the card's counter if there is one, otherwise from the integral of the power.
+# The power is integrated only for cards without an energy counter.
 POWER, ENERGY_COUNTED, ENERGY_ESTIMATED = "power_watts", "energy_counted", "energy_estimated"
 _COUNTER = "energy_joules_total"
 _MAX_WATTS = BY_KEY[POWER].high
@@ -39,18 +39,18 @@ class LedgerCard(Generic[_Holder]):
         self.unallocated = unallocated
         self.seen_until = now
         self.shares: Mapping[_Holder, float] = {}
-        # When the card was first seen or last returned. Earlier use is not counted.
+        # Use before the card was seen or returned is not counted.
         self._counted_from = self._settled_until = now
         self._timeline: Timeline[_Holder] = Timeline()
         self._curves: dict[str, array[float]] = {}
         self._events: list[tuple[float, str]] = []
         self.longest_segment = 0.0
-        # The tallies of use that is not settled yet, and how many elements of each curve's array they include.
+        # `_tallied_numbers` counts the array elements that `_preliminary` includes.
         self._preliminary: Tallies[_Holder] = {}
         self._tallied_numbers: dict[str, int] = {}
         self._integrals: dict[str, Integral] = {}
         self._readings: object = None
-        # (value, time, source) of the energy counter's newest reading.
+        # The energy counter's newest reading: (value, time, source).
         self._counter_reading: tuple[float, float, str] | None = None
         self._is_counter_working = False
         self._uncounted = _UncountedEnergy()

@@ -27,10 +27,10 @@ from telemetry_parsers.ownership import Allocation, Owner
 
 BUSY, THROTTLED = "utilization_ratio", "throttled"
 _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
-# These metrics are not in the `readings` of a record, because the record has separate fields for them.
+# Records have separate fields for these metrics.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
-# Times that differ by less count as equal, because sources report the time of a hook with different precision.
+# Sources report the time of a hook with different precision.
 START_TOLERANCE_SECONDS = 1.0
 OwnerKey = tuple[str, str]
 
@@ -57,9 +57,9 @@ class CardUse:
     basis: tuple[str, ...] = ()
     memory_peak: float | None = None
     tally: Tally = field(default_factory=Tally)
-    # The use that the previous daemon recorded. The exposed counters begin at 0 with each daemon.
+    # The use that the previous daemon recorded. Exposed counters begin at 0 with each daemon.
     tally_at_start: Tally = field(default_factory=Tally)
-    # The exposed values, which never decrease: a decrease, even in the last digit, would look like a reset.
+    # A decrease of these values, even in the last digit, would look like a reset.
     exposed: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:

@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import Absent, MergedDevice
 from telemetry_parsers.readings import Readings, Shape
 
-# A link can be lost only after this many results reported it as up, because a single result may be wrong.
+# A single result may be wrong, so a link can be lost only after several results.
 _ENOUGH_RESULTS = 2
 _MAX_SHAPES = 64
 
@@ -30,7 +30,7 @@ class Links:
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
-        # For each device, when its newest results were taken. Links are polled rarely, but `update` is called at every poll.
+        # Links are polled rarely, but `update` is called at every poll.
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:

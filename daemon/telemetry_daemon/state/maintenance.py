@@ -23,10 +23,10 @@ _Schema = Literal["telemetry.maintenance/1"]
 SCHEMA: _Schema = "telemetry.maintenance/1"
 MAX_SECONDS = 30 * 86_400.0
 MAX_REASON_LENGTH = 200
-# A maintenance window is exposed for a day after its end, so that alert rules over the last hour ignore its events.
+# Alert rules ignore the events of maintenance that ended recently.
 _EXPOSED_AFTER_END_SECONDS = 86_400.0
 _MAX_FILE_BYTES = 1 << 16
-# The stored end is rewritten if it differs by more than this, because the wall clock was set.
+# A larger difference means that the wall clock was set.
 _TOLERANCE_SECONDS = 1.0
 _LOCK_TIMEOUT_SECONDS = 1.0
 
@@ -57,7 +57,7 @@ class MaintenanceState:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
-        # Held while the file is written. Readers, such as a scrape, need only the other lock and never wait for a disk.
+        # Only writers hold this lock, so that a scrape never waits for a disk.
         self._write_lock = threading.Lock()
         self._written: _Document | None = None
         self._announced: _Announcement | None = None

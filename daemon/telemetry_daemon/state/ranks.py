@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 10.0
 MAX_FILE_BYTES = 8 << 20
-# A table of up to this size (250 chips) is read in the daemon, a larger table in a child process.
+# A table with more than about 250 chips is read in a child process.
 SMALL_FILE_BYTES = 64 << 10
 _MAX_CHIPS = 1024
 _DEADLINE_SECONDS = 10.0
@@ -69,7 +69,7 @@ def main() -> int:
         response = {"error": str(error)}
     except OSError as error:
         response = {"error": error.strerror or str(error)}
-    except MemoryError:  # the limit set above
+    except MemoryError:  # the limit above was reached
         response = {"error": f"reading it needs more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
     json.dump(response, sys.stdout)
     return exits.OK

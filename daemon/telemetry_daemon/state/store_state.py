@@ -16,7 +16,7 @@ from telemetry_parsers.states import SUCCESSFUL, is_up
 
 PollKey = tuple[str, str]
 MIN_STEP_SECONDS = 1.0
-# In other states, such as missing or disabled, a source is not expected to list devices.
+# Sources in other states are not expected to list devices.
 _MAY_HAVE_DEVICES = SUCCESSFUL | {"failed", "stuck", "released"}
 
 
@@ -26,23 +26,23 @@ class StoreState:
 
     merge: MergeState
     reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
-    # How many devices each list reported beyond the limit.
+    # The number of devices beyond the limit in each list.
     refused_counts: dict[PollKey, int] = field(default_factory=dict)
     healths: dict[PollKey, Health] = field(default_factory=dict)
-    # The health of the polls of removed sources: the counts continue if the source is added again.
+    # If a removed source is added again, its counts continue.
     removed_healths: dict[PollKey, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[PollKey, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
-    # Replaced, not changed, when a plugin adds metrics, because caches depend on the identity of this object.
+    # A plugin's metrics replace this object, because caches depend on its identity.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     pending_events: tuple[DeviceEvent, ...] = ()
-    # Whether owners or steps have changed since the last attempt. If so, the expensive counters are polled.
+    # If owners or steps change, the expensive counters are polled.
     needs_counters: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
-    # The Unix time of the boot. It changes if the wall clock is set.
+    # The Unix time of the boot, which changes if the wall clock is set.
     boot_time: float = 0.0
 
     def reset(self) -> StoreState:

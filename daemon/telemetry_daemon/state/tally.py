@@ -16,7 +16,7 @@ from telemetry_parsers.dataclass import dataclass, field
 _Holder = TypeVar("_Holder")
 # Because of rounding, shares may add up to slightly more than 1.
 _WHOLE_SHARE = 1.0 + 1e-9
-# The number of array elements for each segment: begin, end, value at the beginning, value at the end.
+# Array elements of a segment: begin, end, value at begin, value at end.
 WIDTH = 4
 
 

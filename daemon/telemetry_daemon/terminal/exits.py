@@ -14,11 +14,11 @@ UNAVAILABLE = 69
 OUTPUT = 74
 # If a signal ends a command, the shell reports this number plus the signal number.
 BY_SIGNAL = 128
-# The service manager restarts the daemon after this status, because a driver was loaded after its start.
+# After this status, the service manager restarts the daemon.
 RESTART = 75
 CONFIGURATION = 78
 
-# `timeout`, service managers and closed terminals send these signals. For SIGINT, Python raises KeyboardInterrupt.
+# `timeout`, service managers and closed terminals send these signals.
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -48,6 +48,6 @@ def raise_on_signals() -> None:
 
 def _raise_signalled_error(signal_number: int, _frame: FrameType | None) -> None:
     for ending_signal in _ENDING_SIGNALS:
-        # A second signal must not interrupt the killing of tools. Tools would inherit SIG_IGN.
+        # Tools would inherit SIG_IGN, so a second signal is caught instead.
         signal.signal(ending_signal, lambda _number, _frame: None)
     raise SignalledError(signal_number)

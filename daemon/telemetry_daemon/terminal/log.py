@@ -18,10 +18,10 @@ MAX_VALUE_LENGTH = 4096
 MAX_CHANGES_KEPT = 4096
 MAX_DEFERRED = 10
 _STDERR = 2
-# If poll() reports a pipe as writable, this many bytes can be written without blocking (pipe(7), PIPE_BUF).
+# If poll() reports a pipe as writable, this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _PATIENCE_MILLISECONDS = 50
-# The levels: (lowest number, name, priority in journald's line prefix). See sd-daemon(3) for the prefix.
+# For each level: (lowest number, name, priority for journald). See sd-daemon(3).
 _LEVELS = ((logging.ERROR, "error", 3), (logging.WARNING, "warning", 4), (logging.INFO, "info", 6))
 _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\x20-\x7e]")
@@ -40,7 +40,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], is_journal=is_journal))
     root.setLevel(level.upper())
-    # APScheduler would log each run and each skipped run, which the poller already counts.
+    # The poller already counts each run and each skipped run.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
@@ -135,7 +135,7 @@ class _LineHandler(logging.Handler):
 
 class _LineWriter:
     def __init__(self, descriptor: int) -> None:
-        # If Python was started without descriptor 2, sys.stderr is None, and the descriptor may now belong to a socket.
+        # If Python started without descriptor 2, the descriptor may now belong to a socket.
         self._descriptor = -1 if descriptor == _STDERR and sys.stderr is None else descriptor
         self._poll = select.poll()
         if self._descriptor >= 0:
@@ -157,7 +157,7 @@ class _LineWriter:
             if self._descriptor < 0 or not self._poll.poll(patience_milliseconds):
                 return False
             return os.write(self._descriptor, chunk) == len(chunk)
-        except OSError:  # the descriptor is closed, full or without a reader, and there is no other place to report it
+        except OSError:  # there is no other place to report the error
             return False
 
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# (name, descriptor, flags, mode). A closed stream becomes /dev/null, with flags that make any use of it fail (EBADF).
-# Otherwise the next file or socket would get its descriptor, and the log would be written into it.
+# For each stream: (name, descriptor, flags, mode). A closed stream is opened on /dev/null, so that no socket gets its
+# descriptor.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
 _MAX_NAMES_LENGTH = 60

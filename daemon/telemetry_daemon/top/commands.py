@@ -13,7 +13,7 @@ from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_exporters.terminal.frames.model import NodeState, RunningProcess
 
 _PAUSE_SECONDS = 10.0
-# If the start time in /proc differs from the reported one by more than this, another process has the PID now.
+# If the start times differ by more than this, another process has the PID now.
 _START_TOLERANCE_SECONDS = 2.0
 _UTIME_FIELD, _STIME_FIELD, _START_FIELD = 12, 13, 20
 
@@ -68,7 +68,7 @@ class FeedWithProcesses(Feed):
         """Start the feed and the reading of processes."""
         self._wake = wake
         self._feed.start(wake)
-        # Reading a process that hangs in a driver may hang, too, so it is done outside the screen's thread.
+        # Reading a process that hangs in a driver may block, so another thread reads.
         threading.Thread(target=self._read_on_request, name="commands", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:

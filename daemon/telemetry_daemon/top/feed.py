@@ -14,7 +14,7 @@ from telemetry_parsers.past import Past
 
 # From this age on, the screen marks a state as old.
 MAX_SILENCE_SECONDS = 15.0
-# A request times out after PATIENCE_SECONDS. The screen already shows a missing response after UNNOTICED_SECONDS.
+# The screen shows a missing response before the request times out.
 PATIENCE_SECONDS = 4.0
 UNNOTICED_SECONDS = 0.8
 NOT_UNDERSTOOD = "the response is not valid"

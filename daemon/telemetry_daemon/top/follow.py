@@ -24,12 +24,12 @@ SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/ap
 NEVER = -math.inf
 _POLL_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-# The stream has no fans or processes, so complete snapshots are requested at this interval, in some views more often.
+# The stream has no fans or processes, so complete snapshots are requested as well.
 _BACKGROUND_SECONDS = 15.0
 _COMPLETE_SECONDS = {View.PROCESSES: 10.0, View.SOURCES: 2.0}
 _WITHOUT_STREAM_SECONDS = 2.0
 _NOT_FOUND = 404
-# Older daemons have no stream (404). A daemon with too many clients of its stream refuses further clients (503).
+# An older daemon has no stream (404), and a busy daemon refuses further clients (503).
 _NO_STREAM_STATUSES = frozenset({_NOT_FOUND, 503})
 
 

@@ -14,11 +14,11 @@ from telemetry_exporters.terminal.frames.model import NodeState, View
 from telemetry_parsers.dataclass import dataclass
 
 THREADS = 16
-# For nodes that did not answer the last request: how many threads may wait for them, and the request interval.
+# Only a few threads wait for nodes that did not answer the last request.
 _SILENT_NODE_THREADS = 4
 _SILENT_NODE_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
-# The limit for all nodes together. If there are too many nodes for INTERVAL_SECONDS, the interval becomes longer.
+# The limit applies to all nodes together.
 REQUESTS_PER_SECOND = 32.0
 
 

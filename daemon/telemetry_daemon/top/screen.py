@@ -23,7 +23,7 @@ from telemetry_exporters.terminal.style import Style
 
 _ALTERNATIVE = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
-# Names for Boolean arguments, because the functions of curses accept no keyword arguments.
+# The functions of curses accept no keyword arguments.
 _ON, _OFF = True, False
 _COLOURS: Mapping[Style, int] = {
     Style.BAD: curses.COLOR_RED,
@@ -31,7 +31,7 @@ _COLOURS: Mapping[Style, int] = {
     Style.WARNING: curses.COLOR_YELLOW,
     Style.ACCENT: curses.COLOR_CYAN,
 }
-# Attributes for terminals without colours, where severe styles must still be visible.
+# Severe styles must be visible on terminals without colours.
 _COLOURLESS: Mapping[Style, int] = {
     Style.BOLD: curses.A_BOLD,
     Style.DIM: curses.A_DIM,
@@ -62,8 +62,7 @@ _KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _Painted = tuple[Line, bool]
-# Without changes, the screen is painted at this interval, because ages grow. Changes usually arrive each second: with an
-# interval of 1 s, the number of frames would double.
+# Ages grow, so the screen is painted even without changes. Changes usually arrive each second.
 TICK_SECONDS = 1.2
 
 
@@ -185,7 +184,7 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
         terminal_type = environment.get("TERM") or "no name"
         raise CommandError(f"the terminal type {terminal_type} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # Prevents curses from installing its own handler for ^Z, which ignores ^Z while a frame is written.
+    # The handler of curses ignores ^Z while a frame is written.
     previous_handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:
@@ -219,7 +218,7 @@ def _style_attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
 
 
 def _is_unicode(environment: Mapping[str, str]) -> bool:
-    # In the locale C, Python itself enables UTF-8 (PEP 538), although the terminal may not support it.
+    # In the locale C, Python enables UTF-8 (PEP 538), although the terminal may not support UTF-8.
     is_c_locale = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
     return not is_c_locale and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
 

@@ -43,7 +43,7 @@ class UnixAddress:
 
 def local_socket_in(runtime_directory: str) -> Path:
     """Return the path of the site's Unix socket for local users."""
-    # Not `web.sock`, because that name was an example for `web.listen_address` and may be in use.
+    # `web.sock` was an example for `web.listen_address` and may be in use.
     return Path(runtime_directory) / "local.sock"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from telemetry_parsers.dataclass import dataclass
 
 MAX_CLIENTS = 4096
-# A machine may use every address of its IPv6 network, so the last 64 bits do not identify a client.
+# A machine may use all addresses of its IPv6 network, so the last 64 bits identify no client.
 _HOST_BITS_OF_ONE_CLIENT = 64
 LOCAL_CLIENT = "local"
 _LOG_INTERVAL_SECONDS = 60.0

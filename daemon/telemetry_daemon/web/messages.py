@@ -8,7 +8,7 @@ from typing import Protocol
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# The `client` of requests through the daemon's Unix socket in the runtime directory.
+# The `client` of requests through the daemon's Unix socket.
 LOCAL_SOCKET = "local.sock"
 
 
@@ -56,7 +56,7 @@ class Response:
             return ""
 
 
-# A function that returns the response to a request, without waiting for a tool.
+# A handler responds without waiting for a tool.
 Handler = Callable[[Request], Response]
 
 

@@ -18,7 +18,7 @@ _MAX_JOBS = 4096
 _MAX_DEVICES = 256
 # With `PrologFlags=Contain`, this cgroup exists from the prolog of a job until its last process exits.
 _JOB_STEP = "step_extern"
-# A job without a cgroup for this long is assumed to have ended without an epilog.
+# A job without a cgroup for this long is assumed to have ended.
 _GONE_SECONDS = 600.0
 _DEVICE_ENTRY = re.compile(r"c ([0-9]{1,7}:[0-9]{1,7}) [rwm]{1,3}").fullmatch
 

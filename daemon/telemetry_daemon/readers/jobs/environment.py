@@ -11,7 +11,7 @@ MAX_DEVICES = 256
 _MAX_VALUE_LENGTH = 256
 _MAX_ID_LENGTH = 128
 _UUID_PREFIXES = ("GPU-", "MIG-")
-# Values that mean "no device".
+# These values mean "no device".
 _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 
@@ -60,7 +60,7 @@ _SCHEDULERS = (
         partition=("SLURM_JOB_PARTITION",),
         devices=("SLURM_JOB_GPUS", *_DEVICE_VARIABLES),
     ),
-    # Our PBS hook sets these variables in addition to those of PBS.
+    # Our PBS hook sets more variables than PBS.
     _VariableNames(
         "pbs",
         id=("PBS_JOBID",),

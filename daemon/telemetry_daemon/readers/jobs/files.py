@@ -16,7 +16,7 @@ MAX_FILES = 10_000
 MAX_BYTES = 64 << 10
 SUFFIX = ".json"
 BOOT_ID_PATH = "proc/sys/kernel/random/boot_id"
-# The age at which files of ended jobs may be removed. A daemon that was down for longer misses the end of these jobs.
+# Files of ended jobs may be removed at this age.
 _KEPT_SECONDS = 3_600.0
 _KEPT_IF_FULL_SECONDS = 60.0
 # Reading this many files takes a fraction of a hook's time limit.

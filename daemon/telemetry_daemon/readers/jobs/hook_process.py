@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from telemetry_daemon.terminal import streams
 
-# With the time to start Python, a hook takes less than two seconds: Slurm drains a node whose prolog or epilog hangs.
+# Slurm drains a node whose prolog or epilog hangs.
 _MAX_SECONDS = 1.2
 _MAX_OUTPUT_BYTES = 16 << 10
-# poll() reports a pipe as writable if this much fits without blocking (pipe(7), PIPE_BUF).
+# If poll() reports a pipe as writable, this much fits without blocking (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _WRITE_MILLISECONDS = 50
 _STDOUT, _STDERR = 1, 2
@@ -59,7 +59,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
         null_descriptor = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null_descriptor, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
             os.dup2(descriptor, stream)
-        # New stream objects, because the old streams may assume the file position of another file.
+        # The old stream objects may assume another file position.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # argparse has printed a usage error or the help text
             run_command()

@@ -21,13 +21,13 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
-# The text fields of a job file that the parser uses. Unknown fields are dropped.
+# Other text fields of a job file are dropped.
 _TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10
-# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
+# A file read within a tick of its change is read again: a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
-# How long an ended job is reported and kept in memory. Its file exists for an hour.
+# An ended job is reported for this long.
 _REPORTED_SECONDS = 60.0
 # A file that changed this recently may be incomplete.
 _NEW_SECONDS = 10.0

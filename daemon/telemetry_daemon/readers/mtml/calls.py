@@ -10,13 +10,13 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# For each part of a card: the calls that create and free its handle.
+# Maps a part of a card to the calls that create and free its handle.
 PARTS: Mapping[str, tuple[str, str]] = {
     "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
     "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
     "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
 }
-# Arguments of the error counter call: (errors since the driver was loaded, errors in the card's lifetime, DRAM).
+# Volatile errors are counted since the driver was loaded, aggregate errors over the card's lifetime.
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 

@@ -25,12 +25,12 @@ UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# An error code of our own: the installed module `pymtml` belongs to another package.
+# Our own error code: the module `pymtml` belongs to another package.
 NO_BINDING = -2
 
-# A call that fails with one of these errors is not repeated, unless the card is lost and found again.
+# After one of these errors, a call is not repeated.
 DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
-# A card is lost if a call fails with one of these errors and no call returns a value.
+# If no call returns a value, one of these errors means that the card is lost.
 CARD_LOST_ERRORS = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
 # After these errors, the library must be initialised again.
 SESSION_ENDING_ERRORS = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
@@ -62,7 +62,7 @@ def refusal(code: int) -> ReaderRefusal:
     return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)
 
 
-# The file names of the library, in the order in which the binding tries them.
+# The binding tries the files in this order.
 LIBRARIES = ("libmtml.so.2", "libmtml.so")
 
 

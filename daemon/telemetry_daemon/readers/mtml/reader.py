@@ -15,7 +15,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The pause between initialisations, which leak memory, and between attempts to open a lost card, which may block.
+# Initialisations leak memory, and attempts to open a lost card may block.
 _PAUSE_SECONDS = 30.0
 _MAX_CARDS = 256
 

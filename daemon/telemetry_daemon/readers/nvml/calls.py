@@ -12,7 +12,7 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# sizeof(nvmlMemory_v2_t) | 2 << 24. The name of this constant differs between versions of pynvml, so it is copied here.
+# sizeof(nvmlMemory_v2_t) | 2 << 24. Versions of pynvml name this constant differently.
 _MEMORY_V2 = 0x02000028
 
 
@@ -52,7 +52,7 @@ _MEMORY = Call(
     fallback=Call("MemoryInfo", convert=members_to_dict("total", "free", "used")),
 )
 _TEMPERATURE = Call("TemperatureV", 0, fallback=Call("Temperature", 0))
-# The sensor of the hottest part of the GPU, and the first driver version with this sensor.
+# Driver 615 introduced the sensor of the GPU's hottest part.
 _HOTTEST = _optional_call("TemperatureV", 1)
 _HOTTEST_SINCE = (615, 0)
 _CLOCK_REASONS = Call("CurrentClocksEventReasons", fallback=Call("CurrentClocksThrottleReasons"))
@@ -61,7 +61,7 @@ _FAN_SPEED = Call("FanSpeed")
 SUPPORTED_REASONS = Call("SupportedClocksEventReasons", fallback=Call("SupportedClocksThrottleReasons"))
 MIG_MODE = Call("MigMode")
 COMPUTE_CAPABILITY = Call("CudaComputeCapability")
-# Used only if the power fields are not supported, as on drivers before 525, on A100 and on older cards.
+# Drivers before 525 and cards up to A100 do not support the power fields.
 POWER_USAGE = Call("PowerUsage")
 UUID = Call("UUID")
 PCI_INFO = Call("PciInfo", convert=lambda pci: bus_id(pci.busId))
@@ -82,7 +82,7 @@ _FAST = (
     _CLOCK_REASONS,
     Call("PerformanceState"),
 )
-# The fast calls on a MIG instance. Other values are read from its GPU.
+# Other values of a MIG instance are read from its GPU.
 FAST_OF_INSTANCE = (_MEMORY,)
 SLOW = (
     Call("ClockInfo", 0),

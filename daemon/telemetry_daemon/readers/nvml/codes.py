@@ -30,27 +30,27 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# An error code of our own: the handle of a device now refers to another device.
+# Our own error code: the handle now refers to another device.
 ANOTHER_DEVICE = -2
 
-# A call that fails with one of these errors is not repeated until the next initialisation.
+# After one of these errors, a call is not repeated until the next initialisation.
 DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
-# For a missing field or link, some drivers return the error "invalid argument".
+# Some drivers return INVALID_ARGUMENT for a missing field or link.
 FIELD_DISABLING_ERRORS = DISABLING_ERRORS | {INVALID_ARGUMENT}
-# After these errors, the older form of a call is used. A driver of WSL returned UNKNOWN for the newer memory call.
+# A driver of WSL returned UNKNOWN for the newer form of the memory call.
 FALLBACK_ERRORS = DISABLING_ERRORS | {UNKNOWN}
 # After these errors, the GPU is lost until it is found again.
 GPU_LOST_ERRORS = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 # If all calls fail with these errors, the GPU is lost.
 GENERIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
-# After these errors, the library must be initialised again, or the process must be restarted.
+# After these errors, the library must be initialised again.
 SESSION_ENDING_ERRORS = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
 
 _CGROUP = (
     "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
     " 'systemctl daemon-reload' must be restarted"
 )
-# For each error code: (state of the source, reason, message with the remedy).
+# Maps an error code to (source state, reason, message with the remedy).
 REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),

@@ -22,11 +22,11 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The interval at which denied calls are repeated: permissions rarely change.
+# Denied calls are rarely repeated, because permissions rarely change.
 DENIED_RETRY_SECONDS = 600.0
-# If a poll begins with this many generic errors, the GPU is considered lost.
+# A GPU is considered lost if a poll begins with this many generic errors.
 _MAX_GENERIC_ERRORS = 3
-# The states of calls that are not repeated. Shared, because links have many fields that are not supported.
+# The states are shared, because many fields of links are not supported.
 _DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 

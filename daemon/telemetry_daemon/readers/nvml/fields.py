@@ -14,14 +14,14 @@ from telemetry_parsers.typing_names import TYPE_CHECKING
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# With more fields, a call would hold the driver's lock for too long.
+# A call with more fields would hold the driver's lock for too long.
 MAX_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
-# The members of nvmlValue_t in the order of nvmlValueType_t, as formats of the module struct.
+# Formats for the module struct, in the order of nvmlValueType_t.
 _VALUE_STRUCTS = tuple(map(struct.Struct, "dILQqiH"))
-# A smaller number is not a driver version: drivers before 300 do not have this library.
+# Drivers before 300 do not have this library.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
@@ -40,7 +40,7 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, is_counter=True) for name, number in rows)
 
 
-# The scopes of power fields: the module of GPU and CPU (Grace), and the memory of the GPU.
+# The scope `_MODULE` is the GPU with its CPU (Grace).
 _MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 FAST = (
@@ -49,7 +49,7 @@ FAST = (
     Field("power_memory", 185, scope=_MEMORY),
     Field("memory_temp", 82),
 )
-# These fields are expensive, because the driver queries the GPU: on an H200, the energy took 3.5 ms, the others 1.2 ms.
+# These fields are expensive: on an H200, the energy took 3.5 ms, and the others took 1.2 ms.
 _COUNTERS = (
     Field("total_energy_consumption", 83),
     Field("perf_policy_power", 74),
@@ -64,7 +64,7 @@ LIMITS = (
     Field("power_default_limit", 189),
     Field("power_current_limit", 190),
 )
-# The temperature margins (T.Limit) at which clocks are reduced. Older cards report temperatures instead.
+# Older cards report temperatures instead of these margins (T.Limit).
 _MARGIN_LIMITS = (
     Field("margin_shutdown", 193),
     Field("margin_slowdown", 194),
@@ -124,11 +124,11 @@ SLOW = (
     Field("gpu_recovery_action", 230),
     *LIMITS,
 )
-# The fields of the inventory: constants, and counters over the lifetime of the board.
+# These fields are constants, or counters over the board's lifetime.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# The fields of each link. Fields 138 and 139 are counters in KiB, although NVML calls them throughput. Fields from 202
-# on need NVLink 5. Fields 202 and 204 count bytes.
+# NVML calls fields 138 and 139 throughput, but they count KiB. Fields 202 and 204 count bytes. Fields from 202 on need
+# NVLink 5.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),
@@ -143,10 +143,10 @@ LINK = (
     ("transmit_discards", 212),
 )
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
-# The fields to read for all links together, if the driver does not report them by link.
+# Some drivers report these fields only for all links together.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# The first field number of the slowdown counters, by the driver version that introduced it. Before 575, the numbers
-# from 251 on belonged to power smoothing. The constants of pynvml do not match every installed driver.
+# Maps a driver version to the first field number of the slowdown counters. Before 575, these numbers belonged to power
+# smoothing.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
@@ -178,12 +178,12 @@ def plain_value(raw: FieldValue, field: Field) -> Plain:
     _, _, timestamp, _, value_type, code, payload = raw
     if code:
         return error_result(code)
-    # While ECC is off, counters are not set: the timestamp and type are 0 (DCGM's bug 2009232).
+    # While ECC is off, the timestamp and type of a counter are 0 (DCGM's bug 2009232).
     if timestamp == 0 and value_type == _DOUBLE:
         return None
     if field.wraps and value_type == _UNSIGNED_INT:
         return error_result(codes.NOT_SUPPORTED)
-    if field.is_counter and value_type == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
+    if field.is_counter and value_type == _DOUBLE:  # some counters have a wrong type (DCGM's bug 2032468)
         value_type = _UNSIGNED_LONG_LONG
     if value_type >= len(_VALUE_STRUCTS):
         return error_result(UNREADABLE)

@@ -16,13 +16,12 @@ from telemetry_parsers.typing_names import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
-# The library requires a tenth of a second between samples. An average over minutes is not a current reading.
+# The library needs 0.1 s between samples. An average over minutes is not a current reading.
 MIN_SECONDS = 0.1
 MAX_SECONDS = 120.0
-# Metrics in per cent: 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; for pipes: 4 integers, 6, 7
-# and 9 tensor units, 11 to 13 floating point. 8 is left out, because older drivers may fail on an unknown number.
+# These metrics are percentages. Older drivers may fail on metric 8.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
-# An nvmlGpmMetric_t array: number, return code, value, three strings. Members of pynvml's structures are slow to access.
+# nvmlGpmMetric_t: number, return code, value, three strings. Members of pynvml's structures are slow to access.
 _MEMBER_COUNT = 6
 _METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
 _METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
@@ -84,7 +83,7 @@ class GpmSampler:
     def _is_too_soon(self) -> bool:
         wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
         if wait_seconds > 0 and self._is_first:
-            time.sleep(wait_seconds)  # the library computes no average of two samples that are closer together
+            time.sleep(wait_seconds)  # the library requires this time between two samples
             wait_seconds = 0.0
         self._is_first = False
         return wait_seconds > 0

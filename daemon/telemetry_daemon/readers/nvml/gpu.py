@@ -40,7 +40,7 @@ class Fans:
         self._nvml = nvml
         self._caller = caller
         _, count = caller.keyed_result(calls.FAN_COUNT)
-        # Drivers of cards without fans return 0 or "not supported".
+        # For cards without fans, drivers return 0 or "not supported".
         self._count = min(count, _MAX_FANS) if isinstance(count, int) else 1
 
     def read(self) -> dict[str, Plain]:

@@ -16,7 +16,7 @@ from telemetry_parsers.typing_names import Any
 
 _UTIL_MODULE = "ctypes.util"
 LIBRARY = "libnvidia-ml.so.1"
-# The members of nvmlFieldValue_t: number, scope, timestamp, latency, type, return code, value.
+# nvmlFieldValue_t: number, scope, timestamp, latency, type, return code, value.
 _FIELD_VALUE = struct.Struct("IIqqII8s")
 FieldValue = tuple[int, int, int, int, int, int, bytes]
 
@@ -57,7 +57,7 @@ class Nvml(Binding):
             with lazy_ctypes_util():
                 self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
-            # The oldest versions of pynvml raise NVMLError itself, and TypeError if the function takes other arguments.
+            # The oldest versions of pynvml raise NVMLError itself, or TypeError for unknown arguments.
             self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
 
     @property

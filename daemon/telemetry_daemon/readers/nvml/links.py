@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 _MAX_LINKS = 72
-# The counters of nvmlDeviceGetNvLinkErrorCounter, which are read if the fields are not supported.
+# nvmlDeviceGetNvLinkErrorCounter is called if the fields are not supported.
 _ERROR_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 _NAMES = tuple(name for name, _ in fields.LINK)
 _FABRIC_INFO_V2 = 0x02000024
@@ -64,7 +64,7 @@ class Links:
     def _read_by_link(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _link_fields(count)
         results_by_name = self._caller.field_results(batch)
-        # The results are in the order of the batch: all names of the first link, then of the second.
+        # The batch contains all names of the first link, then of the second.
         results = (results_by_name[field.name] for field in batch)
         return {
             str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(results, len(_NAMES)), strict=True)))

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The version suffixes of the calls, newest first. The layout of entries has not changed since driver 450.
+# The newest version comes first. All versions have the same layout of entries.
 _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN_BYTES = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
-# Drivers from the first version up to the second write entries that are 8 bytes too long, which makes the PIDs wrong.
+# Drivers in this range write entries that are 8 bytes too long, which makes the PIDs wrong.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
 _MAX_NAME_LENGTH = 256
-# The service of DCGM, and the exporter that contains DCGM.
+# The names of DCGM's service and of the exporter that contains DCGM.
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 UTILIZATION_CALL = "nvmlDeviceGetProcessUtilization"
-# The codes for "no samples": NVML's error, and 0, which pynvml raises if the driver returned an empty list.
+# pynvml raises 0 if the driver returns an empty list.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
 _MAX_CAPACITY = 1 << 16
 
@@ -161,7 +161,7 @@ class ProcessUtilization:
             result = []
         samples = sorted(result[:_MAX_CAPACITY], key=lambda sample: int(sample.timeStamp))
         self._newest_us = max([since, *(int(sample.timeStamp) for sample in samples[-1:])])
-        # The driver returns all stored samples to the first poll, even those of processes that exited long ago.
+        # The first poll also receives samples of processes that exited long ago.
         percents: dict[int, int] = {
             int(sample.pid): int(sample.smUtil) for sample in samples if int(sample.timeStamp) > since
         }

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 # With this flag, the initialisation succeeds on a node without GPUs.
 _INIT_NO_GPUS = 1
-# Pauses between initialisations, which take half a second of CPU time on a node with eight GPUs.
+# An initialisation takes half a second of CPU time on a node with eight GPUs.
 _FIRST_PAUSE_SECONDS = 5.0
 _MAX_PAUSE_SECONDS = 60.0
 # A failed session is replaced at once if it has worked for this long.
 _MIN_WORKING_SECONDS = 60.0
-# The library finds the first GPU of a node, and new MIG instances, only when it is initialised again.
+# Only a new initialisation finds new MIG instances and the first GPU of a node.
 _MIN_OUTDATED_SECONDS = 5.0
 _MIN_EMPTY_SECONDS = 30.0
-# Errors that rarely disappear soon, for example because device nodes are denied.
+# These errors rarely disappear soon, for example if device nodes are denied.
 _PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 

@@ -21,17 +21,17 @@ if TYPE_CHECKING:  # saves 4.4 MiB in a daemon without TLS
     import ssl
 
 CHECK_INTERVAL_SECONDS = 1.0
-# Python cannot change OpenSSL's limit of 20,000 cached TLS sessions. Beyond this number, the context is replaced.
+# OpenSSL's limit of 20,000 cached sessions cannot be changed, so the context is replaced.
 MAX_TLS_SESSIONS = 1000
 SETTLING_SECONDS = 0.5
 _TLS_HANDSHAKE_RECORD = 0x16
 _AUTHORITY = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*))(?::[0-9]*)?")
-# Names of the loopback addresses in the /etc/hosts of common distributions.
+# Common distributions use these names for loopback addresses in /etc/hosts.
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost"})
 
 logger = logging.getLogger(__name__)
 
-# A function that receives the decision about a request: a refusal, or None if the request is allowed.
+# Receives a refusal, or None if the request is allowed.
 DecisionCallback = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
@@ -171,7 +171,7 @@ class AccessControl:
                 "a request for the host name %r was refused; see web.allowed_hosts", request.authority
             )
             callback(_MISDIRECTED)
-        # An authenticated user has a separate limit from other clients at the same address.
+        # Users at the same address have separate limits.
         elif not self._limits.allow((caller.client, user), time.monotonic()):
             callback(status_page(429))
         elif self._auth.is_required and user is None:
@@ -218,7 +218,7 @@ class FileWatch:
 
     def has_changed(self) -> bool:
         """Return whether a file has changed, and all are stable again."""
-        # A half-written file may be valid, too. For example, an empty web configuration allows all clients.
+        # A half-written file may be valid: an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())
 
@@ -233,7 +233,7 @@ def _stamp(file: str) -> tuple[int, ...]:
 
 def _is_settled(stamp: tuple[int, ...]) -> bool:
     age_seconds = (time.time_ns() - stamp[-1]) / 1e9
-    # If the clock was set back after the change, the age is negative, and waiting could take years.
+    # If the clock was set back, the age is negative, and waiting could take years.
     return not 0 <= age_seconds < SETTLING_SECONDS
 
 
@@ -242,7 +242,7 @@ class HostRule:
 
     def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical_host, allowed))
-        # If hosts are configured, the header is checked at every address, otherwise only at these.
+        # Without configured hosts, the header is checked only at these addresses.
         self._loopback_addresses = frozenset(
             address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
         )

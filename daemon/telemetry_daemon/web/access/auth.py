@@ -15,16 +15,16 @@ from queue import SimpleQueue
 from telemetry_daemon.web.clients import Caller, ClientBuckets
 from telemetry_parsers.dataclass import dataclass
 
-# In a test, 32 password guessers and a scraper at one address were each served within 10 s at bcrypt cost 12.
+# In a test, 32 password guessers and a scraper were each served within 10 s at bcrypt cost 12.
 MAX_QUEUE_LENGTH = 64
-# Failures beyond this number do not delay a client, because a scraper may share its address with many guessers.
+# Further failures do not delay a client, because a scraper may share its address with guessers.
 MAX_COUNTED_FAILURES = 16
 SECONDS_TO_FORGIVE_FAILURE = 15.0
 MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
 CLOSING_CHECK_SECONDS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores any further bytes, and its Python library raises an error for them
-# The hash that is checked for unknown users. No password matches it.
+# No password matches this hash, which is checked for unknown users.
 _UNKNOWN_USER_HASH = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
@@ -76,7 +76,7 @@ class BasicAuth:
     def set_users(self, users: Sequence[tuple[str, str]]) -> None:
         """Replace the users, given as pairs of name and bcrypt hash."""
         self._users = {name.encode(): hashed.encode() for name, hashed in users}
-        # A check for an unknown user takes as long as for a known user. Otherwise the time would reveal known users.
+        # The duration of a check must not reveal whether a user exists.
         cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
         self._unknown_user_hash = _UNKNOWN_USER_HASH.format(cost=cost).encode()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 1024 * 1024
 
-# Maps the name of a cipher suite in Go's crypto/tls, which the file uses, to its name in OpenSSL.
+# Maps Go's name of a cipher suite, which the file uses, to OpenSSL's name.
 CIPHER_SUITES: Mapping[str, str] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
@@ -34,7 +34,7 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# Go and Python always enable these three for TLS 1.3. A file that lists no other suites allows only TLS 1.3.
+# Go and Python always enable these suites for TLS 1.3.
 TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 CURVES: Mapping[str, str] = {
     "CurveP256": "prime256v1",
@@ -50,7 +50,7 @@ _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rat
 _TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
 _OTHER_TLS_KEYS = ("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences")
 _TLS_KEYS = (*_TLS_SWITCHES, *_OTHER_TLS_KEYS, "prefer_server_cipher_suites")
-# The headers that may be set, with their allowed values. An empty tuple allows any value.
+# Maps a header that may be set to its allowed values. An empty tuple allows any value.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "Content-Security-Policy": (),
     "Strict-Transport-Security": (),

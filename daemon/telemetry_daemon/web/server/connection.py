@@ -47,7 +47,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline for the first request."""
         self._transport = cast("asyncio.Transport", transport)
-        # asyncio then calls `pause_writing` as soon as the kernel's buffer is full, so asyncio buffers at most one write.
+        # asyncio calls `pause_writing` as soon as the kernel's buffer is full.
         self._transport.set_write_buffer_limits(high=0)
         self.caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
         self._set_deadline(self._shared.deadlines.head, self._on_head_timeout)
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._phase is not Phase.CLOSING:
             self.abort()
 
-    # Received bytes.
+    # Methods for received bytes.
 
     def _receive(self, data: bytes) -> None:
         channel = self._channel or self._open_channel(data[0])
@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
             self._has_client_finished = True
             self._conversation.receive(b"")
 
-    # Requests.
+    # Methods for requests.
 
     def _process_next_request(self) -> None:
         if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
@@ -203,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
     def _serve(self, request: Request) -> None:
         self._shared.access.reload_if_changed()
         if self._client_requirements != self._shared.access.client_requirements:
-            # The requirements for certificates have changed. The client will connect again and repeat the request.
+            # The requirements for certificates have changed, so the client must connect again.
             self.abort()
             return
         self._enter_phase(Phase.RESPONDING)
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
             response = status_page(500)
         self._queue_response(response, is_final=False)
 
-    # Responses.
+    # Methods for responses.
 
     def _send_response(self, response: Response, *, is_final: bool) -> None:
         self._enter_phase(Phase.RESPONDING)
@@ -307,7 +307,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return pieces.next()
         except Exception:
-            # The head was already sent. Without the end of the body, the client sees that the response is incomplete.
+            # Without the end of the body, the client sees that the response is incomplete.
             logger.exception("the response failed after its beginning")
             self.abort()
             return b""
@@ -350,7 +350,7 @@ class Connection(asyncio.BufferedProtocol):
         self._has_head_begun = False
         self._set_deadline(self._shared.deadlines.idle, self._start_closing)
         if self._conversation.has_input or self._has_client_finished:
-            # Each round of the loop handles one pipelined request, so that other clients get their turn.
+            # One request per round of the loop gives other clients their turn.
             self._stop_reading()
             self._shared.turn_queue.schedule(self.caller.client, self, self._process_next_request)
         else:
@@ -366,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
         call_soon(self._transport.close if self._has_client_finished else self._end_sending)
 
     def _end_sending(self) -> None:
-        # `resume_writing` must not call this method: asyncio would shut the socket down twice and log an error.
+        # `resume_writing` must not call this method, because asyncio would shut the socket down twice.
         if not (self._transport.is_closing() or self._is_write_blocked):
             try:
                 self._transport.write_eof()

@@ -60,7 +60,7 @@ class HttpConversation:
             self._is_head_request = event.method == b"HEAD"
             request = _check_request(event)
             if isinstance(request, Request) or not request.is_final:
-                self._http.next_event()  # consumes the end of the request, which has no body
+                self._http.next_event()  # the request has no body, so the next event is its end
         except h11.RemoteProtocolError as error:
             return Refusal(status_page(error.error_status_hint), is_final=True)
         return request

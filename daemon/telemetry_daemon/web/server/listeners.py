@@ -16,8 +16,8 @@ from telemetry_daemon.guarded.named import bind_unix_socket
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_parsers.dataclass import dataclass
 
-BACKLOG = 4096  # if more clients wait, their systems try again after a second
-# Connections inherit this size. The default is up to 4 MB for a client that does not read.
+BACKLOG = 4096  # further clients try again after a second
+# Connections inherit this size from the listener. The default is up to 4 MB.
 SEND_BUFFER_BYTES = 256 * 1024
 
 _REMEDIES = {
@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
 PROC = Path("/proc")
-# How long to search for a process. The search is limited, because a node can have millions of open files.
+# The search is limited, because a node can have millions of open files.
 SEARCH_SECONDS = 0.5
 _LISTENING = "0A"
 _WORD_BYTES = 4
@@ -134,7 +134,7 @@ def _listen_tcp(text: str, address: TcpAddress, old_listeners: list[Listener]) -
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     """Return a name's first address, preferably IPv4, as exporters in Go do."""
-    # The host is passed as bytes. For a str, Python would load the IDNA codec, which remains in memory.
+    # For a str, Python would load the IDNA codec, which stays in memory.
     host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
         entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -156,13 +156,13 @@ def _open_on_all_interfaces(port: int, old_listeners: list[Listener]) -> socket.
 
 
 def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[Listener]) -> socket.socket:
-    # With an explicit IPPROTO_TCP, asyncio disables Nagle's algorithm, which would delay each response by 40 ms.
+    # With an explicit IPPROTO_TCP, asyncio disables Nagle's algorithm, which delays responses by 40 ms.
     listening_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if family == socket.AF_INET6:
-            # "::" accepts IPv4 as well, as in exporters written in Go.
+            # "::" also accepts IPv4, as in exporters written in Go.
             listening_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(sockaddr[0] != "::"))
         _listen_beside(listening_socket, sockaddr, old_listeners)
         listening_socket.settimeout(0)
@@ -182,7 +182,7 @@ def _listen_beside(
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not old_listeners:
             raise
-        # SO_REUSEPORT is set only during bind and listen. Otherwise a second daemon could use the port.
+        # With SO_REUSEPORT after listen, a second daemon could use the port.
         sockets = [listening_socket, *(old.socket for old in old_listeners)]
         for listener in sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -19,16 +19,14 @@ READ_BYTES = 16384
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
 MAX_CONNECTIONS = 512
-# The limit for connections without a complete request, and the limit for connections that are being answered. Normal
-# clients stay in either phase for milliseconds, so the oldest connections probably belong to attackers.
+# Connections are in progress for milliseconds, so the oldest ones probably belong to attackers.
 MAX_IN_PROGRESS = 256
-MAX_SHARE = 0.25  # above the limits, clients with a larger share of the connections lose connections first
+MAX_SHARE = 0.25  # above the limits, clients with a larger share lose connections first
 MIN_CONNECTIONS = 8
-# The smallest send buffer in Linux. A stream client that does not read soon fills it, and is thus detected.
+# The smallest send buffer in Linux fills soon if a client does not read.
 STREAM_BYTES = 4608
 DESCRIPTORS_FOR_READERS = 64
-# Child processes inherit the limit, and some vendor tools first close every descriptor below it. With a limit of 2^30,
-# as in some container runtimes, this takes minutes.
+# Some vendor tools close every descriptor below the limit, which takes minutes for a limit of 2^30.
 MAX_DESCRIPTORS = 65536
 
 logger = logging.getLogger(__name__)
@@ -45,7 +43,7 @@ class Phase(Enum):
 
 
 _IN_PROGRESS = (Phase.UNFINISHED, Phase.RESPONDING)
-# The order in which connections are closed if there are too many in total.
+# If there are too many connections, they are closed in this order.
 _EVICTION_ORDER = (Phase.CLOSING, Phase.WAITING, Phase.UNFINISHED, Phase.STREAMING, Phase.RESPONDING)
 
 
@@ -157,9 +155,9 @@ def connection_limit(descriptors: int, upper_limit: int) -> int:
 class Deadlines:
     """The seconds that each step of a connection may take."""
 
-    head: float = 5.0  # to receive the head of a request, after accept or after its first byte
+    head: float = 5.0  # to receive the head of a request
     idle: float = 60.0  # between requests
-    answer: float = 30.0  # until the kernel has the last byte of a response or of one of its pieces
+    answer: float = 30.0  # until the kernel has the last byte of a response or piece
     linger: float = 1.0  # until the client closes after the response
 
 
@@ -172,6 +170,6 @@ class SharedState:
     open_connections: OpenConnections
     deadlines: Deadlines
     turn_queue: TurnQueue = field(default_factory=TurnQueue)
-    # One buffer is enough, because the event loop reads from one connection at a time.
+    # The event loop reads from one connection at a time.
     read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
     handshake_log: RateLimitedLogger = field(default_factory=lambda: RateLimitedLogger(logger))

@@ -28,8 +28,7 @@ from telemetry_parsers.dataclass import dataclass
 CLOSING_CHECKS = 100  # one second in total
 CLOSING_CHECK_SECONDS = 0.01
 CLIENTS_PER_ROUND = 16  # accepting a client takes about 0.1 ms, which delays the connected clients
-# While more clients are waiting, the limit doubles from round to round. Otherwise thousands of attackers, which make
-# rounds long, would delay a scraper by seconds.
+# While clients are waiting, the limit doubles in each round, so that attackers do not delay a scraper.
 MAX_CLIENTS_PER_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
@@ -115,7 +114,7 @@ class WebServer:
         new_listeners = _open_all([address for address in addresses if address not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address in addresses]
         served = [*kept_listeners, *new_listeners]
-        # An old listener stays open if a new address includes it (127.0.0.1:9100 in :9100): closing it could lose a client.
+        # An old listener stays open if a new address includes it, because closing could lose a client.
         closing_addresses = [
             listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
@@ -158,7 +157,7 @@ class WebServer:
             await asyncio.sleep(CLOSING_CHECK_SECONDS)  # lets connections send their last bytes
         for connection in connections.all():
             connection.abort()
-        await asyncio.sleep(0)  # in this round of the loop, the transports close their sockets
+        await asyncio.sleep(0)  # the transports close their sockets in this round
 
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
@@ -189,7 +188,7 @@ class WebServer:
             client.close()
 
 
-# This class does not use `loop.sock_accept`: cancelling that call may lose an accepted client.
+# Cancelling `loop.sock_accept` may lose an accepted client.
 class _Acceptor:
     """Accepts clients and passes them to `create_connection`."""
 
@@ -247,7 +246,7 @@ class _Acceptor:
                 if not self._is_stopping:
                     await asyncio.gather(*map(self._create_connection, self._accept_some()))
         except OSError as error:
-            # Errors that are not listed here concern one client or the network, so accepting continues.
+            # Other errors concern one client or the network, so accepting continues.
             if error.errno in _NO_LISTENER:
                 raise
             if error.errno in _OUT_OF_DESCRIPTORS:
