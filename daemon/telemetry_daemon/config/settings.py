@@ -201,7 +201,7 @@ class TextfileSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """Other exports of the readings."""
+    """The settings of exports to files."""
 
     textfile: TextfileSettings = field(default_factory=TextfileSettings)
 

@@ -111,7 +111,7 @@ class Bundle:
         self._missing.append((name, reason))
 
     def contents(self, heading: str) -> str:
-        """Return the list of contents, including the missing members."""
+        """Return the list of contents, which also names missing members."""
         width = max((len(member.name) for member in self._members), default=0)
         rows = [
             f"  {member.name:<{width}}  {len(member.content):>10,} bytes  {member.masked:>6,} masked  {member.title}"

@@ -21,7 +21,7 @@ from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# The remedies for cards without a driver ("") and with a display driver, which provides no readings.
+# Maps a driver without readings to the remedy. The empty string means "no driver".
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
     "nouveau": "install the driver nvidia, disable nouveau in /etc/modprobe.d, and reboot",

@@ -191,7 +191,7 @@ def status_of(folder_descriptor: int, name: str) -> os.stat_result | None:
 
 
 def is_named(folder_descriptor: int, name: str, descriptor: int) -> bool:
-    """Return whether the name still refers to the open file."""
+    """Return whether this name in the folder still refers to the open file."""
     status = status_of(folder_descriptor, name)
     return status is not None and os.path.samestat(status, os.fstat(descriptor))
 

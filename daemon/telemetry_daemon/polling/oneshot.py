@@ -39,7 +39,7 @@ def keep_outcome(_source: Source, outcome: PollOutcome) -> PollOutcome:
 
 
 def ignore_waiting(_waiting: Sequence[str]) -> None:
-    """Ignore the names of slow sources."""
+    """Ignore the names of the sources that have not answered yet."""
 
 
 def _lists_devices(source: Source) -> bool:

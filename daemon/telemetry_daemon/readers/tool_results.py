@@ -96,7 +96,7 @@ class ChosenCommand:
 
 @dataclass(slots=True)
 class _RejectedLines:
-    """The rejected lines of a request: all before `start_index`."""
+    """The command lines of a request that the tool rejected: all lines before `start_index`."""
 
     tools: tuple[Tool | None, ...]
     start_index: int = 0

@@ -210,7 +210,7 @@ def _is_recording(first_bytes: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds back captures until an accelerator source has output. Thread-safe."""
+    """Holds back captures until a source of accelerators returns output. Thread-safe."""
 
     def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
         self._sink = sink

@@ -254,7 +254,7 @@ def _parse_allocation(allocation: AllocationJson, subject: str) -> Allocation:
     return Allocation(
         owner=_parse_owner(allocation.owner),
         share=allocation.share,
-        # A newer daemon may send an unknown kind, which is only displayed.
+        # A newer daemon may send an unknown basis, which is only displayed.
         basis=allocation.basis if allocation.basis in _BASES else "equal",
         is_allocated=allocation.allocated,
         is_used=allocation.used,

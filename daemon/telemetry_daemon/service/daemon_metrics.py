@@ -26,7 +26,7 @@ class DaemonMetrics:
         self._set("telemetry_build_info", {(("version", __version__), ("python", sys.version.split()[0])): 1.0})
 
     def record_reload(self, *, succeeded: float) -> None:
-        """Set whether the last load of the configuration succeeded."""
+        """Record whether the last load of the configuration succeeded."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
     def set_plugin_failures(self, plugins: Sequence[str]) -> None:

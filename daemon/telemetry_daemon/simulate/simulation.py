@@ -98,7 +98,7 @@ class Simulation:
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MAX_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
-        """Advance second by second until `seconds` after the first poll."""
+        """Simulate all seconds up to this time, which begins at the first poll."""
         target = float(int(seconds)) + WARM_UP_SECONDS
         self.now = max(self.now, target - _MAX_SECONDS_AT_ONCE)
         while self.now < target:

@@ -30,7 +30,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The paths that the page links to, and the recordings of the flight recorder."""
+    """The paths of a page's links, and the flight recordings to list."""
 
     metrics: str
     snapshot: str

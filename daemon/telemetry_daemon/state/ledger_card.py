@@ -33,7 +33,7 @@ _MAX_WATTS = BY_KEY[POWER].high
 
 
 class LedgerCard(Generic[_Holder]):
-    """A card shared by holders (ledger entries). Times are monotonic."""
+    """Attributes the use of a card to its holders, which are ledger entries. Times are monotonic."""
 
     def __init__(self, unallocated: _Holder, now: float) -> None:
         self.unallocated = unallocated

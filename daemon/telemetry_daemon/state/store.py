@@ -287,7 +287,7 @@ class Store:
         self._merged = self._snapshot = None
 
     def _merge_unless(self, *, is_unchanged: bool) -> MergedNode:
-        """Merge the reports, unless a poll failed as it did before."""
+        """Merge the reports. If they are unchanged, return the previous result."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())
         self._snapshot = None

@@ -39,7 +39,7 @@ class BodyPieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response, whose `pieces` are sent after the parts of the body."""
+    """A response. The `pieces` are generated while the response is sent, after `body`."""
 
     status: int
     body: tuple[bytes, ...]

@@ -133,7 +133,7 @@ class CardSlot:
         self._find_card()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """Return a tier's results, or the identity and error of a lost card."""
+        """Return a tier's results. For a lost card, return the card's identity and the error."""
         if self._card is None and self._clock() >= self._not_before:
             self._find_card()
         if self._card is not None:

@@ -52,7 +52,7 @@ class DeviceCaller:
         return dict(map(self.keyed_result, calls))
 
     def keyed_result(self, call: Call) -> tuple[str, Plain]:
-        """Make the call or its fallback, and return the key and result of the call made."""
+        """Make the call, or its fallback if needed. Return the key and result of the last call."""
         result = self._make_call(call)
         if call.fallback is not None and self._needs_fallback(call.key, error_code(result)):
             return self.keyed_result(call.fallback)

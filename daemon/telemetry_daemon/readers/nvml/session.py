@@ -42,7 +42,7 @@ class GpuSlot:
         self._find_gpu()
 
     def read(self, tier: str) -> dict[str, Plain] | None:
-        """Return a tier's results, or the identity and error of a lost GPU."""
+        """Return a tier's results. For a lost GPU, return the GPU's identity and the error."""
         if self.gpu is None and self._context.clock() >= self._not_before:
             self._find_gpu()
         if self.gpu is not None:
