@@ -149,7 +149,7 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
         f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
         f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {cost.memory(series)}, "
-        "in addition to that of a server without targets\n"
+        "in addition to the memory of a server without targets\n"
         f"CPU = {samples:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {rules} = {cost.cores(samples):.3f}\n"
         f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {cost.disk_a_day(samples)}\n"
     )
@@ -161,13 +161,13 @@ def _disk_usage(row: VendorSeries) -> str:
         f"{samples * DAY_SECONDS * KEPT_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
         for server in SERVERS
     ]
-    return f"{KEPT_DAYS} days of the first line take {' and '.join(disks)}.\n"
+    return f"{KEPT_DAYS} days of samples from the NVIDIA cards take {' and '.join(disks)}.\n"
 
 
 def _formula() -> str:
     plan = SERVERS[0].plan
     return (
-        "The same for your own fleet, with Prometheus:\n\n```\n"
+        "To calculate the sizes for your own fleet, with Prometheus:\n\n```\n"
         f"series    = cards × series per card + nodes × (series per node + {SERIES_OF_A_SCRAPE})\n"
         f"samples/s = series ÷ {SCRAPE_SECONDS}\n"
         f"memory    = series × {plan.memory_per_series / 1000:g} kB\n"

@@ -111,7 +111,9 @@ class StepsSettings:
     expire_after: float = field(
         default=900.0,
         metadata=about(
-            "Seconds after the last write until a file is ignored, because its job has ended.", low=1, high=86_400
+            "How long after its last write a file is read, in seconds. Older files belong to jobs that have ended.",
+            low=1,
+            high=86_400,
         ),
     )
 

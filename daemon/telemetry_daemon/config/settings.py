@@ -42,9 +42,9 @@ class WebSettings:
     listen_address: tuple[str, ...] = field(
         default=(DEFAULT_ADDRESS,),
         metadata=about(
-            "Where to listen: an address or a list of addresses. `host:port`, `[IPv6 address]:port`, `:port` for every "
-            "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
-            f"use `:{DEFAULT_PORT}`, and protect it with `config_file` or a firewall.",
+            "The address to listen on, or a list of addresses: `host:port`, `[IPv6 address]:port`, `:port` for every "
+            "interface, or `unix:/path`. The default accepts connections from this machine only. For a Prometheus server "
+            f"elsewhere, use `:{DEFAULT_PORT}`, and protect the port with `config_file` or a firewall.",
             example=[f":{DEFAULT_PORT}"],
             rule=rules.check_listen_address,
             accepts_string=True,
@@ -53,11 +53,10 @@ class WebSettings:
     allowed_hosts: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Host names, without port, that requests may have in their `Host` header. Loopback addresses always answer only for "
-            "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
-            "can read the metrics through a name that the page's owner controls; other requests get 421. Needed behind a proxy that keeps the "
-            "client's `Host`. `*.example.com` allows all subdomains, `*` all names. If this list is not empty, all other "
-            "addresses answer only for these names and their own IP address. Empty: they answer for every name.",
+            "Host names, without port, that requests may have in their `Host` header; other requests get 421. A loopback address "
+            "always accepts only `localhost`, addresses such as `127.0.0.1`, and these names, which prevents DNS rebinding. "
+            "Other addresses accept every name if this list is empty, otherwise only their own IP address and these names. "
+            "Needed behind a proxy that keeps the client's `Host`. `*.example.com` allows all subdomains, `*` all names.",
             example=["telemetry.example.com", "*.gpu.example.com"],
             rule=rules.check_allowed_host,
             accepts_string=True,
@@ -82,7 +81,7 @@ class PollSettings:
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
         metadata=about(
-            "`auto`: polled with its source, unless the poll costs the node's jobs too much, as `ps` of Intel's xpu-smi does. "
+            "`auto`: polled with its source, unless the poll slows jobs down too much, as `ps` of Intel's xpu-smi does. "
             "`always`: polled even then. `never`: not polled; readings that only this poll reports are absent."
         ),
     )
@@ -95,7 +94,7 @@ class SourceSettings:
     mode: Mode = field(
         default="auto",
         metadata=about(
-            "`auto`: polled if found, and less often while a cheaper source gives the same readings; the daemon looks "
+            "`auto`: polled if found, and less often while a cheaper source reports the same readings. The daemon looks "
             "for a missing source at least once a minute. `always`: polled at its full rate, whatever other sources "
             "report. `inventory`: polled at the start, and then only at the intervals of inventory polls. `never`: not used.",
         ),
@@ -122,7 +121,7 @@ class SourceSettings:
         default=None, metadata=about("Seconds after which a poll fails.", example=5.0, low=0.1, high=300)
     )
     wake_suspended: bool = field(
-        default=False, metadata=about("Poll even while all cards of the vendor are suspended, which keeps them awake.")
+        default=False, metadata=about("Poll even while all cards of the vendor are suspended. Polls keep cards awake.")
     )
     polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=about(""))
 
@@ -213,8 +212,8 @@ class PrivacySettings:
     map_addresses: bool = field(
         default=True,
         metadata=about(
-            "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node. `false` "
-            "shows the server's id in the table, which is often the address of a machine.",
+            "Show the server of a rank as its position in the rank table (0, 1 …), which is the same on every node. `false` "
+            "shows the server's id from the table, which is often a machine's address.",
         ),
     )
 
@@ -226,9 +225,9 @@ class FlightRecorderSettings:
     enabled: bool = field(
         default=True,
         metadata=about(
-            "Keep the last two minutes of the tools' output in at most 8 MiB of memory, and write them to a file in `flights` "
-            "in the state directory after an alarm: at most 6 files an hour and one for the first loss of each card, 100 MiB "
-            "in total. The files are masked like those of `telemetry record`, and `--replay` plays them."
+            "Keep the last two minutes of the tools' output in at most 8 MiB of memory. After an alarm, write this output to a "
+            "file in `flights` in the state directory. The limits are 6 files an hour, one more file for the first loss of each "
+            "card, and 100 MiB in total. The files are masked like those of `telemetry record`, and `--replay` plays them."
         ),
     )
 
@@ -249,9 +248,10 @@ class Settings:
     rank_table: str = field(
         default="",
         metadata=about(
-            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0). Each of this node's devices that "
-            "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
-            "read again when it changes. `telemetry config check` shows what is found in it. Empty: none.",
+            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0). The "
+            "daemon exposes the rank of each listed device of this node as `accelerator_rank_info`. The file may appear after "
+            "the daemon has started. The daemon reads the file again when it changes. `telemetry config check` shows what the "
+            "file contains. Empty: no rank table.",
             example="/user/serverid/devindex/config/hccl.json",
             rule=rules.check_absolute_path_or_empty,
         ),
@@ -259,8 +259,8 @@ class Settings:
     rank_table_server: str = field(
         default="",
         metadata=about(
-            "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`) or one of "
-            "its addresses. Empty: the server with this node's host name or one of its addresses, or the only server.",
+            "This node's server in the rank table: the `server_id` (version 2.0: `net_instance_id`) or an address of the "
+            "server. Empty: the server with this node's host name or one of its addresses, or the only server.",
             example="10.20.11.7",
             rule=rules.check_one_line,
         ),
