@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Limits on one report. The largest known nodes have 64 unpartitioned devices, or eight devices with 72 links each.
+# Limits on one report. The largest known nodes have 64 devices, or eight devices with 72 links each.
 MAX_DEVICES = 256
 MAX_READINGS = 32_768
 MAX_WORDS = 128  # the limit for label values of one metric on one device

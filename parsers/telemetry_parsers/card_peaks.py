@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass, replace
 
 Origin = Literal["vendor", "measured", "configured"]
 
-# Rates of `fp32` and `fp64` are for the vector units, other rates for the matrix units. Integers are signed.
+# Rates of `fp32` and `fp64` are for vector units, other rates for matrix units. Integers are signed.
 DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4")
 # The 16-bit data types, the preferred one first.
 _SIXTEEN_BITS = ("bf16", "fp16")
@@ -156,7 +156,7 @@ ROWS: tuple[Model, ...] = (
 # fmt: on
 
 # A memory slice of MIG is "roughly one eighth of the total GPU memory resources, including both capacity and bandwidth"
-# (MIG user guide, Concepts). Compute instances (1c.3g.40gb) are excluded, because they share memory slices.
+# (MIG user guide, Concepts). Compute instances (1c.3g.40gb) share memory slices, and are excluded.
 _MIG_PROFILE = re.compile(r"[0-9]g\.([0-9]+)gb(?:[+-][a-z.]+)?\Z")
 _MIG_SLICES = 8
 _GIBIBYTE = 2.0**30

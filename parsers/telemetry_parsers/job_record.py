@@ -11,10 +11,10 @@ from telemetry_parsers.ownership import Basis, OwnerKind
 
 _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
-# The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or was
-# missing (`seen`), the start of the daemon, or the end of the day.
+# The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or
+# disappeared (`seen`), the start of the daemon, or the end of the day.
 TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
-# `estimated`: for at least some of the time, the daemon integrated the power instead of reading a counter.
+# `estimated`: the daemon integrated the power for at least a part of the time.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 

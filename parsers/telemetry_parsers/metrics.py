@@ -285,7 +285,7 @@ _OWNER_IDENTITY = (
     "account",
     "partition",
 )
-# Maps each metric of scope `owner` to the labels that follow those of the device. Empty labels are omitted.
+# Maps each metric of scope `owner` to the labels that follow those of the device.
 OWNER_LABELS = MappingProxyType(
     {
         **{metric.name: _OWNER_IDENTITY for metric in _OWNERS if metric.scope == "owner"},
@@ -378,6 +378,6 @@ def is_main_temperature(sensor: str) -> bool:
 # Patterns of throttling reasons in the words of NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX.
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
-# Return a match if a throttling reason is the power limit, or if it is vague and can include the power limit.
+# Vague reasons can include the power limit.
 is_power_limit_reason = re.compile(POWER_LIMIT_REASONS).fullmatch
 is_vague_reason = re.compile(VAGUE_REASONS).fullmatch

@@ -72,7 +72,7 @@ class Demo:
     only_partitions: tuple[str, ...] = ()  # the metrics that a card with partitions reports only for its partitions
 
 
-# PCI classes of accelerators: two base classes, and the subclass 0x40 (coprocessor) of base class 0x0B.
+# PCI classes of accelerators: two base classes, and the subclass of coprocessors.
 DISPLAY = 0x03
 _COPROCESSOR = 0x0B40
 ACCELERATOR = 0x12

@@ -131,7 +131,7 @@ _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
 # A bus address, possibly without the domain.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# Maps a vendor to other vendors whose cards its tools list. Hygon's runtime includes a copy of ROCm's tools.
+# Maps a vendor to other vendors whose cards its tools list, because Hygon's tools include a copy of ROCm's.
 _ALSO_LISTED: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 

@@ -21,7 +21,7 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# The placeholders for the first value of a pair, because any other word may belong to the previous column.
+# The placeholders for the first value of a pair. Any other word may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
@@ -49,7 +49,7 @@ BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # Memory such as `858/65536 MiB`: the unit may be printed only once, after the second number.
 BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` after a name. Any other word must follow two blanks: after one blank, it would be part of the name.
+# `On` or `Off` after a name. Any other word must follow two blanks, because a name may contain single blanks.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 

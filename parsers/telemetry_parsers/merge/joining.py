@@ -134,7 +134,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
             parts.append((other_report.report, position_in_other))
             parent = other_report.parent(position_in_other) if device.parent is None else device.parent
             device = combine_devices(device, other_report.report.report.devices[position_in_other])
-            # The device is copied only if it changes, because this runs for every device at every poll.
+            # The device is copied only if it changes, which saves time at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older

@@ -48,7 +48,7 @@ def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
 _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
 # The prefix of a pod's key, which is used last, because all containers of the pod share the key.
 _POD_KEY = "pod:"
-# The kinds of owners whose processes run as the owner's user. Processes in containers often run as root.
+# The kinds of owners whose processes run as the owner's user. Containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})
 _TEXT_FIELDS = tuple(item.name for item in fields(Owner) if item.name not in ("kind", "name"))
 

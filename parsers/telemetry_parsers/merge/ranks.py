@@ -11,7 +11,7 @@ from telemetry_parsers.readings import Readings
 
 VENDOR = "ascend"
 RANK_METRIC = "rank_info"
-# This fact becomes the label `server` of `accelerator_rank_info`, and is not a label of `accelerator_info`.
+# This fact becomes the label `server` of `accelerator_rank_info` only.
 SERVER_FACT = "rank_server"
 _SOURCE = "rank-table"
 

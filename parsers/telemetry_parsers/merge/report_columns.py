@@ -14,7 +14,7 @@ from telemetry_parsers.readings import Origin, ReadingKey
 _NO_METRICS: Mapping[str, Metric] = {}
 RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
-# Metrics that the merge determines itself. Readings of these metrics in reports are ignored.
+# The merge determines these metrics itself, and ignores readings of these metrics in reports.
 MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
 # If all sources report an `Absent` value for a metric, the absence with the lowest rank is used.
 ABSENCE_RANK = {

@@ -14,7 +14,7 @@ _MAX_PARTS = 64
 _SHORT_ID = 12
 _DELETED = " (deleted)"
 _ESCAPED = re.compile(r"\\x([0-9a-fA-F]{2})")
-# The cgroup hierarchies in the order in which they are searched. The hierarchy of version 2 has an empty name.
+# The cgroup hierarchies in search order. The hierarchy of version 2 has an empty name.
 _HIERARCHIES = ("", "name=systemd", "devices", "memory", "cpu,cpuacct", "pids")
 
 
@@ -48,7 +48,7 @@ def _part_pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
 
 _ID = r"([0-9a-f]{64})"
 _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})"
-# A part of a path may match several patterns. The last part of the path is the most specific.
+# A part of a path may match several patterns. The last part is the most specific.
 # fmt: off
 _PATTERNS = (
     # Kubernetes with either cgroup driver. In slices, the UID has underscores.

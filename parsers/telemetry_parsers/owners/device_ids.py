@@ -25,7 +25,7 @@ def _patterns(*rows: tuple[str, Way]) -> _Patterns:
     return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
 
 
-# Ids that any vendor may use. NVIDIA's drivers before 470 name a MIG instance by card, GPU and compute instance.
+# NVIDIA's drivers before 470 name a MIG instance by card, GPU and compute instance.
 _IDS_OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
@@ -72,7 +72,7 @@ _FAMILIES = (
     _family("nvidia", "volcano.sh", r"v?gpu-number"),
     _family(
         "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
-        # A platform device. The kubelet's reader looks up its render node.
+        # The kubelet's reader looks up the render node of a platform device.
         (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
     ),
     _family("hygon", "hygon.com", r"dcu|dcunum", _INDEX),

@@ -17,7 +17,7 @@ READER = "jobs"
 _NUMBER_WAYS: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_PREFIXES = "ƒf"
 _LATEST_SECONDS = 1e12
-# Device numbers from the kernel's devices.txt: NVIDIA's cards (254 and 255 are control devices), and render nodes.
+# Device numbers from the kernel's devices.txt. 254 and 255 are NVIDIA's control devices.
 _NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
 _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 

@@ -131,7 +131,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # If only a process's pod is known, the process belongs to a container with a device or to the only container.
+        # If only a process's pod is known, its container is the one with a device, or the only container.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:

@@ -12,7 +12,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Plain
 
 MAX_ANSWER_BYTES = 4 << 20
-# The maximum number of pods, of containers and of devices. No real node reaches this number.
+# No real node has as many pods, containers or devices.
 MAX_ENTRIES = 4096
 
 # A function that returns whether the devices of a resource or driver are decoded.

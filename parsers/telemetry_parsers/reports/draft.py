@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Readings with these absences become problems, because the tool printed a text that is not a valid number.
+# Readings with these absences become problems, because the printed text is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # A function that takes (absent reading, printed text) and returns the text of the problem.
 Wording = Callable[[Reading, str], str]
@@ -47,7 +47,7 @@ class Draft:
     tool_version: str | None = None
     driver: str | None = None
     is_cut: bool = False  # the text shows that its list may be truncated
-    is_open: bool = False  # the list has no end mark, so it is ignored if the tool failed
+    is_open: bool = False  # the list has no end mark and is ignored if the tool failed
     has_gaps: bool = False  # the list is complete, but some device could not be parsed
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)

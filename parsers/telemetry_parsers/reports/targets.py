@@ -40,7 +40,7 @@ _UNITS_OF_METRIC: Mapping[str, units.Units] = {"fan_rpm": units.RPM}
 _STATE = re.compile(r"P([0-9]{1,2})\Z")
 _GENERATION = re.compile(r"(?:Gen[ \t]{0,2})?([0-9]{1,2})\Z", re.IGNORECASE)
 _WIDTH = re.compile(r"[xX]?([0-9]{1,3})[xX]?\Z")
-# Patterns of metrics whose numbers may be printed with a letter or word that is not a unit: `P0`, `Gen4`, `x16`.
+# Patterns of metrics whose numbers may have a letter or word that is not a unit: `P0`, `Gen4`, `x16`.
 _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
     "performance_state": _STATE,
     "pcie_link_generation": _GENERATION,
@@ -51,9 +51,9 @@ _NUMBER_PATTERNS: Mapping[str, re.Pattern[str]] = {
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-# A function that parses a special text such as `x16`. The second argument is the unit in the text's key, if any.
+# A function that parses a text such as `x16`. The second argument is the unit in the key, if any.
 Read = Callable[[str, str], Value]
-# How a text that is not one of the target's words is handled: parsed as a number, not understood, or ignored.
+# How other texts than the target's words are handled: parsed as a number, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 

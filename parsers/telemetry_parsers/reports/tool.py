@@ -39,11 +39,11 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# A function that reads a text into the draft and returns True, or returns False if the text has another shape.
+# A function that returns whether it has read a text into the draft. False means that the text has another shape.
 Reader = Callable[[ToolText, Draft], bool]
 # A function that replaces a report without devices.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
-# A function that returns a report on output in no known shape, or None if it does not recognize the output.
+# A function that returns a report on output in no known shape, or None if the output is unknown.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
@@ -137,12 +137,12 @@ class Tool:
     shapes: tuple[Shape, ...]
     no_output: str
     errors: tuple[ErrorText, ...] = ()
-    index_space: str | None = None  # the numbering of device indices; None if the tool has its own numbering
+    index_space: str | None = None  # the numbering of device indices; None if only this tool uses the numbering
     words: Mapping[str, Value] = field(default_factory=dict)  # words that the tool may print instead of any number
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # True if other tools print the same shapes, so that texts with marks of other tools must be rejected first.
+    # True if other tools print the same shapes, so that their texts must be rejected first.
     marks_first: bool = True
     refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
     remnants: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked after `errors`

@@ -14,7 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 _PLACEHOLDERS = r"N/A|n/a|None|Unsupported|unsupported|-"
 _NUMBER = r"-?[0-9]{1,24}(?:\.[0-9]{1,6})?"
-# A degree sign, even if it was decoded with the wrong encoding.
+# A degree sign, even in the wrong encoding.
 _DEGREE = r"(?:°|℃|º|˚|Â°|\ufffd{1,2}|\?{1,2})?"
 _PERCENT = re.compile(rf"(?:{_NUMBER}%|{_PLACEHOLDERS})(?=\s|\Z)")
 _CELSIUS = re.compile(rf"(?:{_NUMBER}(?:{_DEGREE}[cC]|℃)|{_PLACEHOLDERS})(?=\s|\Z)")
@@ -97,7 +97,7 @@ _HEADINGS: tuple[tuple[str, _Column], ...] = (
 )
 _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 _UNKNOWN_HEADING_KEY = "?"
-# A heading line starts with the index column. Another column has a key that starts with one of these words.
+# A heading line has at least one column whose key starts with one of these words.
 _TYPICAL_KEYS = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
@@ -249,7 +249,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Read a line below a heading. Return None if the line ends the table."""
     rule = _RULE.match(line.text)
     if rule is not None:
-        # Only a rule with a title ends the table. Rules without a title may surround a message.
+        # Only a rule with a title ends the table, because rules without a title may surround a message.
         has_title = bool(rule[1].strip(" =-"))
         table.is_closed = table.has_rows and (has_title or table.follows_row or table.is_closed)
         return None if has_title else table

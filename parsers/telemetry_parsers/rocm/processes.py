@@ -59,7 +59,7 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
             process = _continue_list(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
-    # The list is missing if the title is followed by neither processes nor the message that there are none.
+    # Without processes and without the message that there are none, the list is missing.
     amd_list.stray_line = amd_list.stray_line or amd_list.open_title
     return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
 

@@ -92,7 +92,7 @@ def key_text_pairs(key: str, text: str) -> tuple[tuple[str, str], ...]:
 # Editors prepend a byte order mark or blanks, and some versions of hy-smi a time column.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
-# `--showdriverversion --csv` describes the node, not a card. Each row is a quoted name and a quoted value.
+# `--showdriverversion --csv` describes the node, not a card.
 _NAME_VALUE_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _NAME_VALUE_ROW = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # Columns without a reading.

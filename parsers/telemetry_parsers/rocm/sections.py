@@ -11,13 +11,13 @@ from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.answers import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
-# In `ERROR: 2 GPU[1]: volt: …`, the library's status precedes the card. In `GPU[0] XCP[1] : …`, XCP is a partition.
+# A number after `ERROR:` is a status of the library: `ERROR: 2 GPU[1]: volt: …`. XCP is a partition.
 _CARD_LINE = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
 )
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
-# Lines in which hy-smi omits the colon: `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`.
+# hy-smi omits the colon in these lines: `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`.
 _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # A line of ROCm 2: `vram ::    total: 17163091968 B       used: 9437184 B`.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")

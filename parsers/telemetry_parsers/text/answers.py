@@ -68,7 +68,7 @@ class ErrorText:
     remedy: str = ""
 
 
-# Error texts that many tools print, in the order of the search. The tool's own error texts are searched first.
+# Error texts that many tools print. The tool's own error texts are searched first.
 _COMMON_ERRORS = (
     ErrorText("permission denied", "failed", "no_permission", "run as a user who may open the device nodes"),
     ErrorText("operation not permitted", "failed", "no_permission", "run as a user who may open the device nodes"),

@@ -29,7 +29,7 @@ _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} -
 
 def _command(*lines: str) -> Command:
     """Return a command that tries these command lines in order."""
-    # No run is killed: Hygon's copy of the library may ignore PRIVATE_LOCKS_ENV, and a killed run would leave a lock.
+    # No run is killed, because a killed run would leave a lock if Hygon's library ignores PRIVATE_LOCKS_ENV.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)
 

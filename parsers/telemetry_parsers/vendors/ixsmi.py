@@ -36,7 +36,7 @@ _TABLE = CardTableShape(
 )
 
 _CAP = metric("power_cap_watts")
-# Fields of both generations of the tool. The unit follows the number or is in the heading. Temperatures are in Celsius.
+# Fields of both generations of the tool. The unit follows the number or is in the heading.
 _QUERY = QueryShape(
     fields={
         **NVIDIA_SMI_FIELDS,
@@ -116,7 +116,7 @@ _LOG = CardListShape(
     count_key="attached_gpus",
 )  # fmt: skip
 
-# The output of `-L`: one line for each die. nvidia-smi prints similar lines.
+# The output of `-L`, with one line for each die.
 _NAMES = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"

@@ -37,7 +37,7 @@ _TABLE = CardTableShape(
     ends_with_processes=True,
 )
 
-# For each metric: its section and key in `-q`, its section and key in the XML of `-q -x`, and its targets.
+# For each metric: its section and key in `-q`, its section and key in the XML, and its targets.
 _TARGETS_BY_KEYS: Sequence[tuple[Key, Key, tuple[Target, ...]]] = (
     (("", "product name"), ("xpu", "product_name"), (identity("model"),)),
     (("", "serial number"), ("xpu", "serial"), (identity("serial"),)),
@@ -96,7 +96,7 @@ _LOG = CardListShape(
     count_key="attached_xpus",
 )  # fmt: skip
 
-# Maps field indices of `-m` to targets. The memory temperature (6) is not read, because a P800 prints 0.
+# Maps field indices of `-m` to targets. Field 6, the memory temperature, is 0 on a P800 and not read.
 _TARGETS_BY_INDEX: Mapping[int, Target] = {
     0: identity("bus_id"),
     2: identity("index"),
@@ -131,7 +131,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not text:
             continue
         matches = [*_FIELD.finditer(text)]
-        # Only the model is in quotes. If the model has another index, a field before it is missing.
+        # Only the model is in quotes, so its index shows whether fields are missing.
         quoted_indices = [field_index for field_index, match in enumerate(matches) if match[1] is not None]
         fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:

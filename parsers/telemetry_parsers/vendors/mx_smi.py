@@ -221,7 +221,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
         draft.store(slice_device, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
-# The JSON of `-j` and the names of `-L` are read only by `telemetry parse`. No poll requests them.
+# Only `telemetry parse` reads the JSON of `-j` and the names of `-L`.
 # The version line above the JSON document: `mx-smi  version: 2.2.12`.
 _VERSION_LINE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
 # A line of `-L`: index, model, bus address, state, and the UUID or the reason for the state.

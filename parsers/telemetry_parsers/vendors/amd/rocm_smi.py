@@ -46,7 +46,7 @@ _TOOL = tool_of(
         gives=GIVES,
     )
 )
-# -a prints everything, but takes seconds. Versions without --json print a table.
+# -a prints everything, but takes seconds.
 _READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
 # Only the text output contains each card's processes, each block's errors, and retired pages.
 _PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")

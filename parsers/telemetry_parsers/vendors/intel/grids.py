@@ -40,7 +40,7 @@ class _GridState:
     kind: str = ""
     index: int = 0
     device: int | None = None
-    # In `stats`: the current label, the texts beside and below the label, and the label's line.
+    # In `stats`: the current label, its texts, and the line that prints the label.
     label: str = ""
     texts: list[str] = field(default_factory=list)
     label_where: str = ""

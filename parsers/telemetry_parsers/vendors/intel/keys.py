@@ -113,7 +113,7 @@ STATS: Mapping[str, Target] = {
     "gpu memory util": metric("memory_used_ratio", unit="%"),
     "gpu memory utilization": metric("memory_used_ratio", unit="%"),
 }
-# Maps each documented unit to the units that may be printed. The unit is empty if a label has no brackets.
+# Maps each documented unit to the printed units, which are empty for labels without brackets.
 STATS_UNITS: Mapping[str, frozenset[str]] = {
     "%": frozenset({"%", ""}),
     "W": frozenset({"w", ""}),
@@ -141,7 +141,7 @@ HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
 _NO_STATE = frozenset({"not supported", "n/a", ""})
 _STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in _STATES_WORST_FIRST})
-# Item numbers in `health`: core temperature, memory temperature, power, memory, Xe Link ports, frequency.
+# Core temperature, memory temperature, power, memory, Xe Link ports, frequency.
 _HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
 # For each component in `health -j`: its item number in `health`, and the sensor of its thresholds.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {

@@ -100,7 +100,7 @@ _ITEM_READERS: Mapping[str, Callable[[_JsonObject, Draft], None]] = {
 }
 
 _TOOL_NAME = "xpu-smi"
-# Metric numbers in 1.x: utilization, power, clock, core and memory temperature, memory used in percent and in MiB.
+# Utilization, power, clock, core and memory temperature, memory used in percent and in MiB.
 _DUMP_METRICS = "0,1,2,3,4,5,18"
 
 

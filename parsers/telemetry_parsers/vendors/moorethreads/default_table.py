@@ -19,7 +19,7 @@ from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.keys import ECC_WORDS
 
-# A pair such as `1339MiB(16384MiB)` or `16x(16x)`. The second value is missing if the text ends at the bracket.
+# A pair such as `1339MiB(16384MiB)` or `16x(16x)`, possibly cut off at the bracket.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
 # The pattern of a cell's last value also matches a missing value.
 _COLUMNS: Mapping[str, Column] = {
@@ -79,7 +79,7 @@ class _ProcessRow:
     memory_used_bytes: float | None
 
 
-# The rows of the process table or, if rows may be missing, the reason why processes are not counted.
+# The rows of the process table, or the reason why processes are not counted.
 _Rows = list[_ProcessRow] | Absent
 
 

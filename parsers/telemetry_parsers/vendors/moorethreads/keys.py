@@ -11,7 +11,7 @@ VENDOR = "moorethreads"
 ECC_WORDS: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 _YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
-# (section, key), both in lower case with single blanks. The section is empty for keys outside of sections.
+# (section, key) in lower case with single blanks. The section is empty for keys outside of sections.
 Key = tuple[str, str]
 
 # The speeds of Fan0, Fan1 … are in a separate section below the section with the fan count.

@@ -44,7 +44,7 @@ _SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
 )
 
-# A line of `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. In similar lines of other tools, the UUIDs begin with `GPU-`.
+# A line of `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`. Other tools print UUIDs that begin with `GPU-`.
 _NAMES = CardListShape(
     card_heading=re.compile(
         r"GPU[ \t]{0,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{0,8}(\S.{0,80}?)[ \t]{0,8}"
@@ -56,7 +56,7 @@ _NAMES = CardListShape(
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-# Only processes are polled from the table. Its readings would be older than those of the query.
+# Only processes are polled from the table, because other readings would be older than those of the query.
 _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 

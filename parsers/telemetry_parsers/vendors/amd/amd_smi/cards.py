@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Blo
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# For an in-tree driver, whose version is the kernel's, the tool prints /proc/version without blanks.
+# For an in-tree driver, the tool prints /proc/version without blanks.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})
@@ -98,7 +98,7 @@ def _power_kind(block: Block) -> str | None:
     return None
 
 
-# (path, group) of an entry. A later entry with the same path and group replaces an earlier entry.
+# (path, group) of an entry. A later entry replaces an earlier entry with the same path and group.
 _EntryKey = tuple[tuple[str, ...], int]
 
 

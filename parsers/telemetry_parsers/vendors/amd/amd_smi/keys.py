@@ -1,6 +1,6 @@
 """Maps the keys of all versions of amd-smi to metrics."""
 
-# Columns of `amd-smi monitor` have their JSON names. Units that CSV omits are known from other formats.
+# Units that CSV and JSON (6.0) omit are known from other formats.
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _DOMAINS = {
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
-# Maps each throttle column of `amd-smi monitor` to the reason's name in `amd-smi metric --throttle`.
+# Maps each throttle column of `amd-smi monitor` to the name of the reason in `--throttle`.
 _REASONS_BY_COLUMN = {
     "pviol": "ppt",
     "tviol": "socket_thermal",
@@ -103,7 +103,7 @@ _MONITOR_TARGETS = {
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _percent_target("fan_ratio"),
 }
-# Maps sections and their keys to metrics. Clocks and power readings with several keys are defined below.
+# Maps sections and keys to metrics. Clocks and power readings with several keys are defined below.
 _TARGETS_BY_SECTION: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _percent_target("utilization_ratio")),
@@ -187,7 +187,7 @@ _MAIN_TARGETS: Mapping[Path, tuple[Target, ...]] = {
     **{(key,): (target,) for key, target in _MONITOR_TARGETS.items()},
     **{(section, key): (target,) for section, keys in _TARGETS_BY_SECTION.items() for key, target in keys.items()},
     ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
-    # 7.x prints limits for each package power tracker (PPT). The first PPT tracks the sustained power.
+    # 7.x prints limits for each package power tracker (PPT), of which the first tracks the sustained power.
     ("limit", "ppt0", "max_power_limit"): (_power_cap("power_cap_max_watts"),),
     ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
     ("limit", "ppt0", "socket_power_limit"): (_power_cap("power_cap_watts"),),
@@ -227,7 +227,7 @@ STACK_LABELS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
-# Sections with named sensors, either of one chip's board or of the baseboard, which carries eight chips.
+# Sections with named sensors, either of one chip's board or of the baseboard of eight chips.
 BOARD_SECTIONS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
@@ -236,7 +236,7 @@ def board_sensor_label(name: str) -> str:
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state. Accumulated counts of violations are in ticks, whose length is unknown.
+# `PPT_VIOLATION_STATUS` is a state, whereas accumulated violations are in ticks of unknown length.
 VIOLATION_SUFFIX = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),

@@ -198,7 +198,7 @@ class _ReadingChooser:
         if is_repeated and not entry.text.strip():
             self._draft.add_problem(entry.where, f"{target.key}: one of several values is missing")
         if is_repeated and len(path) > 2 and self._open_path is not None and path[:2] == self._open_path[:2]:
-            # If some values are missing, the highest printed value may not be the highest of all.
+            # The missing value may be the highest, so the highest is unknown.
             item = replace(item, value=Absent.NOT_UNDERSTOOD)
         key, candidate = (target.key, target.label), (item, target in FALLBACK_TARGETS.get(path, ()))
         previous = self.chosen.get(key)

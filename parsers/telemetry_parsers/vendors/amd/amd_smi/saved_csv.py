@@ -22,13 +22,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
-# For each ambiguous name: other columns of the same table, the path if one of these exists, and the path otherwise.
+# For each ambiguous name: its neighbours in one table, its path beside any of these, and its path otherwise.
 _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
     "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
 }
-# The paths of CSV columns whose names differ from the keys in other formats, or whose sections have no readings.
+# The paths of CSV columns that other formats name differently, or that have no reading in their sections.
 _PATHS_BY_NAME: Mapping[str, Path] = {
     "gpu_bdf": ("bdf",),
     "gpu_uuid": ("uuid",),

@@ -153,7 +153,7 @@ class _TableParser:
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
         block = self._block_of_card(index)
-        # The process table has no end mark, so processes may be missing at its end.
+        # Processes may be missing, because the process table has no end mark.
         block.open_path = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
         for heading, text in cells.items():
@@ -206,7 +206,7 @@ _COLUMNS: Mapping[str, Column] = {
     "mem-uti": column(patterns.PERCENT, metric("memory_activity_ratio")),
     "temp": column(patterns.CELSIUS, metric("temperature_celsius", "core")),
     "uec": column(patterns.COUNT, metric("ecc_uncorrected_total", "all")),
-    # Power and limit: `611/750 W`, `N/A/0 W` or, since 7.14, `121 W`. A limit of 0 W means that there is no limit.
+    # Power and limit: `611/750 W`, `N/A/0 W` (no limit) or, since 7.14, `121 W`.
     "power-usage": column(
         rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
         metric("power_watts", unit="W"),

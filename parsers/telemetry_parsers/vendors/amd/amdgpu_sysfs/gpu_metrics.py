@@ -42,7 +42,7 @@ def _clock_fields(offset: int) -> dict[str, Field]:
     return {name: (offset + 2 * index, "H", 1) for index, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 
-# The offsets are those of AMD's compiled structs. `centi` or `milli` in a name is the prefix of the value's unit.
+# The offsets are those of AMD's compiled structs. `centi` and `milli` are prefixes of the units.
 _CARD_1_0: Mapping[str, Field] = _table(
     {
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
@@ -80,7 +80,7 @@ def _instinct_layout(
     return _Layout(size, _table({**_CARD_1_4, **fields, **other_fields}), partitions)
 
 
-# Power and activity of versions 2.0 to 2.3 are not read, because their units differ between chips and firmwares.
+# Power and activity of 2.0 to 2.3 are not read, because the units differ between chips and firmwares.
 _APU_2_1: Mapping[str, Field] = _table(
     {
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),

@@ -172,7 +172,7 @@ def _node_facts(node: _RawNode) -> dict[str, str]:
     if node.gpu_id:
         facts["gpu_id"] = node.gpu_id
     if version := values.get("gfx_target_version", 0):
-        # 90010 is gfx90a: major version 9, minor 0, and step 10, which is `a` in hexadecimal.
+        # 90010 is gfx90a: major version 9, minor version 0, step 10 (`a`).
         facts["gfx_version"] = f"gfx{version // 10_000}{version // 100 % 100:x}{version % 100:x}"
     if minor := values.get("drm_render_minor", 0):
         facts["render_node"] = f"renderD{minor}"
@@ -248,7 +248,7 @@ def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
     for (pid, gpu_id), output in sorted(tree.processes.items()):
         position = positions_by_gpu.get(gpu_id)
         used = units.number(output.text) if not output.status else Absent.NOT_REPORTED
-        # The driver creates a file for each process and card. It contains 0 if the process does not use the card.
+        # The file of a process that does not use the card contains 0.
         if position is not None and used != 0.0:
             memory = None if isinstance(used, Absent) or used < 0 else used
             draft.processes.append(Process(position, pid, "", memory))

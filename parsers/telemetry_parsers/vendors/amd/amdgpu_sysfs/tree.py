@@ -11,7 +11,7 @@ from telemetry_parsers.model import Output
 # Only cards of these drivers are read.
 DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
 VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
-# Display controllers, accelerators and coprocessors, but not a card's bridges, audio and USB devices.
+# Display controllers, accelerators and coprocessors. The bridges and audio devices of cards have other classes.
 _CLASSES = ("0x03", "0x12", "0x0b40")
 # The prefixes of file names that only these drivers have.
 _UNIQUE_PREFIXES = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")

@@ -22,7 +22,7 @@ _ABSENT = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_ABSENT})\Z")
 _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_ABSENT})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
-# Memory (used, total) is printed as `3412 / 65536`. A number of five digits has no blank before the slash.
+# The used and total memory: `3412 / 65536`. A number of five digits has no blank before the slash.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
 _PAIRS = tuple(
     f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")

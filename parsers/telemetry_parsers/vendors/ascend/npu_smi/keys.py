@@ -27,7 +27,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 _MEMORIES = ("hbm", "ddr")
-# The printed names of HBM and of DDR. For cards without HBM, the tool prints "memory" for DDR.
+# For cards without HBM, the tool prints "memory" for DDR.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
 # For a 310, `-t memory` prints these keys without a kind of memory.
 BARE_MEMORY_KEYS = ("capacity", "clock speed")
@@ -182,7 +182,7 @@ COMMON_KEYS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Keys of chip links begin with these words. The keys are not read, because the link is not named.
+# Keys of chip links begin with these words, and are not read, because no key names the link.
 IGNORED_STARTS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 

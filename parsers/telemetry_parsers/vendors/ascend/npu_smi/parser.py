@@ -79,7 +79,7 @@ def _is_added(poll: str, item: Reading) -> bool:
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
     common_keys = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
-    # Other tools also print such keys (`HBM Temperature`), so the text is also searched for marks of other tools.
+    # Other tools also print such keys, so the text is also searched for marks of other tools.
     is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False

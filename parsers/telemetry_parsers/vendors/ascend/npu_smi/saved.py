@@ -63,7 +63,7 @@ def watch_headings(line: Line) -> tuple[str, ...]:
     """Return the headings of `npu-smi info watch`, or () for any other line."""
     if not line.ended or "(idx)" not in line.text.lower():
         return ()
-    # Headings end with a bracket and may be separated by a single blank, so the line is split at the brackets.
+    # Headings may be separated by a single blank, so the line is split after the brackets.
     names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MAX_COLUMNS) if part.strip()]
     return tuple(names) if names[:1] == [_CARD_HEADING] else ()
 
@@ -108,7 +108,7 @@ def topology_row(line: Line) -> tuple[Slot, str | None] | None:
     return slot, None if _LINK_TYPE.match(last_word) or _DEVICE_NAME.match(last_word) else units.text_or_none(last_word)
 
 
-# Maps each shape to a predicate on lines. A line that matches none has the shape of the previous line.
+# Maps each shape to a predicate on lines. Other lines have the shape of the previous line.
 _SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
     "table": lambda line: line.text.lstrip().startswith("|") or is_rule(line.text),
     "mapping": readings.mapping_headings,

@@ -36,7 +36,7 @@ _TEXT_FACTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# NumaNodeId is the node of the GPU's own memory (Grace). MemoryAffinity is the NUMA node nearest to the card.
+# NumaNodeId is the node of the GPU's own memory (Grace), MemoryAffinity the NUMA node nearest to the card.
 _NUMBER_FACTS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY_CALL = "MemoryAffinity.1.0"
 # Compute capabilities of GPUs that share a chip with a CPU: Tegra, Orin, Thor, GB10.
@@ -185,8 +185,8 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
-    # The driver samples active processes, so a process without a sample was idle, unless a sample has an unlisted PID:
-    # MPS and some containers show other PIDs, and ended processes have samples for a while.
+    # The driver samples active processes, so a process without a sample was idle. This is unknown if a sample has an
+    # unlisted PID, as with MPS, in some containers and after a process has ended.
     idle = 0.0 if ratios_by_pid.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=ratios_by_pid.get(process.pid, idle)) for process in processes)
 
