@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-# Variables of the unit that runs the terminal. The daemon would take them for those of its own unit.
+# The terminal's unit sets these variables, which the daemon would take for its own unit's.
 UNIT_VARIABLES = ("INVOCATION_ID", "WATCHDOG_PID", "WATCHDOG_USEC")
 SERVING = "STATUS=serving on "
 WILDCARD_HOSTS = ("0.0.0.0", "[::]", "")  # noqa: S104  # compared with, not listened on

@@ -22,7 +22,7 @@ _HOSTS = re.compile(
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
 _BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
 
-# Only commits after this one are checked. Earlier ones have the words and subjects of earlier releases.
+# Earlier commits have the words and subjects of earlier releases.
 _CHECKED_SINCE = "bc5e98fcdbac100426749c7d5911c0c3c25ebe73"
 MAX_SUBJECT_LENGTH = 72
 _STANDARD_WORDS = {
@@ -36,7 +36,7 @@ _QUOTED = re.compile(r"""(["'`(])nobody(["'`)])""")  # the word for unallocated 
 _FILES_WITH_OLD_WORDS = frozenset({".ci/checks.py", "docs/architecture.md"})
 _HUNK = re.compile(r"@@ -\S+ \+(\d+)")
 
-# Constructs of Python and the shell that ignore an error.
+# Matches constructs of Python and the shell that ignore an error.
 _SWALLOWS = re.compile(r"""\bsuppress\(|ignore_(?:cleanup_)?errors=True|filter\("ignore"|\|\| true\b""")
 
 

@@ -20,7 +20,7 @@ else:
     import tomli as tomllib
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# What a shell can offer for a value: a list of words, files, folders, or nothing if any text is valid.
+# A shell can offer a list of words, files or folders. For "free", any text is valid.
 Kind = Literal["words", "file", "folder", "free"]
 Takes = Literal["nothing", "a value", "perhaps a value"]
 

@@ -155,7 +155,7 @@ class _SchemaBuilder:
         """Return the reference to a dataclass's definition."""
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", data_class.__name__.removesuffix("Json")).lower()
         if name not in self.definitions:
-            self.definitions[name] = {}  # Reserve the place of this definition before those that it refers to.
+            self.definitions[name] = {}  # This definition must precede the definitions that its fields refer to.
             self.definitions[name] = self.object_of(data_class)
         return {"$ref": f"#/$defs/{name}"}
 

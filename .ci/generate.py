@@ -14,7 +14,7 @@ from telemetry_daemon.version import __version__
 from telemetry_exporters.documents.metrics_doc import metrics_markdown
 from telemetry_exporters.prometheus.compat.doc import tables as compatibility_tables
 
-# Dashboards and alerts are generated here and are not part of the installation.
+# These folders are not part of the installation.
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("grafana", ".ci", "benchmarks"))
 
 import completion
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folder", type=Path, default=CHECKOUT, help="default: the checkout")
     options = parser.parse_args(arguments)
     stale = False
-    # The order matters: the chart's README is generated from values.yaml, which is itself generated.
+    # The order matters, because the chart's README is generated from the generated values.yaml.
     for file in FILES:
         if not file.is_stale(options.folder):
             continue

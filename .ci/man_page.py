@@ -18,7 +18,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
 
-# The day on which the sentences below were last changed.
+# The last change of the sentences below.
 _REVISED = "2026-11-27"
 _WIDTH = 79
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import yaml
 
-# The instruments of the conventions. A Prometheus gauge must become a sum if the convention is an UpDownCounter.
+# A Prometheus gauge must become a sum if the convention is an UpDownCounter.
 Instrument = Literal["Gauge", "Counter", "UpDownCounter"]
 
 
@@ -65,7 +65,7 @@ ATTRIBUTES: Mapping[str, str] = MappingProxyType(
         "state": "hw.state",
     }
 )
-# These labels are on accelerator_info only, which the Collector cannot join.
+# The Collector cannot join labels of accelerator_info.
 FACTS: Mapping[str, str] = MappingProxyType(
     {"serial": "hw.serial_number", "driver": "hw.driver_version", "parent": "hw.parent"}
 )

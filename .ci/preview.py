@@ -29,12 +29,12 @@ ALERTS = RULES.with_name("telemetry-alerts.yml")
 PICTURES = CHECKOUT / "docs" / "images"
 
 HOURS_SHOWN = 6
-# A recording rule for the start of each alert that fires at the end.
+# Records the start of each alert that fires at the end.
 SINCE = {
     "record": "ALERTS_FOR_STATE",
     "expr": "min without (alertstate) (min_over_time(timestamp(ALERTS)[8h:1m]))",
 }
-# A recorded series may need two levels of other recorded series: a score needs a deviation, which needs an average.
+# A recorded score needs a recorded deviation, which needs a recorded average.
 PASSES = 3
 _START_TIMEOUT_SECONDS = 60.0
 _TOOLS = {
@@ -44,13 +44,13 @@ _TOOLS = {
     "prometheus": "apt-get install prometheus",
     "promtool": "apt-get install prometheus",
 }
-# The values that a user chooses to follow the simulated incidents.
+# A user would choose these values to follow the simulated incidents.
 CHOICES = {
     "telemetry-node": {"node": "gpu-02"},
     "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
     "telemetry-stragglers": {"node": "gpu-01|gpu-02", "vendor": "nvidia"},
 }
-# Long pages get an additional picture with only this many sections.
+# Long pages get an additional picture of only the first sections.
 HEADS = {"telemetry-fleet": 3}
 
 
@@ -173,7 +173,7 @@ def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
 def draw(url: str, end: int, work: Path, pictures: Path, settings: PictureSettings) -> None:
     """Draw a picture of each dashboard."""
     pictures.mkdir(parents=True, exist_ok=True)
-    # The settings of grafana/preview/src/render.mjs.
+    # grafana/preview/src/render.mjs reads these settings.
     plan = {
         "prometheus": url,
         "chromium": shutil.which("chromium"),
@@ -216,7 +216,7 @@ def preview(work: Path, pictures: Path, settings: PictureSettings) -> None:
     data = work / "data"
     time_file = work / "end"
     if not time_file.exists():
-        # Half an hour past the full hour, so that no mark of the time axis is at its very end.
+        # At half past, no mark is at the very end of the time axis.
         end = int(time.time()) // 3600 * 3600 - 1800
         data.mkdir(parents=True, exist_ok=True)
         write_blocks(data, end - int(HOURS_SIMULATED * 3600), end)

@@ -38,13 +38,13 @@ from telemetry_parsers.model import Capture, Failure, Poll
 from telemetry_parsers.ownership import Owner
 
 STEP_SECONDS = 60
-# One hour more than the pictures show, for panels that look back an hour.
+# The pictures show six hours, but some panels look back another hour.
 HOURS = 7.0
 _MINUTE = 60.0
 _HOST_BYTES = 2048 << 30
 _VALUE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z")
 
-# One training job on all cards of a node, with occasional checkpoints.
+# A training job on a whole node, with occasional checkpoints.
 _TRAINING = replace(PATTERNS[0], period_seconds=1800.0, pause_seconds=60.0)
 _SLOWED = replace(_TRAINING, load=0.66)
 _TRAINER = Owner("job", "48213", job_id="48213", user="alice", account="physics", partition="batch")
@@ -52,7 +52,7 @@ _SLOW_CLOCK = 0.55
 _HOT_SPELL_SECONDS = 600 * _MINUTE
 _CUT_LINK = 4
 _ERRORS_A_STEP = 0.1
-# Assumed values, because nothing is polled: the durations of a library call and of a tool, and the daemon's CPU time.
+# These values are assumed, because nothing is polled.
 _LIBRARY_SECONDS, _TOOL_SECONDS = 0.02, 0.35
 _DAEMON_CPU_SHARE_OF_CARD = 0.0007
 _DAEMON_BYTES = 40 << 20
@@ -263,7 +263,7 @@ class SimulatedNode:
     def _poll_source(self, source: _Source, poll: Poll) -> None:
         capture = self._read_capture(source, poll)
         report = source.parser.parse(capture) if capture.failure is None else None
-        # The interval is at least that of scrapes, so nothing expires between two scrapes, and every poll is integrated.
+        # With a shorter interval, readings would expire between two scrapes.
         interval = float(max(STEP_SECONDS, poll.interval))
         self._store.put(source.parser.name, poll, capture, report, result_of(capture, report, 0), interval)
 
@@ -273,7 +273,7 @@ class SimulatedNode:
         if begin <= self._time.seconds < end:
             failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s")
             capture = replace(capture, failure=failure, outputs=(), seconds=poll.deadline)
-        # How often a daemon would poll between two scrapes. Each of these polls has the CPU time of this poll.
+        # A daemon would poll this often between two scrapes.
         poll_count = max(STEP_SECONDS / poll.interval, 1.0)
         return replace(
             capture,

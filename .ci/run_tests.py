@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 YARDSTICK_LOOP = "x = 0\nfor i in range(10**7): x += i"
-# Many tests wait for processes, so one worker more than there are processors keeps these busy. A second extra worker would
-# need 15 s to collect the tests. Files are distributed in the order of their names. In the order of their number of tests, a
-# slow file with few tests would come last.
+# Many tests wait, so one worker more than processors is useful. A second extra worker would need 15 s to collect tests.
+# Files are distributed by name: if files were ordered by their number of tests, a slow file with few tests would be last.
 WORKERS = (os.cpu_count() or 1) + 1
 SIDE_BY_SIDE = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "20")
 
@@ -68,12 +67,12 @@ def with_coverage(arguments: Sequence[str]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Run the tests. Return the exit status of pytest."""
     os.chdir(Path(__file__).resolve().parent.parent)
-    # Hundreds of processes import the same modules. With bytecode kept, each module is compiled once.
+    # Hundreds of processes import the same modules, which bytecode files compile only once.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[:1] == ["--coverage"]:
         return with_coverage(arguments[1:])
     tests = (sys.executable, "-m", "pytest", "-q", *arguments)
-    # In a fresh clone one process compiles the tests first, because each worker would do so otherwise.
+    # In a fresh clone, each worker would otherwise compile the tests.
     compilation = () if Path("tests/__pycache__").exists() else ((*tests, "--collect-only"),)
     return measured((*tests, *SIDE_BY_SIDE), *compilation)
 

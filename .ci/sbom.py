@@ -17,7 +17,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 OURS = "device-telemetry"
-# The project is Apache-2.0. These licences require attribution only.
+# These licences require only attribution.
 ALLOWED = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0"})
 # Maps names that older packages use to SPDX expressions.
 _LICENCES_BY_OLD_NAME: Mapping[str, str] = {
@@ -28,7 +28,7 @@ _LICENCES_BY_OLD_NAME: Mapping[str, str] = {
     "Apache-2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
 }
-# The metadata of nvidia-ml-py say "BSD". The text at the top of pynvml.py is the 3-clause licence.
+# The metadata of nvidia-ml-py say only "BSD", but pynvml.py contains the 3-clause licence.
 _LICENCES_BY_PACKAGE: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
 
 Find = Callable[[str], metadata.Distribution]
@@ -96,7 +96,7 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
     for file, algorithm, digest in _record_entries(distribution):
         path = Path(str(distribution.locate_file(file)))
         actual = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
-        # The packages for NVIDIA's and Moore Threads' cards both install an example.py; the last installation wins.
+        # The packages for NVIDIA's and Moore Threads' cards both install an example.py.
         if base64.urlsafe_b64encode(actual).rstrip(b"=").decode() not in {digest, *digests.get(file, ())}:
             yield file
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def main(arguments: list[str]) -> int:
     """Return 1 if the document violates the schema."""
-    # The library is not installed in the environment that checks types. build/audit has it.
+    # Only the environment build/audit has the library, not the environment that checks types.
     schema, validation = (importlib.import_module(f"cyclonedx.{name}") for name in ("schema", "validation.json"))
     validator = validation.JsonStrictValidator(schema.SchemaVersion.V1_6)
     error = validator.validate_str(Path(arguments[0]).read_text())

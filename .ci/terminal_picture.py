@@ -29,7 +29,7 @@ COLUMNS = 110
 _CARDS, _SIZE = "8xnvidia", Size(120, 24)
 _MAX_STEPS = 24 * 60 * 12
 _FONT_SIZE, _ADVANCE, _LINE_HEIGHT, _MARGIN = 14, 8.4, 20, 18
-# Maps the parameter of an escape sequence to the class of its colour.
+# Maps parameters of escape sequences to CSS classes.
 _CLASSES = {"1": "bold", "2": "dim", "31": "bad", "32": "good", "33": "warning", "36": "accent"}
 _PAINTED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 _STYLE = (
@@ -94,7 +94,7 @@ def svg(lines: list[str]) -> str:
 
 def _svg_row(index: int, line: str, length: int) -> str:
     top = _MARGIN + index * _LINE_HEIGHT + _FONT_SIZE
-    # Columns keep their width, whatever the font's own advance is.
+    # Fonts differ in their advance, but columns must keep their width.
     text_width = round(length * _ADVANCE, 1)
     spans = _PAINTED.sub(
         lambda found: f'<tspan class="{_CLASSES[found[1]]}">{found[2]}</tspan>', escape(line, quote=False)

@@ -36,7 +36,7 @@ from kits.ports import free_address
 KINDS = ("8xnvidia", "8xamd", "8xascend")
 DAY_SECONDS = 86_400
 GIGABYTE = 1_000_000_000
-# The first pages make the agent write all series names, which later pages do not.
+# Only the first pages make the agent write all series names.
 WARM_UP_SCRAPES = 10
 QUEUE_FLAGS = ("-remoteWrite.queues=1", "-loggerLevel=ERROR")
 

@@ -34,7 +34,7 @@ from telemetry_daemon.simulate.demo import DemoError, parse_demo
 
 KINDS = ("8xnvidia", "8xamd", "8xhygon", "8xmoorethreads", "8xascend")
 COURSES_PER_KIND = 4
-# Only the results of these runs without rules are extrapolated.
+# Only results of runs without rules are extrapolated.
 DENSITIES: Mapping[str, Callable[[tuple[str, ...], int, Path], Disk]] = {
     "prometheus": density.prometheus_disk,
     "victoria-metrics": density.victoria_metrics_disk,
@@ -86,7 +86,7 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
 
 def ask(server: Server, load: Load) -> None:
     """Print the cost of boards and rules on a server that has just been watched."""
-    # The count is 0 in the first minute: until the window of a rate is full, its rate is too low for a busy card.
+    # The count is 0 in the first minute, because rates over a short time are too low.
     print(f"{server.number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
     data = queries.stop_scraping(server, load.interval_seconds, load.seconds)
     print(f"{queries.board_costs(server, data)}\n{queries.rule_costs(server, data)}", flush=True)

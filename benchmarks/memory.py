@@ -30,7 +30,7 @@ from telemetry_exporters.prometheus.renderer import Renderer
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
 _AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import unused_imports_replaced\nwith unused_imports_replaced(): import "
-# The imported programs, and the code that imports them.
+# Maps programs to the code that imports them.
 IMPORTS = {
     "nothing": "import sys",
     **{

@@ -22,7 +22,7 @@ import pynvml
 
 _ROUNDS = 200
 _MEMORY_V2 = 0x02000028
-# Functions of pynvml without the prefix `nvmlDeviceGet`, with their arguments after the handle.
+# (function of pynvml without `nvmlDeviceGet`, arguments after the handle)
 _CALLS = (
     ("UtilizationRates",), ("MemoryInfo",), ("MemoryInfo", _MEMORY_V2), ("TemperatureV", 0), ("Temperature", 0),
     ("ClockInfo", 0), ("ClockInfo", 1), ("ClockInfo", 2), ("ClockInfo", 3), ("CurrentClocksEventReasons",),
@@ -39,7 +39,7 @@ _CALLS = (
     ("PersistenceMode",), ("ComputeMode",), ("AddressingMode",), ("ModuleId",),
 )  # fmt: skip
 _ALL_LINKS = 0xFFFFFFFF
-# Field number and scope.
+# (field number, scope)
 _FIELDS = (
     (82, 0), (185, 0), (186, 0), (185, 1), (185, 2), (83, 0), (191, 0), (74, 0), (75, 0), (76, 0), (77, 0), (78, 0),
     (79, 0), (251, 0), (252, 0), (253, 0), (269, 0), (270, 0), (271, 0), (3, 0), (4, 0), (11, 0), (12, 0), (29, 0),
@@ -47,7 +47,7 @@ _FIELDS = (
     (189, 0), (190, 0), (193, 0), (197, 0), (198, 0), (230, 0), (91, 0), (165, 0), (138, 0), (138, _ALL_LINKS),
     (139, _ALL_LINKS), (161, 0), (163, 0), (202, 0), (202, _ALL_LINKS),
 )  # fmt: skip
-# The fields that one poll reads with one call.
+# One poll reads such fields with one call.
 _BATCHES = {
     "fields of a fast poll": ((185, 0), (186, 0), (185, 1), (185, 2), (82, 0)),
     "fields of a poll of counters": tuple((number, 0) for number in (83, 74, 75, 76, 77, 79, 269, 270, 271)),

@@ -36,7 +36,7 @@ from kits.ports import free_port
 _HERE = Path(__file__).resolve().parent
 _MIB = 1 << 20
 _SECTION_SECONDS = (1.0, 2.5, 7.0)
-# Readings of `nvidia-smi -q -x`: their path, our name, and a conversion factor.
+# (path in `nvidia-smi -q -x`, metric, label, conversion factor)
 _PARITY = (
     ("temperature/gpu_temp", "temperature_celsius", "core", 1),
     ("temperature/memory_temp", "temperature_celsius", "memory", 1),
@@ -143,7 +143,7 @@ def side_by_side(work: Work, name: str) -> str:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         started: list[Running] = []
         for contestant in contestants(work, Path(folder)):
-            # A contestant may fail to start here. A failure of our own daemon is detected below.
+            # Peers may fail to start. A failure of our own daemon is detected below.
             with contextlib.suppress(NotServingError):
                 started.append(stack.enter_context(running(contestant)))
         if not started or started[0].contestant.name != "telemetry":

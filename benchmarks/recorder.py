@@ -53,7 +53,7 @@ def main() -> int:
         for _ in range(rounds):
             without = loop(nullcontext)
             with Recorder("all", url=daemon.address) as recorder:
-                with_sections = loop(lambda: recorder("step"))  # The function is called within this iteration only.
+                with_sections = loop(lambda: recorder("step"))  # only this iteration calls the function
             ratios.append(with_sections / without)
         recorder = Recorder("all", url=daemon.address)
         recorder.start()

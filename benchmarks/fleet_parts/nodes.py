@@ -24,11 +24,11 @@ from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Failure, Poll, Snapshot
 
-# The scrape interval of the fleet's Prometheus configuration. Simulated polls are not more frequent.
+# The fleet's Prometheus scrapes at this interval. Simulated polls are not more frequent.
 STEP_SECONDS = 15.0
 # Long enough for a complete two-hour block of Prometheus.
 BEGIN_UNIX_SECONDS = 1_768_176_000.0
-# The number of past pages that are kept, for nodes that share a course at different times.
+# Nodes share a course at different times, so this many past pages are kept.
 MOMENTS = 4
 
 
@@ -97,7 +97,7 @@ class Course:
                 self._ingest(parser, poll, capture, poll.interval)
 
     def _ingest(self, parser: Parser, poll: Poll, capture: Capture, interval: float) -> None:
-        # The host is read by the real clock. On this node the reading gets the current simulated time.
+        # Readings of the host have real times, which are replaced by simulated times.
         capture = replace(capture, monotonic_time=self._clock.monotonic(), wall_time=self._clock.wall())
         report = None if capture.failure else parser.parse(capture)
         self._store.put(parser.name, poll, capture, report, result_of(capture, report, 0), interval)

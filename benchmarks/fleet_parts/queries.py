@@ -20,7 +20,7 @@ from fleet_parts.serving import put_targets
 from telemetry_exporters.judgement.thresholds import values_in_promql
 
 BOARDS = ROOT / "grafana" / "dashboards"
-# Six hours on a panel of a 1,600 px wide screen: a point each 15 s.
+# A panel of a 1,600 px wide screen shows a point each 15 s for six hours.
 _POINTS = 1440
 _MARKS_POINTS = 360
 _VARIABLE = re.compile(r'"\$([a-z]+)(\|?)"')
@@ -78,7 +78,7 @@ def board_costs(server: Server, data: Data) -> str:
 def rule_costs(server: Server, data: Data) -> str:
     """Return a table of the cost of one evaluation of each group."""
     rows = []
-    # The rules that average half an hour of busy cards use the data that exists.
+    # Rules that average half an hour of busy cards must use the existing data.
     patience = f">= {values_in_promql()['busy_minutes']}"
     files = sorted(RULES.glob("*.yml"))
     for group in (group for file in files for group in yaml.safe_load(file.read_text())["groups"]):

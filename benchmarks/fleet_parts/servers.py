@@ -21,7 +21,7 @@ from kits.ports import free_address
 ROOT = Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 JOB = "accelerators"
-# Alerts and recording rules are evaluated as often as in deploy/prometheus, independent of the scrape interval.
+# Rules are evaluated as often as in deploy/prometheus.
 EVALUATION_SECONDS = 15
 _PATIENCE_SECONDS = 120.0
 _KIB = 1024

@@ -13,7 +13,7 @@ from fleet_parts.nodes import Course, Fleet, FleetNode
 from kits.ports import free_port
 from telemetry_daemon.site.negotiation import accepts_gzip, choose_format
 
-# 127.0.0.1 itself is left to other programs.
+# 127.0.0.1 itself is not used, because other programs need the address.
 _NODES_PER_NET = 250
 MAX_NODES = 60 * _NODES_PER_NET
 _MAX_HEAD_LENGTH = 16384

@@ -22,7 +22,7 @@ class Cost:
     cpu_per_million: float
     cpu_per_card_evaluation: float
     disk_per_sample: float
-    # For the rules that are evaluated once a minute.
+    # Rules that are evaluated once a minute need this CPU time.
     cpu_per_card_minute: float = 0.0
 
     def memory(self, series: float) -> str:
@@ -56,7 +56,7 @@ SERVERS = (
 )
 
 
-# The disk space that an agent uses for an unsent sample: the maximum that benchmarks/agents.py measured.
+# benchmarks/agents.py measured these maxima per unsent sample.
 WAITING_BYTES = {"Prometheus": 5.1, "vmagent": 19.2}
 
 

@@ -23,9 +23,9 @@ CACHE = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
-# Frequent enough for starts of tenths of a second, and rare enough not to slow them down.
+# More frequent requests would slow down a start, which takes tenths of a second.
 _LOOK_AGAIN_SECONDS = 0.02
-# Long enough for the polls that are made once a minute.
+# After this time, polls that are made once a minute have run.
 SETTLE_SECONDS = 5.0
 
 
@@ -46,13 +46,13 @@ class Contestant:
     marker: bytes
     environment: Mapping[str, str] = field(default_factory=installed_environment)
     path: str = "/metrics"
-    # Returns the number of driver calls so far, where calls are counted.
+    # Returns the number of driver calls so far.
     calls: Callable[[], int] | None = None
-    # Returns the CPU seconds that the calls have spent in the driver, where the fake driver uses any.
+    # Returns the CPU seconds of the calls in the fake driver.
     driver_seconds: Callable[[], float] | None = None
-    # Is called repeatedly while the program runs, to change its readings.
+    # Changes the readings repeatedly while the program runs.
     move: Callable[[], None] = lambda: None
-    # The program reads its configuration again (SIGHUP) each time after this number of scrapes; 0: never.
+    # After this number of scrapes, SIGHUP makes the program read its configuration again. 0 means never.
     reloads_every: int = 0
 
 

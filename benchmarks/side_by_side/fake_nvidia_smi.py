@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# A field's name in --query-gpu, the suffix of its heading, and a value.
+# (name in --query-gpu, suffix of the heading, value)
 FIELDS = (
     ("timestamp", "", "2026/05/28 21:26:40.123"),
     ("driver_version", "", "580.105.08"),

@@ -25,7 +25,7 @@ class Results:
         return found.middle if found else None
 
 
-# Returns the value of one of our trees, by name, or None if it was not measured.
+# Returns the value of a tree of ours by the tree's name, or None if there is no value.
 Value = Callable[[Results, str], float | None]
 
 

@@ -21,7 +21,7 @@ class Round:
     wire: int
     calls: float | None = None
     started_after: float | None = None
-    # The part of `cpu` that the fake driver used.
+    # The fake driver used this part of `cpu`.
     driver: float | None = None
 
 
@@ -49,7 +49,7 @@ def _scrape_ms(percent: float) -> Callable[[Round], float]:
     return lambda run: 1e3 * percentile(run.latencies, percent)
 
 
-# The number of cards on nodes with NVIDIA's cards.
+# The number of cards on NVIDIA nodes.
 GPUS = 8
 CPU = Figure("CPU, ms/s", lambda run: 1e3 * run.cpu)
 DRIVER = Figure("CPU in the driver, ms/s", lambda run: None if run.driver is None else 1e3 * run.driver)
@@ -66,7 +66,7 @@ WIRE = Figure("kB per scrape", lambda run: run.wire / 1e3)
 CALLS = Figure("driver calls/s", lambda run: run.calls)
 START = Figure("start, s", lambda run: run.started_after)
 COLUMNS = (SERIES, CPU, DRIVER, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
-# With few scrapes per round, the 99th percentile would be the longest, so that it is calculated over all rounds.
+# A round has too few scrapes for a 99th percentile.
 _OVER_ALL = {P50.words, P99.words}
 
 

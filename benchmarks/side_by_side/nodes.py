@@ -30,7 +30,7 @@ NVITOP_VERSION = "1.7.2"
 ALL_SMI_VERSION = "0.22.0"
 GPUS, DEMO_CARDS = measured.GPUS, 128
 EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
-# A driver that returns NOT_SUPPORTED for most calls.
+# This driver returns NOT_SUPPORTED for most calls.
 LITTLE = "wsl"
 POWER = "accelerator_power_watts"
 _BENCHMARKS = THIS.folder / "benchmarks"
@@ -45,7 +45,7 @@ class BuildOptions:
     builds: bool = False
 
 
-# Returns the contestants of a node whose files are in a folder, and those that cannot be installed.
+# Returns a node's contestants with files in a folder, including peers that cannot be installed.
 Contestants = Callable[[Path, BuildOptions], Iterator[Contestant | MissingPeer]]
 
 
@@ -58,7 +58,7 @@ class Node:
     contestants: Contestants
     seconds: int
     pace: float = 1.0
-    # Seconds of a round alone, if contestants are also run in turns.
+    # The seconds of a round in which a contestant runs alone, or 0.
     alone: int = 0
 
 
@@ -105,7 +105,7 @@ def _all_smi(folder: Path, build_options: BuildOptions) -> Contestant | MissingP
         return program
     fake, port = changing_fake(folder / "all-smi", "h100"), free_port()
     (fake.folder / "libnvidia-ml.so").symlink_to(fake.library)
-    # The program looks for NVIDIA's tool before it loads the library.
+    # Before the library is loaded, the program looks for NVIDIA's tool.
     path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
     command = (str(program), "api", "--port", str(port), "--interval", "1")
     environment = installed_environment({**library_environment(fake), "PATH": path, "RUST_LOG": "error"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Fields of /proc/PID/stat after the name, including user and system time of children that have ended.
+# In /proc/PID/stat after the name, these fields are the times of ended children.
 _CHILDREN_FIELDS = slice(13, 15)
 _GONE = (FileNotFoundError, ProcessLookupError)
 
@@ -43,7 +43,7 @@ def split_seconds(pid: int) -> tuple[float, float]:
     for descendant in tree(pid):
         with contextlib.suppress(OSError):  # The process may end meanwhile.
             fields = Path(f"/proc/{descendant}/stat").read_text().rpartition(")")[2].split()
-            # Times of the process, and of its children that have ended.
+            # The times include ended children.
             user += (int(fields[11]) + int(fields[13])) / _TICKS_PER_SECOND
             system += (int(fields[12]) + int(fields[14])) / _TICKS_PER_SECOND
     return user, system

@@ -8,15 +8,15 @@ from typing import Any, Literal, Protocol
 
 from telemetry_parsers.model import Problem
 
-# In facts, times are integer nanoseconds; None and "" mean that the file does not contain the value.
+# In facts, times are integer nanoseconds. None and "" mean that the file does not contain the value.
 
-# The work of a kernel. `fused` computes and communicates, and counts as both. `wait` only waits for another stream and is ignored.
+# `fused` kernels compute and communicate. `wait` kernels wait for another stream, and are ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
-# The time at which `begin_ns` is 0: 1970, the boot of the node (CLOCK_MONOTONIC_RAW or CLOCK_BOOTTIME), or unknown.
+# `begin_ns` counts from 1970, from the boot of the node, or from an unknown time.
 Clock = Literal["unix", "boot", "none"]
-# How kernels are assigned to steps: by their launches or by the host's clock; "" if the tool states the step.
+# Launches or the host's clock assign kernels to steps. "" means that the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# Where FLOPs come from: stated in the file, or (as a lower bound) computed from the shapes of matrix operators.
+# The file states FLOPs, or the shapes of matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
 
 
@@ -137,13 +137,13 @@ class Device:
     end_ns: int | None = None
     split: Split = Split()
     steps: tuple[Step, ...] = ()
-    kernels: tuple[Kernel, ...] = ()  # the kernel with the largest total first
+    kernels: tuple[Kernel, ...] = ()  # the kernel with the largest total time comes first
     flops: Flops | None = None
     dtype: str = ""  # the data type of most of the matrix work
     first_collective: FirstCollective | None = None
     step_basis: StepBasis = ""
     gaps: tuple[Gap, ...] = ()
-    without_gaps: Split | None = None  # the whole time without the gaps and the first collective
+    without_gaps: Split | None = None  # excludes long gaps and an unusual first collective
 
     def without_first_collective(self) -> Split | None:
         """Return the split outside an unusually long first collective, if there is one."""
@@ -229,7 +229,7 @@ class Facts:
 
 
 HEAD_BYTES = 65_536
-# Maps the tables of a database to their stored columns. Views are excluded, because they are code from the file.
+# Maps tables to their stored columns. Views are excluded, because views are code from the file.
 Schema = Mapping[str, tuple[str, ...]]
 
 
@@ -343,7 +343,7 @@ class Refusal:
     name: str
     tool: str
     recognises: Callable[[Clue], bool]
-    remedy: str  # names the export to make instead
+    remedy: str  # names an export that can be read instead
 
 
 ProfileFormat = TextFormat | TraceFormat | DatabaseFormat | Refusal

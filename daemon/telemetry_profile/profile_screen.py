@@ -24,9 +24,9 @@ _MIN_KERNELS, _MAX_KERNELS = 2, 10
 _MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
 _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _NS_PER_SECOND = 10**9
-_MIN_RATE = 1e9  # FLOP/s; lower rates are called negligible
+_MIN_RATE = 1e9  # FLOP/s; lower rates are negligible
 _KERNEL_HEADINGS = ("TOP KERNELS", "CALLS", "TOTAL", "MEAN", "SHARE", "GRID", "BLOCK", "OCC EST")
-_WIDE, _NARROW_COLUMNS = 120, 5  # from 120 columns on, the table also has the launch shape
+_WIDE, _NARROW_COLUMNS = 120, 5  # a wide table also has the launch shape
 _MIN_NAME = 20
 # Duration units: (minimum duration in ns, name, length in ns).
 _UNITS = ((10**11, "s", 10**9), (10**6, "ms", 10**6), (0, "µs", 10**3))

@@ -25,7 +25,7 @@ def _command_environment(event: "pbs.event") -> "dict[str, str]":
         "PBS_ACCOUNT": getattr(job, "Account_Name", None) or getattr(job, "project", None),
         "PBS_RUN_COUNT": getattr(job, "run_count", None),
     }
-    # The hook pbs_cgroups sets the job's cards when it is launched.
+    # The hook pbs_cgroups sets a job's cards when the job is launched.
     job_environment = getattr(event, "env", None)
     for name in _DEVICES if job_environment is not None else ():
         if name in job_environment:

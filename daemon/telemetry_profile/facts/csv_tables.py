@@ -17,10 +17,10 @@ UNITS: Mapping[str, int] = {
     "ns": NS, "nsecond": NS, "us": US, "µs": US, "μs": US, "usecond": US, "ms": MS, "msecond": MS, "s": S, "sec": S, "second": S, "m": _MINUTE, "min": _MINUTE,
 }  # fmt: skip
 _HEADING_UNIT = re.compile(r"(?P<words>.*?)\s*[\[(]\s*(?P<unit>[^\W\d]+|%)\s*[\])]\Z")
-# A cell that begins with a number. Headings never begin with a number.
+# Headings never begin with a number.
 _HAS_NUMBER = re.compile(r'(\A|,)\s*"?[-+]?[0-9]')
 _TIME_IN_CELL = re.compile(r"(?P<number>[-+0-9.,eE]+)\s*(?P<unit>[^\W\d_]*)\Z")
-# Maps the headings of all tools to roles of columns. Headings are in lower case, without blanks and underscores.
+# Maps headings to column roles. Headings are in lower case, without blanks and underscores.
 _ROLES: Mapping[str, str] = {
     "name": "name", "kernelname": "name", "function": "name", "operation": "name", "range": "name", "direction": "name",
     "calls": "calls", "instances": "calls", "count": "calls", "numcalls": "calls", "counts": "calls", "operations": "calls",
@@ -102,7 +102,7 @@ def _parse_time(cell: str, unit: int) -> int | None:
     if not match["unit"]:
         return nanoseconds(number_text.replace(",", ""), unit) if unit else None
     unit = UNITS.get(match["unit"].lower(), 0)
-    # A single comma is a decimal comma, because tools that print units choose units for which numbers are below 1,000.
+    # A single comma is a decimal comma, because numbers with units are below 1,000.
     has_decimal_comma = number_text.count(",") == 1 and "." not in number_text
     return nanoseconds(number_text.replace(",", "." if has_decimal_comma else ""), unit) if unit else None
 
@@ -234,7 +234,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
     calls, total, mean = row.count("calls"), row.time("total"), row.time("mean")
     if calls is None or total is None or total < 0 or not row.text("name"):
         return None
-    # The tolerance is needed because means are rounded to a nanosecond or to a few digits.
+    # Means are rounded to a nanosecond or to a few digits.
     if mean is not None and abs(total - calls * mean) > calls + total * _ROUNDING:
         return None
     return Kernel(row.text("name"), work, calls, total, row.time("longest"))
@@ -266,7 +266,7 @@ class RowSums:
 
 
 def device_of_kernels(kernels: Iterable[Kernel]) -> tuple[Device, ...]:
-    """Return a one-element tuple: a device with these kernels. Return () without kernels."""
+    """Return a tuple with one device that has these kernels, or () if there are none."""
     sorted_kernels = largest_first(kernels)
     return (Device(kernels=sorted_kernels),) if sorted_kernels else ()
 
@@ -322,7 +322,7 @@ def first_cells(text: str) -> list[str]:
 def _stripped_cells(line: str) -> list[str]:
     try:
         cells = next(csv.reader([line]), [])
-    except csv.Error:  # a cell of more than 128 KiB, such as MindSpore's lists of collectives
+    except csv.Error:  # MindSpore's lists of collectives exceed the limit of the csv module
         cells = _long_cells(line)
     return [cell.strip() for cell in cells]
 

@@ -26,11 +26,11 @@ from telemetry_profile.format_contract import (
     Work,
 )
 
-# Names of real kernels have at most a few thousand characters. Longer names would only waste memory.
+# Names of real kernels have at most a few thousand characters.
 MAX_NAME_CHARACTERS = 1 << 16
 MAX_NAMES = 100_000
 OTHERS = "(others)"
-MAX_NS = 400 * 86_400 * 10**9  # longer than any run: only broken timestamps give such a length
+MAX_NS = 400 * 86_400 * 10**9  # only broken timestamps give longer runs
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 LaunchKind = Literal["kernel", "graph", "copy"]
@@ -109,7 +109,7 @@ class Timeline:
         if process is not None:
             device_work.processes.add(process)
 
-    def add(  # separate arguments instead of an object, because this is called for each event
+    def add(  # no object for the arguments, because each event needs a call
         self,
         key: Hashable,
         work: Work,

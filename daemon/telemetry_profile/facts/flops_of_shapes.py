@@ -14,7 +14,7 @@ from typing import Any
 from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MAX_FLOPS = 10**21  # for one operator; it would take an hour on 1,000 of the fastest cards
+_MAX_FLOPS = 10**21  # a larger operator would take an hour on 1,000 of the fastest cards
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {

@@ -9,8 +9,7 @@ from itertools import takewhile
 from telemetry_exporters.text import cut
 from telemetry_profile.format_contract import Work
 
-# Kernels of these libraries: NCCL, RCCL, MCCL (Moore Threads, MetaX), HCCL (Ascend), CNCL (Cambricon), BKCL (Kunlunxin), oneCCL,
-# ECCL (Enflame), IXCCL, MSCCL++, NVSHMEM, DeepEP, mori, and TransformerEngine's user buffers.
+# MCCL is from Moore Threads and MetaX, HCCL from Ascend, CNCL from Cambricon, BKCL from Kunlunxin, ECCL from Enflame.
 _COLLECTIVE_LIBRARY = re.compile(
     r"^(n|r|m|h|c|bk|one|e|ix|x|ms)ccl|(nccl|rccl|mccl|hccl|cncl|bkcl|ixccl|mscclpp)(dev)?(kernel|_)"
     r"|^(hcom_|c10d::|record_param_comms)|(^|_)(hcom|mc2)_|(roc|nv)shmem|userbuffers|quick_?reduce"
@@ -18,7 +17,7 @@ _COLLECTIVE_LIBRARY = re.compile(
     r"|Ep(Dispatch|Combine)\w*Kernel|moe_?distribute_?(dispatch|combine)|moe_?alltoall|\bmoe(Prepare)?(Dispatch|Combine)Kernel",
     re.IGNORECASE,
 )
-# Collectives anywhere in a name. A reduction within a warp or a block is not a collective.
+# A reduction within a warp or a block is not a collective.
 _COLLECTIVE = re.compile(
     r"(?<!warp)(?<!warp_)(?<!block)(?<!block_)(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)"
     r"|cross_device_reduce|(^|::)(ncclx?|symm)?(send_?recv|barrier_all)|^(send|receive|broadcast)-op\d|^broadcast_(?!\w*(elementwise|binary|unary|to(_|\b)|in_dim))",
@@ -35,7 +34,7 @@ _COPY = re.compile(
 )
 _NAMESPACE = re.compile(r"\b[A-Za-z_]\w*::")
 _ARGUMENTS = re.compile(r"[<(].*", re.DOTALL)
-# Maps words in a kernel's name to its kind of computation. The first matching row is used.
+# The first row whose words match a kernel's name is used.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (family, re.compile(words, re.IGNORECASE))
     for family, words in (
@@ -53,7 +52,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-# Matches `ProfilerStep#12`, `train_step_12`, `Iteration 3` and `iter:7`. A range without a number may be a part of a step.
+# Matches `ProfilerStep#12`, `train_step_12`, `Iteration 3` and `iter:7`, but no range without a number.
 _STEP = re.compile(
     r"(profiler ?step|(train(ing)?|global|optimi[sz]ation)?[ _-]?(step|iteration|iter))[ _#:=-]*\d+\Z", re.IGNORECASE
 )

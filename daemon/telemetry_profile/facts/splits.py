@@ -11,10 +11,10 @@ from itertools import pairwise
 from telemetry_profile.facts.intervals import Executions, Interval, Intervals, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
-# A gap is long if it takes at least this share of the span, and at least 1 ms: a single host call causes shorter gaps.
+_UNUSUAL_FACTOR = 2  # an unusual first collective takes more than this many times as long as any other
+# A gap must be longer than gaps from a single host call.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if the launches of less than this share of the work are known, steps use the host's clock
+_MIN_LAUNCHED = 0.5  # if fewer launches are known, steps use the host's clock
 
 
 class Splitter:
@@ -69,7 +69,7 @@ class Splitter:
         for piece_begin, piece_end in zip(edges[::2], edges[1::2], strict=True):
             if piece_end > piece_begin:
                 total_split = total_split.joined(self.split(piece_begin, piece_end))
-        # The gaps of the pieces are not counted, because a gap may be long for a piece but not for the whole time.
+        # A gap may be long for a piece but not for the whole time.
         return replace(total_split, gaps=0, gap_ns=0)
 
 
@@ -170,7 +170,7 @@ class _WorkOfSteps:
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
-        # The profiler stops during the last step. In samples from Kineto, it stopped 80 ms after the work of a 120 ms step.
+        # The profiler stops during the last step: in Kineto's samples 80 ms after the work of a 120 ms step.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
         if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess

@@ -19,7 +19,7 @@ from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 if TYPE_CHECKING:  # this module is large, and only recordings need it
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# A step may be shorter than the time between two polls. Then the nearest sample is used if it is this near.
+# The nearest sample within this time is used for a step without samples.
 _NEAREST_SECONDS = 15.0
 _MAX_ERRORS = 10
 _RESPONSE_SECONDS = 20.0
@@ -244,7 +244,7 @@ def histories_of_prometheus(url: str, profiled: Sequence[ProfiledCard]) -> list[
     return list(histories.values())
 
 
-# The queries: (query, function that stores a result of the query in a sample).
+# (query, function that stores a result in a sample)
 _READINGS: tuple[tuple[str, Callable[[Sample, _Labels, float], Sample]], ...] = (
     (
         f"max {_BY_CARD} (accelerator_clock_hertz{{{_COMPUTING}}})",

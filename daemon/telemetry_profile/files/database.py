@@ -21,7 +21,7 @@ MAX_UNPACKED_BYTES = 8 << 30
 _MAX_COLUMNS = 200_000
 _STEPS_BETWEEN_CHECKS = 100_000
 _PIECE_BYTES = 1 << 20
-# SQLite must not trust functions in the schema of the file, and must not write anything, not even beside the file.
+# SQLite must not trust functions in the schema, and must not write files.
 _PRAGMAS = (
     "trusted_schema = OFF",
     "query_only = ON",
@@ -30,12 +30,12 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "cache_size = -8000",
 )
-# Views, virtual tables and computed columns are code. They can run forever, or exhaust memory before a limit applies.
+# Views, virtual tables and computed columns are code from the file, and could run forever.
 _STORED_COLUMNS_QUERY = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
-# UnicodeDecodeError occurs if an SQLite error quotes bytes of the file. Errors may quote private data and are not shown.
+# SQLite errors may quote the file, which can cause UnicodeDecodeError, and are never shown.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _DAMAGED = Problem("database", "damaged or invalid; only the readable part is shown")
 _TRUNCATED = Problem("database", "truncated; only the readable part is shown")
@@ -99,7 +99,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
     """Report a file that is shorter than its header states."""
     header = os.pread(stream.fileno(), 100, 0)
-    is_valid = header[24:28] == header[92:96]  # if false, an old SQLite version wrote last and did not update the size
+    is_valid = header[24:28] == header[92:96]  # old SQLite versions do not update the size
     page_bytes = int.from_bytes(header[16:18], "big")
     stated_bytes = int.from_bytes(header[28:32], "big") * (page_bytes if page_bytes > 1 else 1 << 16)
     return [_TRUNCATED] if is_valid and os.fstat(stream.fileno()).st_size < stated_bytes else []

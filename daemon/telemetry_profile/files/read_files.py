@@ -266,7 +266,7 @@ class _Content(io.BufferedReader):
         while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):
                 self._skip_rest_of_line()
-                if self.damage:  # the last line is incomplete, and a number in it may be cut
+                if self.damage:  # a number in the incomplete last line may be cut
                     return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"

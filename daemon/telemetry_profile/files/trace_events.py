@@ -16,7 +16,7 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_SCALES = (1000, 100, 10, 1)  # nanoseconds per unit of the last digit, for 0 to 3 decimals of microseconds
+_SCALES = (1000, 100, 10, 1)  # nanoseconds per last digit of microseconds with 0 to 3 decimals
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _EMPTY = msgspec.Raw(b"")
@@ -25,7 +25,7 @@ _POSSIBLE_END = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _LAST_PART_BYTES = 64 * 2**10
 _MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
-NEAR_THE_END = 16  # if a value is truncated, the decoder reports an error within this distance of the end
+NEAR_THE_END = 16  # decoder errors this close to the end mean a truncated value
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')

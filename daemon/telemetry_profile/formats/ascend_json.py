@@ -35,11 +35,11 @@ _TOOL = "Ascend profiler"
 _TIME, _BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
 _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
-_SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO, if the file has them all
+_SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Entries that repeat other entries: the sum of a group, and the calls whose sum is another entry of a matrix.
+# Sums of groups, and calls that another entry of a matrix sums up, repeat other entries.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
-# hcom_allReduce__445_0_1@6297232067196334501: the call number and the group follow the name.
+# Matches the end of a name with a call number, such as hcom_allReduce__445_0_1.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
 _STEP = re.compile(r"step\s*(\d{1,18})\Z", re.IGNORECASE)
 _ENDS = re.compile(r"(\d{1,6})-(\d{1,6})\Z")
@@ -48,7 +48,7 @@ _MAX_MIB, _MAX_SIDE_MIB, _MAX_NODES, _MAX_RANK = 256, 16, 100_000, 10**6 - 1
 _CLOCK_KEYS = {"collectionTimeBegin", "clockMonotonicRaw"}
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _NAMED_RANK = re.compile(r"profiler_info_(\d{1,6})\.json\Z")
-# Files next to the results that do not show how time was spent.
+# These files do not show how time was spent.
 _IGNORED = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
@@ -124,7 +124,7 @@ def _add_times(keys: tuple[str, ...], values: Mapping[str, Any], communication: 
     elapsed = _ns(times, "Elapse Time(ms)")
     if elapsed is None:
         return
-    # The innermost key is the rank if the file covers all ranks, and the operation if it covers one rank.
+    # The innermost key is the rank if the file covers all ranks, otherwise the operation.
     is_ranked = len(keys) > 1 and bool(_RANK.match(keys[-1]))
     rank = communication.ranks.setdefault(int(keys[-1]) if is_ranked else None, _RankSums())
     step = next((match[1] for key in keys if (match := _STEP.match(key))), "")
@@ -191,7 +191,7 @@ def _read_clock(clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _recognises_info(clue: Clue) -> bool:
-    # The JSON is not parsed, because the clue may contain only the beginning of a large rank table.
+    # The clue may contain only the beginning of a large rank table, so the JSON is not parsed.
     text = clue.text
     if not text.lstrip().startswith("{") or '"traceEvents"' in text:
         return False

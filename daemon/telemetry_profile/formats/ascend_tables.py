@@ -27,7 +27,7 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "Ascend profiler"
-# Pairs of headings: the first is from kernel_details.csv (torch_npu), the second from op_summary.csv (msprof).
+# Pairs: (heading in torch_npu's kernel_details.csv, heading in msprof's op_summary.csv).
 _TYPE, _NAME, _CORE = ("Type", "OP Type"), ("Name", "Op Name"), ("Accelerator Core", "Task Type")
 _BEGIN, _LENGTH = ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")
 _SUM_HEADINGS = headings_predicate("OP Type", "Count", "Total Time(us)")
@@ -38,7 +38,7 @@ _STEP_HEADINGS = headings_predicate("Step", "Computing", "Communication", "Free"
 _EXPOSED = "Communication(Not Overlapped)"
 _ITERATION, _ITERATION_LENGTH = "Iteration ID", "Iteration Time(us)"
 _ITERATION_HEADINGS = headings_predicate(_ITERATION, _ITERATION_LENGTH)
-_DATA_WAIT = "Data Aug Bound(us)"  # the time from the end of the previous iteration to the start of this one
+_DATA_WAIT = "Data Aug Bound(us)"  # the time between two iterations
 _STEP_TABLES = ("ClusterStepTraceTime", "StepTraceTime")
 _STEP_COLUMNS = (
     "step",
@@ -72,7 +72,7 @@ def _read_tasks(_clue: Clue, lines: Iterable[str]) -> Facts:
             index, _work_of_task(_first_cell(row, _CORE), name), cell_ns(_first_cell(row, _BEGIN), US), cell_ns(_first_cell(row, _LENGTH), US), name,
             block=_core_count(_first_cell(row, ("Block Dim", "Block Num"))),
         )  # fmt: skip
-    # These files contain operators only: copies and idle time are unknown.
+    # The files contain only operators, so copies and idle time are unknown.
     devices = tuple(device.without("copy_ns", "exposed_copy_ns", "idle_ns") for device in timeline.devices())
     is_unix = any((device.begin_ns or 0) >= _UNIX_SINCE_NS for device in devices)
     return Facts(

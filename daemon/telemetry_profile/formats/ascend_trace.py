@@ -24,7 +24,7 @@ from telemetry_profile.format_contract import (
 )
 
 _NAME, _TOOL = "ascend-trace", "Ascend profiler"
-# The name of an event's process shows the kind of event. `HCCL` contains each collective and, separately, its tasks.
+# The name of an event's process shows the kind of event.
 _HARDWARE = frozenset({"Ascend Hardware", "Task Scheduler"})  # "Task Scheduler" until CANN 6
 _COLLECTIVES = frozenset({"HCCL", "Communication"})  # "Communication" since CANN 8
 _OTHER_PROCESSES = frozenset({"CANN", "Overlap Analysis", "AscendCL", "Python"})
@@ -34,15 +34,15 @@ _ASCEND_CATEGORIES = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "Iteration Time", "FP_BP Time"}
 )
 
-# Types of tasks that do work. Other types wait, signal or mark: NOTIFY_WAIT, EVENT_RECORD, PROFILER_TRACE_EX and so on.
+# Other types of tasks wait, signal or mark, such as NOTIFY_WAIT and EVENT_RECORD.
 _COMPUTE_TASK = re.compile(r"(AI_|AIC|AIV|MIX_|KERNEL_|VECTOR|CUBE|DSA|DVPP|FFTS|Other\Z)")
 _COPY_TASK = re.compile(r"(MEMCPY|SDMA|PCIE_DMA|ASYNC_MEMCPY)")
 _DEVICE_FOLDER = re.compile(r"device_(\d{1,4})\Z")
 _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d+(?:_\d+)*\.json")
-# Matches the number of a call and its group, as in hcom_allReduce__428_0_1.
+# Matches the end of a name with a call number, such as hcom_allReduce__428_0_1.
 _CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
-_PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the ranges that the profiler itself marks
-_NO_RANK = 2**16  # larger numbers are not ranks: all bits are set if a task has no partner
+_PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the profiler itself marks these ranges
+_NO_RANK = 2**16  # all bits are set if a task has no partner
 _DATA_WAIT = "Data_aug Bound"
 
 
@@ -63,7 +63,7 @@ class _Reader:
         self._timeline = Timeline()
         self._is_complete = False
         self._index = _device_number(clue)
-        self._processes: dict[str, str] = {}  # maps the number of a process, as a string, to its name
+        self._processes: dict[str, str] = {}  # maps process numbers to names
         self._threads: dict[tuple[str, str], str] = {}
         self._collectives: list[_Task] = []
         self._tasks: list[_Task] = []
@@ -74,7 +74,7 @@ class _Reader:
         self._data_waits: dict[int, int] = {}
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the keys of the document."""
+        """Ignore the document's keys, which the reader does not need."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

@@ -30,10 +30,10 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "hipprof"
-# Prefixes of tables. Each process has its own tables. Their names contain the node's address, which is never shown.
+# Prefixes of table names, which contain the node's address and so are never shown.
 _KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"
 _COPY_COLUMNS = ("BeginNs", "EndNs", "dev_id", "Kind", "MemoryType")
-# Maps OpenCL's command numbers (such as CL_COMMAND_READ_BUFFER) to the names in hipprof's JSON.
+# Maps OpenCL's command numbers to the names in hipprof's JSON.
 _COMMANDS: Mapping[int | None, str] = {
     0x11F3: "DeviceToHost", 0x11F4: "HostToDevice", 0x11F5: "DeviceToDevice", 0x1207: "Memset",
     0x1201: "DeviceToHost", 0x1202: "HostToDevice", 0x1203: "DeviceToDevice",
@@ -53,7 +53,7 @@ def _read_database(tables: Tables) -> Facts:
     for process, (start, end, device, command, kind) in _event_rows(tables, _COPIES, _COPY_COLUMNS):
         name = _COMMANDS.get(integer(command)) or _MEMORY_TYPES.get(integer(kind)) or "Memcpy"
         timeline.add(cards.key(process, device), "copy", *interval(start, end), name)
-    # Calls of HIP are ignored: the database has only the numbers of functions, not their names.
+    # HIP calls are ignored, because the database does not have the functions' names.
     for process, (start, end, name_id) in _event_rows(tables, _RANGES, ("BeginNs", "EndNs", "Name")):
         timeline.add_range(names.range_name(process, name_id), *interval(start, end), process)
     for _, (name, elapsed) in _event_rows(tables, _MPI, ("MPI_TYPE", "Elapse")):
@@ -166,7 +166,7 @@ COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters
 
 _EventKind = Literal["kernel", "copy", "call", "range", ""]
 
-# Maps the category of an event in a trace of hipprof to its kind.
+# Maps hipprof's event categories to kinds.
 _CATEGORIES: Mapping[str, _EventKind] = {
     "HIPOPS": "kernel",
     "HIPCOPY": "copy",
@@ -175,7 +175,7 @@ _CATEGORIES: Mapping[str, _EventKind] = {
     "MPI": "call",
     "HIPTX": "range",
 }
-# Maps the name of an event's process in a trace of rocprof to its kind. Barrier packets only wait, and are ignored.
+# Maps rocprof's process names to kinds of events. Barriers only wait, and are ignored.
 _PROCESSES: tuple[tuple[re.Pattern[str], _EventKind], ...] = (
     (re.compile(r"GPU ?Barriers"), ""),
     (re.compile(r"GPU ?\d+"), "kernel"),
@@ -192,7 +192,7 @@ class _Reader:
     def __init__(self, format_name: str, tool: str, clock: Clock, clue: Clue) -> None:
         self._format, self._tool, self._clock = format_name, tool, clock
         self._timeline = Timeline()
-        # Maps a process number, as a string, to the kind of its events and its device number.
+        # Maps process numbers to the kind of events and the device number.
         self._processes: dict[str, tuple[_EventKind, int | None]] = {}
         self._rank = rank_in_name(clue)
 

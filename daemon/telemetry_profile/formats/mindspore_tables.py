@@ -34,7 +34,7 @@ _MEAN = "mean"
 _STEP_HEADINGS = headings_predicate("step_num", "total", "iteration_interval", "fp_and_bp", "tail")
 _RANK_IN_NAME = re.compile(r"step_trace_raw_(\d{1,6})_")
 _CLUSTER_NAME = re.compile(r"_\d{1,6}_\d{1,6}_(\d{1,6})\.csv")
-# The headings depend on the kind of parallelism. Only files of data-parallel jobs have times in ticks.
+# Headings depend on the kind of parallelism. Only data-parallel jobs have times in ticks.
 _COMPUTE = ("computation_time", "computation")
 _EXPOSED = "communication_alone_time"
 _DATA_PARALLEL = {"iteration_interval", "fp_and_bp", "tail"}
@@ -147,8 +147,8 @@ class _Layout:
         return {self.name, self.time, *filter(None, (self.count, self.longest))} <= set(cells)
 
 
-# The first layout that fits is used. `op_total_time` of a GPU operator is its host launch time (`op_host_cost_time` in
-# MindSpore's data_saver.h). `cuda_activity_cost_time` is the time on the device.
+# The first layout that fits is used. `op_total_time` of a GPU operator is the host's launch time (see
+# `op_host_cost_time` in MindSpore's data_saver.h).
 _LAYOUTS = (
     _Layout("name", "total_duration(us)", US, "occurrences", "max_duration(us)"),
     _Layout("op_full_name", "cuda_activity_cost_time(us)", US, "cuda_activity_call_count"),
@@ -265,7 +265,7 @@ def _add_links(links: LinkSums, transfers: Mapping[str, Any]) -> None:
 
 
 def _size_and_time(numbers: Any) -> tuple[int, int]:  # JSON of any shape
-    # The third number, the rate, is not used: in rows that sum up operators, it is a sum of rates, ten times too high.
+    # The third number is a rate, which is ten times too high in rows that sum up operators.
     time, size = (
         (_number(number) for number in numbers[:2]) if isinstance(numbers, list) and numbers[1:] else (None, None)
     )

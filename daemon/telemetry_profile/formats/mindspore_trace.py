@@ -23,12 +23,12 @@ from telemetry_profile.format_contract import (
 
 _NAME, _TOOL = "mindspore-timeline", "MindSpore Profiler"
 _FILE = re.compile(r"(ascend|gpu)_timeline_display_(\d{1,6})\.json")
-# Process numbers from `BaseTimelineGenerator` in MindSpore's source. Operators have their device number instead.
+# The numbers are from `BaseTimelineGenerator` in MindSpore's source.
 _FIRST_OTHER_PID, _AI_CPU_PID, _COMMUNICATION_PID, _GPU_ACTIVITY_PID = 7000, 9000, 10_000, 13_000
 _STEP_THREADS = frozenset({"Steps", "100000"})
 _SCOPE_THREADS = frozenset({"Scope Name", "GpuOps", "HostCpuOps", "Ops", "100001", "100002", "100003"})
 _MERGED_THREADS = frozenset(str(number) for number in range(7997, 8003))
-# Operators that fetch data or wait for data, but do not compute.
+# These operators fetch data or wait for data.
 _DATA_OPERATORS = ("InitData", "GetNext", "EndOfSequence")
 
 

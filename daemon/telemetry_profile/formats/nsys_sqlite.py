@@ -18,7 +18,7 @@ _RUN_COLUMNS = ("start", "end", "globalPid", "deviceId")
 _KERNEL_COLUMNS = ("demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _RANGE_COLUMNS = ("start", "end", "text", "textId", "globalTid")
 _CARD_COLUMNS = ("id", "cuDevice", "name", "busLocation", "uuid")
-# Maps CUpti_ActivityMemcpyKind to the names of nsys. Kinds 11 to 13 move pages of unified memory.
+# Maps CUpti_ActivityMemcpyKind to the names of nsys.
 _COPIES: Mapping[int | None, str] = {
     1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host", 5: "Array-to-Array",
     6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer",
@@ -27,7 +27,7 @@ _COPIES: Mapping[int | None, str] = {
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
-# (values of _RUN_COLUMNS, (name, kind of work), grid, block)
+# The values of _RUN_COLUMNS, the name and kind of work, the grid, and the block.
 _Execution = tuple[Sequence[Any], tuple[str, Work], str, str]
 
 

@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import Call, Card, Clue, Facts, Kernel, T
 
 _SUMS, _RUNS = ("name", "calls", "total"), ("name", "begin", "length")
 _SEARCHED_LINES = 400
-# Matches `[Tesla V100-SXM2 (0)]` and `Tesla K40c (0)`, which contain the model and the card's number.
+# Matches a model with the card's number, such as `Tesla K40c (0)`.
 _DEVICE = re.compile(r'"?(?P<model>.*?)\s*\((?P<number>\d{1,3})\)"?\Z')
 _UNIT = re.compile(r"\((ns|us|µs|ms|s|sec)\)", re.IGNORECASE)
 
@@ -56,7 +56,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             for row in table.rows:
                 _add_execution(row.text("name"), row, timeline)
             continue
-        if not any(column.role == "total" and column.unit for column in table.columns):  # not times, but bytes
+        if not any(column.role == "total" and column.unit for column in table.columns):  # a table of bytes
             continue
         kernels_of_table: dict[str, Kernel] = {}
         for row in table.rows:
@@ -64,12 +64,12 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             if kernel is None:
                 invalid_rows += 1
             elif _is_of_device(table, row):
-                # Some reports have a separate row for each grid size of a kernel.
+                # Some reports have a row for each grid size of a kernel.
                 previous = kernels_of_table.get(kernel.name)
                 kernels_of_table[kernel.name] = kernel if previous is None else previous.joined(kernel)
             else:
                 calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
-        # A combined report of kernels and copies repeats the rows of their separate reports.
+        # A combined report repeats the rows of separate reports.
         kernels = kernels_of_table | kernels
     devices = timeline.devices() or device_of_kernels(kernels.values())
     problems = (*timeline.problems(), *row_problem(invalid_rows))
@@ -107,7 +107,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 _NVPROF_SEARCHED_LINES = 200
 _RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each kernel
 _HOST_TYPE = "API calls"
-# Names of host functions in the runtime and the driver. They identify host calls in files without a type column.
+# In files without a type column, only names identify host calls.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
 
 
@@ -147,7 +147,7 @@ _RAW_HEADINGS = {"ID", "Kernel Name"}
 _LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# The theoretical occupancy is used instead of the measured one, because other profilers estimate it, too.
+# Other profilers estimate the theoretical occupancy instead of measuring.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
@@ -189,7 +189,7 @@ class _DecimalSign:
         if not _GROUPS.match(text) or self.decimal:
             decimal = self.decimal or "."
             return re.sub(r"[^\d.eE+-]", "", text.replace("." if decimal == "," else ",", "").replace(decimal, "."))
-        # Nanoseconds are whole numbers, so a comma or point in them separates thousands.
+        # Nanoseconds are whole numbers, so commas and points separate thousands.
         if unit.strip().lower() in _NANOSECONDS or not re.search(r"[.,]", text):
             return re.sub(r"\D", "", text)
         return None

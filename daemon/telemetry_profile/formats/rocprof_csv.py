@@ -13,7 +13,7 @@ from telemetry_profile.facts.kernel_kinds import work_of
 from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, TextFormat
 
 _RUN_ROLES = ("name", "begin", "end")
-# Kinds of host operations, such as memory allocation. Their rows may name a device, too.
+# Rows of host operations, such as memory allocation, may name a device.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
 _ONLY_KERNELS = "copies are in another file: idle time is unknown"
 
@@ -120,19 +120,19 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Functions of the runtimes. Collective kernels, whose names begin in the same way, do not match.
+# Excludes collective kernels, whose names begin like functions of the runtimes.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )
-# The host's domains in rocprofv3's domain_stats. The other domains are sums of the device's work.
+# The host's domains in rocprofv3's domain_stats.
 _HOST_DOMAIN = re.compile(
     r"(HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG|OMPT)(_[A-Z0-9]+)*\Z|(MEMORY_ALLOCATION|SCRATCH_MEMORY|PAGE_MIGRATION)\w*\Z"
 )
-# The original names of files about the host. They are needed because the name of a marked range can be any text.
+# A marked range can have any name, so only the file's name shows the host's files.
 _HOST_FILE = re.compile(
     r"(marker|hip|hsa|rccl|rocdecode|rocjpeg|mpi|memory_allocation|scratch_memory)(_api)?_stats", re.IGNORECASE
 )
-# Names of rows to skip: the total of the other rows, and barriers and markers, which rocprof lists among copies.
+# rocprof lists a total and, among copies, barriers and markers.
 _SKIPPED = frozenset({"Total", "Unknown command type"})
 
 

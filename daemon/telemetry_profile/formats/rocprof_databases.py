@@ -46,8 +46,8 @@ def _read_rocpd(tables: Tables) -> Facts:
     return timeline.facts("rocpd", "rocprofv3", "boot")
 
 
-# The database's views are not used: they need functions of newer tools, and hide rows without a name. The tables
-# `rocpd_info_process` and `rocpd_info_node` contain the command line and the host, and are not read.
+# Views hide rows without a name, so only tables are used. `rocpd_info_process` and `rocpd_info_node` are not read,
+# because they contain the command line and the host.
 class _Process:
     """The tables of one process, whose names end in `suffix`."""
 
@@ -69,7 +69,7 @@ class _Process:
     def _set_cards(self) -> None:
         for agent, node, kind, number, index, product, name, extdata in self._rows("rocpd_info_agent", _AGENT_COLUMNS):
             if kind == "GPU":
-                # A card has the same number in all processes of a node, even if they may use different cards.
+                # A card has the same number in all processes of a node.
                 key = self._cards[integer(agent)] = (node, number)
                 card = Card(integer(index), text(product) or text(name), "", _bus_id(text(extdata)))
                 self._timeline.set_card(key, card, process=self._suffix)
@@ -151,7 +151,7 @@ ROCPD = DatabaseFormat("rocpd", "rocprofv3", _recognises_rocpd, _read_rocpd)
 
 
 _TIMES = ("BeginNs", "EndNs")
-# Tables of kernels: (table, name column, card column). The second table, of counters, is used if the trace is missing.
+# (table, name column, card column). The table of counters is used if the trace is missing.
 _KERNEL_TABLES = (("OPS", "Name", "dev-id"), ("KERN", "KernelName", "gpu-id"))
 # Barriers in a queue only wait, and are ignored.
 _BARRIERS = ("<barrier packet>", "Marker")
@@ -165,7 +165,7 @@ def _read_rocprof(tables: Tables) -> Facts:
     timeline = Timeline()
     cards = _add_kernels(tables, timeline)
     for start, end, name, card in records(tables, "COPY", (*_TIMES, "Name", "dev-id")):
-        # Copies by HSA have no device in this table.
+        # HSA's copies have no device in this table.
         card_number = next(iter(cards)) if card is None and len(cards) == 1 else integer(card)
         timeline.add(_key(timeline, card_number), "copy", *interval(start, end), _unquote(name))
     for start, end, name in records(tables, "rocTX", (*_TIMES, "Name")):

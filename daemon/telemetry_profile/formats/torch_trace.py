@@ -39,7 +39,7 @@ _OTHERS = frozenset({"python_function", "gpu_user_annotation", "cpu_instant_even
 _CATEGORIES = _KERNELS | _COPIES | _OPERATORS | _RUNTIMES | _REPLAYED_RANGES | _OTHERS
 _KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 
-# Categories that only Ascend's profiler, hipprof or rocprof uses, not Kineto.
+# Kineto does not use these categories of other profilers.
 _FOREIGN = frozenset(
     {"HostToDevice", "async_npu", "async_task_queue", "enqueue", "dequeue", "HIP", "HIPOPS", "HIPCOPY"}
 )
@@ -48,9 +48,9 @@ _REPLAYED = "the trace contains counters of replayed ranges, but no kernel times
 _NO_DEVICE = "the trace contains no device work: the program used only the CPU, or the profiler did not see the device"
 
 _ANNOTATION = "user_annotation"
-_PROFILER_STEP = "ProfilerStep#"  # steps marked by the profiler; without them, ranges of the program are used as steps
+_PROFILER_STEP = "ProfilerStep#"  # without the profiler's steps, ranges of the program are used
 _LOADER = "enumerate(DataLoader)"
-_MIN_RUN_RATIO = 0.5  # if less than this share of the launched kernels ran, a graph was captured
+_MIN_RUN_RATIO = 0.5  # if fewer of the launched kernels ran, a graph was captured
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
 _MAX_BASE_NS = 4 * 10**18

@@ -21,10 +21,10 @@ Cause = Literal[
 
 _MIN_SHARE, _MIN_DATA_SHARE = 0.10, 0.05  # smaller shares of a step are not reported
 _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
-_FEW_BLOCKS = 8  # a kernel with fewer blocks cannot fill a training card, which has at least 8 multiprocessors
+_FEW_BLOCKS = 8  # training cards have at least 8 multiprocessors, each of which needs a block
 _MAJORITY = 0.5
-ADDED_LATER = {"added_later": True}  # keys that the first version of the document does not have
-_RIVAL_RATIO = 0.8  # causes with at least this ratio to the largest share are reported as about equal
+ADDED_LATER = {"added_later": True}  # the first version of the document does not have these keys
+_RIVAL_RATIO = 0.8  # causes are about equal from this ratio of their shares on
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Evidence:
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
-    names: str = ""  # the names of `ranks` if the files contain other ranks, too
+    names: str = ""  # the names of `ranks` if the files contain more ranks
 
     def total(self, part: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if incomplete."""
@@ -182,7 +182,7 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
         return text
     interval_ns = round(launching_ns / (launches - len(evidence.ranks)))
     busy_ns = round(((evidence.total("span_ns") or 0) - (evidence.total("idle_ns") or 0)) / launches)
-    if interval_ns <= busy_ns:  # the host launches faster than the card works, so launching does not slow the card
+    if interval_ns <= busy_ns:  # launching does not slow the card
         return text
     of_graphs = f" ({graphs:,} of graphs)" if graphs else ""
     return f"{text}: {human.short_duration(interval_ns)} between two launches{of_graphs}, and a launch keeps the card busy for {human.short_duration(busy_ns)}"

@@ -25,18 +25,18 @@ from telemetry_profile.format_contract import (
     largest_first,
 )
 
-# Names of folders inside a profiler's result folder. Files in them belong to the result folder.
+# Files in folders with these names belong to the parent folder's results.
 _INNER_FOLDER = re.compile(
     r"(timeline|summary|sqlite|host|data|analyze|device_\d+|PROF_\w+|ASCEND_PROFILER_OUTPUT|mindstudio_profiler_output)\Z"
 )
-# rocprof's name of a process at the start of a file name, such as `1234_kernel_stats.csv` or `results.copy_stats.csv`.
+# rocprof puts a process name before `_kernel_stats.csv` or `.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
-# MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card. The rank table is beside the folder.
+# MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
 _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
-# Maps (parent folder of `cluster_profiler`, alias of a node) to the node's ranks by card number.
+# Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
 _NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a host_ips_mapping.txt is next to {_CLUSTER}"
 
@@ -62,7 +62,7 @@ class Member:
     end_unix_ns: int | None = None
     files: tuple[str, ...] = ()
     job_ranks: int | None = None
-    folder: tuple[str, ...] = ()  # not for documents, because it may name a host or a user
+    folder: tuple[str, ...] = ()  # not for documents, because folders may name a host or a user
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
     for part, owner in owners:
-        # If an owner has only one numbered card, a card without a number is considered the same card.
+        # A card without a number is considered the owner's only numbered card.
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
@@ -152,7 +152,7 @@ def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
     """Yield the rank of each part, with the folder if the rank is ambiguous."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
     results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
-    # Results without times in several folders, for the same rank and in the same format, belong to several jobs.
+    # Without times, results for a rank and format in several folders belong to several jobs.
     counts = Counter((rank, name) for rank, name, _ in results)
     repeated = {None, *(rank for (rank, _), count in counts.items() if count > 1)}
     for part in parts:
@@ -273,7 +273,7 @@ def _merge_parts(parts: list[_DeviceInFile], remarks: list[str]) -> Member:
     begin, end = _unix_time(best_part, device.begin_ns, offsets), _unix_time(best_part, device.end_ns, offsets)
     formats = tuple(dict.fromkeys(part.file.facts.format for part in parts))
     job_sizes = [part.file.facts.ranks for part in parts if part.file.facts.ranks]
-    # The names of folders are removed, because they may contain the name of a host or a user.
+    # Folders are removed, because their names may contain a host or a user.
     files = tuple(dict.fromkeys(part.file.name.rpartition("/")[2] for part in parts))
     facts = best_part.file.facts
     # The folders below `cluster_profiler` are nodes of one job.

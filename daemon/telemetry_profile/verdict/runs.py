@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
-_MAX_RUNS = 50  # a card is compared only with the latest runs, because cards are processed in chronological order
+_MAX_RUNS = 50  # only the latest runs matter, because cards are processed in chronological order
 _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 

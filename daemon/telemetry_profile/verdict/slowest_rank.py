@@ -11,7 +11,7 @@ from telemetry_exporters import human
 from telemetry_profile.format_contract import Link
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# Cards of one model and one node differed by 8 % in matrix rate without any fault (rocprofiler-compute on 8 x MI300X).
+# The matrix rates of eight healthy MI300X in one node differed by 8 % (rocprofiler-compute).
 _MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
 _SLOW_RATIO = 0.5
@@ -85,7 +85,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
     """Return the rank that makes the others wait, or None."""
-    # The lengths of steps are not compared, because barriers make the steps of all ranks equally long.
+    # Step lengths are not compared, because barriers make steps of all ranks equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
         return None

@@ -12,9 +12,9 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# How a profiled card was found in the telemetry. A match by index is a guess, because each job numbers its own cards.
+# A match by index is a guess, because each job numbers its own cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# The source of FLOPs: "given" by the user, or a `Basis` from the file.
+# "given" means by the user. Other values are a `Basis` of the file.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 

@@ -13,7 +13,7 @@ from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.usual_step import UsualStep
 
 _MIN_THROTTLED = 0.10
-# A smaller loss is ignored: a mostly idle H200 always reports `sw_power_cap`, at 1,950 of 1,980 MHz (tests/h200).
+# A mostly idle H200 always reports `sw_power_cap`, at 1,950 of 1,980 MHz (tests/h200).
 _MIN_LOST = 0.05
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 

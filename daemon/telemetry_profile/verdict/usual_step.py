@@ -79,7 +79,7 @@ def usual_step_of(member: Member) -> UsualStep:
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Treat the time of a device as one step, without long gaps and a long first collective."""
+    """Return a step that covers a device's time, except long gaps and a long first collective."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
@@ -88,7 +88,7 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
         sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
     if device.without_gaps is not None:
         launching_ns, without_gaps = device.split.launching_ns, device.limited(device.without_gaps)
-        # Gaps before the first launch or after the last are not part of `launching_ns`, so this is a lower bound.
+        # The result is a lower bound, because some gaps are not part of `launching_ns`.
         min_launching_ns = (launching_ns or 0) - sum(gap.length_ns for gap in device.gaps)
         split = replace(
             without_gaps,
@@ -120,5 +120,5 @@ def mean_split(splits: Sequence[Split]) -> Split:
 def _without_bad_wait(split: Split) -> Split:
     """Return the split without an impossible wait."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
-        return replace(split, wait_ns=None)  # it was a sum over concurrent streams
+        return replace(split, wait_ns=None)  # the wait was summed over concurrent streams
     return split
