@@ -39,7 +39,7 @@ _NPU_ROWS = (
     Row("npu_chip_info_utilization", "AI Core utilization (%).", first_of("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
     Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", first_of("engine_utilization_ratio{vector}"), PERCENT),
     Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", first_of("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="that of the AI Core if the tool reports no other utilization"),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the utilization of the AI Core if the tool reports no other"),
     Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", first_of("memory_used_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_total_memory", "Total HBM (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", first_of("memory_used_ratio"), PERCENT, deviation=_ALSO_DDR),
@@ -55,10 +55,10 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages retired because of uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
-    UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical one"),
+    UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical id"),
     UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
     UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
-    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and the others are not read; `accelerator_link_…` has the counters of hccn_tool"),
+    UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and most other values are not read; `accelerator_link_…` has the counters of hccn_tool"),
     UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the lifetime counts are not read"),
     UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
     UnservedNames("time stamps of samples", "Prometheus sets the time of each scrape"),
@@ -202,7 +202,7 @@ _MX_MISSING = (
     UnservedNames('mx_memory_*{type="xtt"}', "host memory is not the card's memory"),
     UnservedNames("other dies", "a card is one device, whose `die_id` is 0"),
     UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
-    UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
+    UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
 
@@ -250,7 +250,7 @@ _IX_ROWS = (
 )
 _IX_MISSING = (
     UnservedNames("ix_sm_utilization", "the tool reports only one utilization, which is served as `ix_gpu_utilization`"),
-    UnservedNames("ix_xid_errors", "the tool reports no events"),
+    UnservedNames("iid_errors", "the tool reports no events"),
     UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on
@@ -308,7 +308,7 @@ _XPUMD_ROWS = (
 _XPUMD_MISSING = (
     UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
     UnservedNames("hw_memory_io_bytes_total", "bytes read from and written to memory are not counted"),
-    UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have them"),
+    UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have the same values"),
 )
 # fmt: on
 

@@ -88,7 +88,7 @@ _DEVICE_METRICS_MISSING = (
     UnservedNames("pcie_replay_rollover_count", "not read"),
     UnservedNames("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
     UnservedNames("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
-    UnservedNames("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`); boards ask for it first"),
+    UnservedNames("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`)"),
 )
 # fmt: on
 
@@ -143,7 +143,7 @@ _OMNISTAT_ROWS = (
     Row("sclk_clock_mhz", "Current system clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("mclk_clock_mhz", "Current memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA),
     Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
-    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat prints one of the two sensors, we print both"),
+    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat prints one of the two sensors; this page has both"),
     Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="`location` is `hbm_0` on cards whose tool reports each stack"),
     Row("num_compute_units", "Compute units.", first_of("compute_units")),
     Row("xgmi_total_read_kilobytes", "Data read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
@@ -154,7 +154,7 @@ _OMNISTAT_ROWS = (
 _OMNISTAT_MISSING = (
     UnservedNames("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
     UnservedNames("omnistat_*", "node_exporter has the metrics of host and network"),
-    UnservedNames("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card, with `[attribution]`"),
+    UnservedNames("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card if `attribution.enabled` is set"),
 )
 # fmt: on
 
