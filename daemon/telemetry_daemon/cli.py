@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["job"]:
-        from telemetry_daemon.readers.jobs import hook_process  # exits with 0, because Slurm drains nodes
+        from telemetry_daemon.readers.jobs import hook_process  # always exits with 0: a failed hook drains the node
 
         hook_process.run_and_exit(partial(_main, arguments))
     return _main(arguments)

@@ -49,7 +49,7 @@ class ConfigInputs:
 
     path: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    overrides: Mapping[str, object] = field(default_factory=dict)  # maps paths, such as `log.level`, to values of flags
+    overrides: Mapping[str, object] = field(default_factory=dict)  # maps settings, such as `log.level`, to flag values
     known_sources: tuple[str, ...] | None = None  # None before the parsers are loaded
     known_polls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_path: str = DEFAULT_FILE

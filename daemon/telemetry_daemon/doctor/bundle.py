@@ -28,7 +28,7 @@ MAX_MEMBER_BYTES = 8 << 20
 _ARCHIVE_FOLDER = "telemetry-doctor"
 _CONTENTS_NAME = "CONTENTS"
 _HEAD_BYTES = 1 << 16
-# The archive's headers, padding and list of contents need fewer bytes.
+# The archive's headers, padding and list of contents need less space than this.
 _OVERHEAD_BYTES = 1 << 20
 # Masking takes two seconds for each MiB.
 _MAX_TEXT_LENGTH = 1 << 20

@@ -72,7 +72,7 @@ class _Requirement:
             yield Finding(where, what, f"raise the limit: {option}")
 
 
-# The daemon, its workers and a tool need less memory (docs/performance.md).
+# The daemon, its workers and a tool need less memory than this (docs/performance.md).
 _MEMORY = _Requirement("memory_bytes", 128 << 20, " of memory", "", "MemoryMax", lambda number: byte_size(int(number)))
 _TASKS = _Requirement("tasks", 64, " processes and threads", " (pids)", "TasksMax")
 _CPUS = _Requirement("cpus", 0.1, " CPUs", ", or remove the CPU limit", "CPUQuota")

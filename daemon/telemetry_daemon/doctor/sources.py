@@ -73,7 +73,7 @@ _OTHER_PROBLEMS = (
     "correct but misread here, send the file of `telemetry doctor --bundle FILE`"
 )
 _SEE_ABOVE = "see the line above; docs/owners.md describes what this source needs"
-# Remedies for sources that report owners of cards. They need no vendor tool or driver.
+# Sources that report owners of cards need no vendor tool or driver.
 _OWNER_REMEDIES: Mapping[str, str] = {
     "missing": "none needed if the node has no such source; docs/owners.md has its search paths",
     **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),

@@ -173,7 +173,7 @@ def _open_step(name: str, folder_descriptor: int) -> int:
     """Return an O_PATH descriptor of a file or folder, after triggering automount."""
     try:
         return os.open(name, _STEP_FLAGS | os.O_DIRECTORY, dir_fd=folder_descriptor)
-    except NotADirectoryError:  # a link or a file
+    except NotADirectoryError:  # the name is a link or a file
         return os.open(name, _STEP_FLAGS, dir_fd=folder_descriptor)
 
 

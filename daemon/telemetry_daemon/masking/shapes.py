@@ -14,8 +14,7 @@ from telemetry_daemon.masking.words import HARMLESS_WORDS, looks_like_identity
 from telemetry_parsers import units
 from telemetry_parsers.dataclass import dataclass, replace
 
-# Some treatments replace single words: `names` replaces words that are not harmless, `odd` replaces words that look
-# like identities.
+# `names` replaces words that are not harmless, `odd` replaces words that look like identities.
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -205,7 +204,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?<![0-9a-zA-Z])(?:{_RUNTIMES})[-:](?P<value>[0-9a-f]{{64}})(?![0-9a-zA-Z])", "whole"),
     (r"pod(?P<value>[0-9a-f]{32})(?![0-9a-zA-Z])", "whole"),
     (r"(?<![\w-])machine-(?P<value>[^/\s\"']{1,200}?)\.scope", "whole"),
-    # Job numbers are kept, because they connect the records of a job. The server name after a number is masked.
+    # Job numbers are kept, because they connect the records of a job.
     (r"(?<![0-9a-zA-Z])(?:job|step|task)_(?P<value>[0-9]{1,20})(?![0-9a-zA-Z])", "keep"),
     (r"(?<![\w])(?:slurm|pbs|flux|job)-(?P<value>[0-9]{1,20})(?=[.\[])", "keep"),
     (r"(?:^|/|pbs-)[0-9]{1,20}(?:\[[0-9]{0,9}\])?\.(?P<value>[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,8}?)(?=$|/|\.json$)", "names"),

@@ -80,7 +80,7 @@ def can_be_loaded(library: str) -> bool:
     """Return whether the library and all its dependencies can be loaded."""
     try:
         ctypes.CDLL(library)
-    except OSError:  # not installed, or a dependency is missing
+    except OSError:  # the library or a dependency is missing
         return False
     return True
 

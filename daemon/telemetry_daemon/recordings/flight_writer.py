@@ -78,7 +78,7 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
         for report in filter(None, map(parser.parse, _decoded_captures(members))):
-            mask.learn(report)  # including the captures that are dropped later
+            mask.learn(report)  # all captures are learned, even those that are dropped later
         selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
         packed_lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(packed_lines))

@@ -23,7 +23,7 @@ _MAX_EVENTS_KEPT = 100
 _STAGED_AFTER_SECONDS = 15.0
 _HANGS_AFTER_SECONDS = 45.0
 _FLAP_SECONDS = 60.0
-# The incident in a simulated history: a card of the training run is hot.
+# In a simulated history, a card of the training run is hot.
 INCIDENT = "incident"
 _HOT_CARD, _INCIDENT_BEFORE_SECONDS, _INCIDENT_SECONDS = 2, 480.0, 2400.0
 

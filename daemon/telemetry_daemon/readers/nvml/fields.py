@@ -127,8 +127,7 @@ SLOW = (
 # These fields are constants, or counters over the board's lifetime.
 INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
-# NVML calls fields 138 and 139 throughput, but they count KiB. Fields 202 and 204 count bytes. Fields from 202 on need
-# NVLink 5.
+# NVML calls fields 138 and 139 throughput, but they count KiB. Fields 202 and 204 count bytes.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),

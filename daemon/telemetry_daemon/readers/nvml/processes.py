@@ -32,7 +32,7 @@ _MAX_NAME_LENGTH = 256
 _HOST_ENGINES = frozenset({b"nv-hostengine", b"dcgm-exporter"})
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 UTILIZATION_CALL = "nvmlDeviceGetProcessUtilization"
-# pynvml raises 0 if the driver returns an empty list.
+# pynvml raises code 0 if the driver returns an empty list.
 _NO_SAMPLES = frozenset({0, codes.NOT_FOUND})
 _MAX_CAPACITY = 1 << 16
 

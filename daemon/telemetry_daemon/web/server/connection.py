@@ -281,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._conversation.is_complete:  # the client requested only the head
             pieces.close()
             return
-        # This limits the data that the kernel keeps for a client that does not read.
+        # A small buffer limits the data that the kernel keeps for a client that does not read.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._body_pieces = pieces
         self._access_state = self._shared.access.access_state
