@@ -129,7 +129,7 @@ def has_repeated_index(devices: Sequence[Device]) -> bool:
     return len(set(indices)) < len(indices)
 
 
-# From the best to the worst. A combined report has the best outcome of its reports.
+# From the best to the worst, because a combined report has the best outcome of its reports.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 

@@ -17,7 +17,7 @@ _SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
 RAILS = ("graphics", "core", "soc", "memory", "board")
 _DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
 _ENGINES = ("encoder", "decoder", "jpeg", "optical_flow", "copy", "aicore", "aicpu", "ctrlcpu", "vector", "cube", "npu")
-# NVIDIA's names of the tensor pipes: HMMA for 16-bit formats and TF32, DFMA for double precision, IMMA for integers.
+# NVIDIA's names of tensor pipes: HMMA for 16-bit formats and TF32, DFMA for double precision, IMMA for integers.
 PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from telemetry_parsers.dataclass import dataclass
 
-# `others` combines all owners beyond the maximum number of owners per card.
+# `others` combines the owners beyond the maximum number per card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
 # How a device is named. `minor`, `render` and `card` are numbers of device nodes.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]

@@ -110,4 +110,4 @@ class Past:
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
-    first: int = 0  # the number of the first slot; setting the clock does not change slot numbers
+    first: int = 0  # the number of the first slot, which does not change if the clock is set

@@ -43,7 +43,7 @@ COUNT: Units = {"": (1, 1)}
 PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
  "64": 6.0, "64.0": 6.0}  # fmt: skip
 
-# Words that tools print instead of a number, in lower case and without brackets.
+# Words that tools print instead of a number, in lower case without brackets.
 _PLACEHOLDERS: Mapping[str, Absent] = {
     "": Absent.NOT_REPORTED,
     "-": Absent.NOT_REPORTED,

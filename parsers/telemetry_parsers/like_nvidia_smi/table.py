@@ -36,7 +36,7 @@ class CardTableShape:
     expected_starts: tuple[str, ...] = ()  # the beginnings of known lines without a reading
     lists_processes: bool = True
     other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
-    wraps_models: bool = False  # a long model name continues in the lines below it
+    wraps_models: bool = False  # long model names continue in the next lines
     # The tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
     separator: str = ""  # a mark in the rules between cards, but not in the rule below the last card

@@ -18,7 +18,7 @@ class MergeState:
     # Maps (vendor, UUID or address) of each unconfirmed device to the reports that list it.
     witnesses: Mapping[tuple[str, str], frozenset[tuple[str, str, float]]] = field(default_factory=dict)
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)  # devices forgotten per (vendor, source)
-    # Maps (vendor, index space) to the address and UUID that belong to each index, stored as a device.
+    # Maps each (vendor, index space) to the address and UUID of each index, stored as a device.
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # maps (id, metric, label) to the source
 

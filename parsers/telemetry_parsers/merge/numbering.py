@@ -12,7 +12,7 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# (vendor, name) of a way to number devices. The name may be that of a tool.
+# (vendor, name) of a numbering of devices.
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
 # Maps (source, index space) to the indices that the source lists.

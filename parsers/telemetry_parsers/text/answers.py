@@ -87,7 +87,7 @@ _COMMON_ERRORS = (
     ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("segmentation fault", "failed", "killed"),
 )
-# Lines that begin like this report an error that is not in the lists of known errors.
+# Lines that begin with these words report an unknown error.
 _ERROR_BEGINNINGS = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
 
 

@@ -15,12 +15,12 @@ from telemetry_parsers.text.lines import quote
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 # A document begins at the start of a line.
 _LINE_STARTS = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
-# For tools that print one object per line, a document may also begin after other text in the line.
+# For tools that print one object per line, a document may begin in the middle of the line.
 OBJECTS = re.compile(r"(?=\{)")
 # `amd-smi --file` appends the next list to the line on which the previous list ends.
 _APPENDED_START = re.compile(r"[ \t]{0,200}(?=[\[{])")
 _MAX_APPENDED = 1000
-# After this many brackets that do not begin JSON, the search for documents ends.
+# The search for documents ends after this many brackets that do not begin JSON.
 _MAX_FAILURES = 16
 # Matches the start of JSON, but not that of `[sudo] password`, `[1,0]<stdout>:` or `{x} ignored`.
 _JSON_START = re.compile(r"[\[{]\s*[\"\[{]")

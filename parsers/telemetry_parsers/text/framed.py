@@ -21,8 +21,8 @@ class TableShape:
     """The known headings and value patterns of one tool's table."""
 
     headings: frozenset[str]  # in lower case with single blanks
-    words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values; other values are free text
-    opening: str  # the first heading; its value begins each record
+    words: Mapping[str, re.Pattern[str]]  # maps headings to patterns of one-word values
+    opening: str  # the heading whose value begins each record
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _create_record(rows: Sequence[_Row], headings: Sequence[tuple[tuple[str, ...
         if not fits or (row.line.ended and _is_short(row, row_headings)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
-        misfits.append(rows[-1].line)  # the record's other lines are missing
+        misfits.append(rows[-1].line)  # the other lines of the record are missing
     return Record(rows[0].line, values, tuple(misfits))
 
 

@@ -12,7 +12,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
 _PROMPT = re.compile(r"^\[sudo\] [^:：\n]{1,80}[:：] {0,4}", re.MULTILINE)
 _BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
 _QUOTE_LENGTH = 160
-# Texts with more lines are not parsed. No tool prints as many lines.
+# No tool prints as many lines.
 MAX_LINES = 20_000
 
 

@@ -9,7 +9,7 @@ from telemetry_parsers.library_answers import LibrarySpec, Row
 from telemetry_parsers.model import Absent
 
 NOT_SUPPORTED_CODE = 3
-# Some drivers return code 2 for a missing field or link. Codes 25 and 26 mean an unsupported version of a call.
+# Some drivers return code 2 for a missing field. Codes 25 and 26 mean an unsupported version of a call.
 _ABSENCE_BY_CODE = MappingProxyType(
     {
         -1: Absent.NOT_UNDERSTOOD,  # the reader sets -1 if the library returned invalid text
