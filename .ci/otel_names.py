@@ -53,7 +53,7 @@ NAMES = (
     Name("accelerator_ecc_uncorrected_total", "hw.errors", _ERRORS, "Counter", {"error.type": "uncorrected"}),
     Name("accelerator_health", "hw.status", "1", "UpDownCounter"),
 )
-# Maps our labels to attributes. The parent of a sensor or fan is its card.
+# Maps our labels to attributes. The parent of a sensor or fan is the card.
 ATTRIBUTES: Mapping[str, str] = MappingProxyType(
     {
         "id": "hw.id",

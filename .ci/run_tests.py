@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 YARDSTICK_LOOP = "x = 0\nfor i in range(10**7): x += i"
-# Many tests wait, so one worker more than processors is useful. A second extra worker would need 15 s to collect tests.
-# Files are distributed by name: if files were ordered by their number of tests, a slow file with few tests would be last.
+# Many tests wait, so one extra worker is useful. A second extra worker would need 15 s to collect the tests.
+# Files are ordered by name: by number of tests, a slow file with few tests would come last.
 WORKERS = (os.cpu_count() or 1) + 1
 SIDE_BY_SIDE = ("-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "20")
 

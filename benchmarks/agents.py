@@ -86,7 +86,7 @@ def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder:
             time.sleep(scrapes)
             return (size(waiting) - before) / round(time.monotonic() - begin)
         finally:
-            # On a termination signal, Prometheus would try for a minute to send its samples.
+            # After SIGTERM, Prometheus would try for a minute to send samples.
             process.kill()
 
 

@@ -9,7 +9,7 @@ import ctypes
 import sys
 
 _THREADS, _BLOCKS, _TURNS = 256, 4096, 1 << 16
-# Multiplications and additions in registers. The driver compiles the code for the installed GPU.
+# The driver compiles this code for the installed GPU.
 _PTX = b"""
 .version 6.0
 .target sm_50

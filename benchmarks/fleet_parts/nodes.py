@@ -26,7 +26,7 @@ from telemetry_parsers.model import Capture, Failure, Poll, Snapshot
 
 # The fleet's Prometheus scrapes at this interval. Simulated polls are not more frequent.
 STEP_SECONDS = 15.0
-# Long enough for a complete two-hour block of Prometheus.
+# Far enough in the past for a complete two-hour block of Prometheus.
 BEGIN_UNIX_SECONDS = 1_768_176_000.0
 # Nodes share a course at different times, so this many past pages are kept.
 MOMENTS = 4

@@ -130,7 +130,7 @@ def _run(server: Server, query: Query, data: Data) -> QueryCost:
     title = query.title
     try:
         server.fetch(path, urllib.parse.urlencode(form).encode())
-    except urllib.error.HTTPError as error:  # A query that loads too many samples fails, which is a result, too.
+    except urllib.error.HTTPError as error:  # A query with too many samples fails, which is a result.
         with error:
             title += f" ({error.code})"
     return QueryCost(title, server.usage().cpu_seconds - before, time.monotonic() - start)

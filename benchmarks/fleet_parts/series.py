@@ -13,7 +13,7 @@ from telemetry_parsers.vendors import VENDOR_WORDS
 
 CARDS_PER_NODE = 8
 MANY_CARDS = 1000
-# Series that Prometheus adds to each target: up, scrape_duration_seconds and three counts of samples.
+# Prometheus adds up, scrape_duration_seconds and three counts of samples to each target.
 SERIES_OF_A_SCRAPE = 5
 
 

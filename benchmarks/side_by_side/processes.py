@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat after the name, these fields are the times of ended children.
+# In /proc/PID/stat, these fields after the name are the times of ended children.
 _CHILDREN_FIELDS = slice(13, 15)
 _GONE = (FileNotFoundError, ProcessLookupError)
 

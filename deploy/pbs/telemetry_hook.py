@@ -1,4 +1,4 @@
-# ruff: noqa: INP001  # PBS runs it by itself
+# ruff: noqa: INP001  # PBS runs this file by itself
 """Reports jobs that PBS starts and ends on this node to the telemetry daemon. README.md describes how to import it.
 
 It never rejects an event, because PBS takes a node out of service if its hook fails.

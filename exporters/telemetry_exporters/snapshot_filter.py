@@ -192,7 +192,7 @@ class _Validator:
         if metric is None or metric.scope != self._scope or reading.metric in _DERIVED_METRICS:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
-            # An absent reading needs no label, even if its metric has labels.
+            # An absent reading of a metric with labels may have no label.
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED

@@ -164,7 +164,7 @@ class _TableBody:
         units = {column.role: column.unit for column in self._columns if column.role and column.unit}
         is_first_row = True
         for line in self._lines:
-            if is_first_row and not line.strip():  # rocprofv2 writes a blank line below its headings
+            if is_first_row and not line.strip():  # rocprofv2 writes a blank line below the headings
                 continue
             cells = self._row_cells(line)
             if cells is None:

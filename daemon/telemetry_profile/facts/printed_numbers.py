@@ -6,7 +6,7 @@ import re
 from decimal import Decimal, InvalidOperation
 
 NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
-_MAX_NS = 10**19  # the year 2286; only broken files have later times
+_MAX_NS = 10**19  # the year 2286: later times are invalid
 _MAX_DIGITS = 20
 _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 

@@ -87,7 +87,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
                 _decompress(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
                     database = _create_database(connection, seconds, copy.stream)
-                    copy.remove_name()  # SQLite has opened the file and no longer needs its name
+                    copy.remove_name()  # SQLite has opened the file, and needs no name
                     yield database
             return
         with _connect(str(path)) as connection:

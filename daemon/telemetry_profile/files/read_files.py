@@ -38,7 +38,7 @@ _SQLITE = b"SQLite format 3\0"
 _MAX_LINE_LENGTH = 1 << 20
 _DATABASE_SECONDS = 120.0
 MAX_FILES, MAX_DEPTH = 20_000, 12
-# Limits that no valid file reaches: reading 5 GB took 90 s of CPU time and 200 MiB of memory.
+# No valid file reaches these limits: reading 5 GB took 90 s of CPU time and 200 MiB.
 MAX_CPU_SECONDS = 900
 MAX_BYTES = 4 << 30
 GROUP = "telemetry.profiles"
@@ -165,7 +165,7 @@ def _exit_message(status: int | None) -> str:
 
 
 def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
-    # The parent handles Ctrl-C: it prints the results so far.
+    # The parent handles Ctrl-C, and prints the results so far.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))

@@ -53,7 +53,7 @@ _IGNORED = re.compile(
     r"(end_info\.\d+|(\w+_)?timeline_summary(_\d+)*\.json|step_trace_point_info\w*\.json|minddata_cpu_utilization_\d+\.json"
     r"|parallel_strategy_\d+\.json|pipeline_profiling_\d+\.json|flops_(scope_)?\d+\.(json|txt)|dataset_iterator_profiling_\d+\.txt"
     r"|device_queue_profiling_\d+\.txt|minddata_aicpu_\d+\.txt|memory_record\.csv|operator_memory\.csv|profiler_metadata\.json"
-    # Tables of msprof: task_time is a subset of op_summary. According to the manual, the others have no step times.
+    # In msprof, task_time is a subset of op_summary, and the other tables have no step times.
     r"|(task_time|fusion_op|l2_cache|npu_(module_)?mem|static_op_mem|memory_record|operator_memory|(sys|process)_mem|(process_)?cpu_usage"
     r"|ai_(vector_)?core_utilization|aicpu(_mi)?|dp)(_\d+)+\.csv)\Z"
 )

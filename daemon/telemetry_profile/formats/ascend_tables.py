@@ -160,7 +160,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows, ranks = CsvRows(lines, _STEP_HEADINGS), _Ranks()
     for row in rows:
-        if row.get("Type", "rank") != "rank":  # a stage is a group of ranks, each of which has its own row
+        if row.get("Type", "rank") != "rank":  # the ranks of a stage have their own rows
             continue
         step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
@@ -197,7 +197,7 @@ def _read_analysis(tables: Tables) -> Facts:
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
             split = _split(*(_scaled(time, US) for time in times))
-            # A stage is a group of ranks, each of which has its own row.
+            # The ranks of a stage have their own rows.
             if split is not None and kind in (None, "rank"):
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:

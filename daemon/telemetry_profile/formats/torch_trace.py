@@ -26,7 +26,7 @@ from telemetry_profile.format_contract import (
 
 _NAME = "torch-trace"
 
-# The categories of Kineto's ActivityType since 2021. They were capitalized until 2022.
+# Categories of Kineto's ActivityType, which were capitalized until 2022.
 _KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel", "mtia_ccp_events"})
 _COPIES = frozenset({"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"})
 _OPERATORS = frozenset({"cpu_op", "Operator", "user_annotation"})

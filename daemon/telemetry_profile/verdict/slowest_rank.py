@@ -16,7 +16,7 @@ _MIN_EXCESS = 0.10
 _NOISE_FACTOR = 3.0
 _SLOW_RATIO = 0.5
 _MAX_PERCENT = 3.0
-_SAME_RATIO = 1.05  # two waits are considered equal if their ratio is at most this
+_SAME_RATIO = 1.05  # waits with at most this ratio are considered equal
 
 
 Reason = Literal["compute", "host"]

@@ -93,7 +93,7 @@ def achieved_flops(rank_step: UsualStep, flops_per_step: float | None, dtype: st
     if rate is None or basis is None:
         return None
     peaks = peak_of(device.card.model)
-    if dtype == "float":  # fp32, or tf32 if the card has it
+    if dtype == "float":  # the card may use tf32 for fp32
         dtype = "" if peaks and peaks.flops("tf32") else "fp32"
     peak = peaks.flops(dtype) if peaks and dtype else None
     return AchievedFlops(rate, basis, basis == "shapes", dtype or None, peak, rate / peak if peak else None)

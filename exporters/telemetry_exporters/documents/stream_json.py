@@ -203,7 +203,7 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
 
 
 def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
-    # `age` is omitted, because it changes at each poll.
+    # `age` would change at each poll.
     return TroubleJson(clean(trouble.what), clean(trouble.why), clean(trouble.remedy), trouble.severity.value)
 
 
@@ -240,7 +240,7 @@ def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
         limit_celsius=overview.slowdown_celsius(merged),
         throttled_by=_active_labels(merged, "throttled"),
         open_events=_active_labels(merged, "event_open"),
-        # Shares are omitted, because they change at each poll.
+        # Shares would change at each poll.
         owners=clean(human.owners_text(merged.allocations)) if merged.allocations else "",
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
         findings=tuple(findings_json),

@@ -107,7 +107,7 @@ TEMPERATURES = (
 _is_inner_sensor = re.compile(pattern("inner_sensors")).fullmatch
 # Prometheus receives an event with the next scrape, and evaluates alerts once a minute.
 _ALERT_DELAY_SECONDS = 120.0
-# A value of one of these metrics proves that the device was read. A limit or a size proves nothing.
+# A limit or a size does not prove that the device was read.
 PROOF_OF_READING = ("temperature_celsius", "power_watts", "memory_used_bytes", "memory_used_ratio", "utilization_ratio")
 EVENTS = ("event_open", "event_last_timestamp_seconds")
 _LINK_DOWN, _LOST = "link_down", "gpu_lost"

@@ -142,7 +142,7 @@ def judge(snapshot: Snapshot) -> Verdict:
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ_METRICS):
-        # Devices of one model usually share `positions`, so the conditions are selected once per object.
+        # Devices of a model usually share `positions`, so conditions are selected once per object.
         shared_id = id(view.positions)
         if shared_id not in conditions:
             conditions[shared_id] = tuple(

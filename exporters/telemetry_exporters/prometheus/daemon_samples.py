@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
-# A source in one of these states is exposed even if it was never polled.
+# A source in one of these states is exposed even without polls.
 _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 

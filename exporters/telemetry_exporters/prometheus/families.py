@@ -20,7 +20,7 @@ _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# Maps `up` of a device to the values of its series `info` and `up`, or of its series `unread`.
+# Maps a device's `up` to the values of the series `info` and `up`, or of the series `unread`.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -42,7 +42,7 @@ class SeriesNames:
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # Sources and polls are listed even without samples, because duplicates change `telemetry_source_problems`.
+    # Sources without samples are included, because duplicate sources change `telemetry_source_problems`.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 

@@ -21,7 +21,7 @@ _Widths = dict[int, int]  # maps the position of a column to its width
 GAP = "  "
 # From this priority number on, columns are omitted if no visible row has a value.
 OPTIONAL = 11
-# Names and states shrink to _NAME_WIDTH before columns are dropped, and to _MIN_NAME only after that.
+# Names shrink to _NAME_WIDTH before columns are dropped, and to _MIN_NAME afterwards.
 _MIN_NAME, _NAME_WIDTH = 8, 24
 # A string is split into words and numbers, so that "2" comes before "10".
 Rank = float | tuple[str | int, ...]
@@ -51,7 +51,7 @@ class Column(Generic[_T]):
     cell: Callable[[_T], Cell]
     rank: Callable[[_T], Rank | None]  # returns a row's sort key, or None if the row has no value
     priority: int  # columns with the highest number are dropped first
-    min_width: int = 0  # the width to which texts may be cut, or 0 if they are never cut
+    min_width: int = 0  # the width to which texts may be cut, or 0 for none
     name_width: int = 0  # the width to which names are cut before other columns are dropped
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
     group: str = ""  # of the columns in a group, only the widest that fits is shown
@@ -223,7 +223,7 @@ def _owner_text(row: DeviceRow) -> str | None:
 
 
 VENDOR: Column[DeviceRow] = name_column("VENDOR", lambda row: row.device.vendor, 23, has_history=True)
-# The columns in their order on the screen. Names and states (priorities 0 and 1) are never dropped.
+# Names and states (priorities 0 and 1) are never dropped.
 DEVICE_COLUMNS: tuple[Column[DeviceRow], ...] = (
     VENDOR,
     name_column("DEV", lambda row: row.device.device, 1, "device", has_history=True),

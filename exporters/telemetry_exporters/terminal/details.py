@@ -118,7 +118,7 @@ def _poll_words(health: Health, now: float) -> str:
 
 _PROCESS_HEADINGS = ("DEVICE", "PID", "USER", "MEMORY", "UTIL", "RUNS FOR", "OWNER", "NAME", "COMMAND LINE")
 _NUMBER_HEADINGS = frozenset({"PID", "MEMORY", "UTIL", "RUNS FOR"})
-# Columns that are omitted if all their cells are empty.
+# These columns are omitted if all cells are empty.
 _OPTIONAL = frozenset({"USER", "UTIL", "RUNS FOR", "OWNER", "COMMAND LINE"})
 
 

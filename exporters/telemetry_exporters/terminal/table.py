@@ -71,7 +71,7 @@ def table(
         snapshot = replace(snapshot, devices=tuple(device for device in snapshot.devices if device.id in selection.ids))
     blocks = [_heading_lines(snapshot, selection.origin, width, colour)]
     if Detail.EVERYTHING in detail:
-        from telemetry_exporters.terminal import details  # most tables do not need it
+        from telemetry_exporters.terminal import details  # most tables need no details
 
         blocks += details.blocks(snapshot, verdict, usable_metrics(plugin_metrics), colour, width, selection.patterns)
     elif snapshot.devices:
@@ -79,7 +79,7 @@ def table(
     else:
         blocks.append(_without_devices(snapshot, width))
     if Detail.PROCESSES in detail:
-        from telemetry_exporters.terminal import details  # most tables do not need it
+        from telemetry_exporters.terminal import details  # most tables need no details
 
         command_lines = selection.command_lines
         blocks.append(details.process_lines(snapshot.devices, command_lines, snapshot.wall_time, width, colour))

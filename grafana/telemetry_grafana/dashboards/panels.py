@@ -54,7 +54,7 @@ _LIMIT_LINE: Mapping[str, object] = {
     "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
     "color": {"mode": "fixed", "fixedColor": RED},
 }
-# Grafana shows an error if a status history has more than one point per two pixels of its width.
+# Grafana shows an error if a status history has more than one point per two pixels.
 _MAX_CELLS = 240
 _ROWS_ON_A_PAGE = 32
 

@@ -23,7 +23,7 @@ CARD_LABELS = ("instance", "vendor", "device", "model")
 HEAT_STEPS: Steps = rising(80, 95)
 # Colours for the headroom in degrees below a card's limit.
 _HEADROOM_STEPS: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
-# State 1 means throttled by heat or by the power brake, state 2 means throttled for a usual reason.
+# Heat and the power brake cause state 1, usual reasons cause state 2.
 THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, as usual at full load", GREY)}
 # Excludes the power limit, which is a normal reason at full load.
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))

@@ -14,7 +14,7 @@ from telemetry_exporters.judgement.verdict import CONDITIONS
 from telemetry_grafana.promql import DEVICE
 
 Severity = Literal["critical", "warning", "info"]
-# The evaluation interval of alerts. It is short enough for timely alerts, and keeps the load on Prometheus low.
+# This evaluation interval is short enough for timely alerts, and keeps the load on Prometheus low.
 EVERY = "1m"
 AT_ONCE = "0m"
 # recording_past.py records this series.

@@ -133,7 +133,7 @@ _UNITS: Mapping[float, tuple[str, str]] = MappingProxyType(
     {_HERTZ: ("in MHz", "in Hz"), _RATIO: ("in %", "0-1"), _BYTES: ("in MiB", "in bytes"), _JOULES: ("in mJ", "in J")}
 )
 # Renamed metrics in the default set of 4.9: (old name, new name, new value / old value).
-# Sources: the release notes, NVIDIA/go-dcgm @ b7fa315 (DCGM 4.6), its tests for DCGM 4.7, and NVIDIA's field IDs.
+# The names are from the release notes, NVIDIA/go-dcgm @ b7fa315 and NVIDIA's list of field IDs.
 DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_SM_CLOCK", "DEV_SM_CLOCK_HERTZ", _HERTZ),
     ("DEV_MEM_CLOCK", "DEV_MEMORY_CLOCK_HERTZ", _HERTZ),

@@ -140,7 +140,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _SELECTOR = re.compile(r"\{[^{}]*\}")
 _RANGE_SELECTOR = re.compile(r"\[[^\[\]]*\]")
-# A keyword with its list of labels.
+# Matches a keyword with a list of labels.
 _LABEL_LIST = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")

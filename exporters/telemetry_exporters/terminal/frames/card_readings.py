@@ -33,7 +33,6 @@ _SUBJECT_WORDS = (
 )
 # For labels of states, only the reading of the current state is 1.
 _STATE_LABELS = frozenset({"level", "state", "action"})
-# Readings that are shown even if they are 0.
 _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "processes"}) - {"throttled"}
 
 
