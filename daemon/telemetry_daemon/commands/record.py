@@ -238,7 +238,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
     has_summary = True
     try:
         yield progress
-    except (RecordError, CommandError):  # if nothing was recorded, the error explains it
+    except (RecordError, CommandError):  # the error explains an empty recording
         has_summary = recorder.has_captures
         raise
     finally:

@@ -41,7 +41,7 @@ _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
 # An owner that is a job number is not masked, so that members can be compared.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
-# Labels whose values are masked completely, because they are names.
+# The values of these labels are names and are masked completely.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS
 _ASSIGNMENT = re.compile(r"""(?:"([\w.]+)=(?:[^"\\]|\\.)*"|'([\w.]+)=[^']*'|([\w.]+)=\S*)""")
 _LINE_CONTINUATION = re.compile(r"[ \t]*\\\n[ \t]*")

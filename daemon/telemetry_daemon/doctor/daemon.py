@@ -62,7 +62,7 @@ _OTHER_READINGS_REMEDY = (
 )
 _PORT_REMEDY = "stop the exporter that uses the port (`ss -ltnp` shows it), or set another listen_address; the daemon retries every 10 s"
 _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry config check` checks the configuration"
-# The remedy for each exit status of the daemon; see docs/troubleshooting.md.
+# Maps the daemon's exit status to the remedy; see docs/troubleshooting.md.
 _EXIT_REMEDIES: Mapping[str, str] = {
     "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (

@@ -33,7 +33,7 @@ from telemetry_parsers.states import BUSY, NOT_STARTED, UNSUCCESSFUL
 
 _TIMEOUT_SECONDS = 60.0
 _BUILT_IN_ORIGIN = "device-telemetry "
-# The remedy for each reason or state of a source.
+# Maps the reason or state of a source to the remedy.
 _REMEDIES = {
     "disabled": "set sources.{source}.mode to enable the source",
     "suspended": "none needed: suspended cards are not polled (unless sources.{source}.wake_suspended is set)",

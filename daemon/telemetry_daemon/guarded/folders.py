@@ -238,7 +238,7 @@ def _locked_temporary_file(folder_descriptor: int) -> tuple[str, int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if is_named(folder_descriptor, temporary_name, descriptor):
             return temporary_name, descriptor
-        os.close(descriptor)  # another process removed the file before it was locked
+        os.close(descriptor)  # another process removed the file before the lock
 
 
 def _remove_abandoned_files(folder: int) -> None:

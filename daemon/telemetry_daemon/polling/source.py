@@ -22,7 +22,7 @@ from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
-# A function that receives a reader's capture and its parsed report.
+# Receives a reader's capture and the parsed report.
 OnCapture = Callable[[Capture, "Report | None"], None]
 
 

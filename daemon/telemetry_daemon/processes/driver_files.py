@@ -30,7 +30,7 @@ _has_wildcard = cache(glob.has_magic)
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
     """Return a serialized `Output`, sorted by name, for each path that matches `Files`."""
-    # The name of an output is its path below `root`. The text of a link is the target. Binary content is in `data`.
+    # An output has the path below `root` as its name. The text of a link is the target.
     root_path = root.rstrip("/")
     skipped = _SkipRules(root_path, request["skip_when"])
     readers: tuple[tuple[Iterable[str], _Reader], ...] = (

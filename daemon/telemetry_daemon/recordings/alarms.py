@@ -51,8 +51,7 @@ MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2
 MAX_CARD_FILES_OF_SAME_SEVERITY = 2
 # More files about the same fault would add no information.
 MAX_FAULT_FILES_A_DAY = 6
-# A card's first loss in a day gets a file despite the hourly limits. A faulty source may report devices that do not
-# exist.
+# A card's first loss in a day gets a file despite the hourly limits. A faulty source may report too many.
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_SUBJECTS = 4096

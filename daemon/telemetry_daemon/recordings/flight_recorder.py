@@ -144,7 +144,7 @@ class FlightRecorder:
             error = self._write(pending.name, self._recent_captures.packed(), seconds)
         with self._lock:
             if not error:
-                self._policy.add(pending.counted)  # also after a rewrite, because the first write may have failed
+                self._policy.add(pending.counted)  # the first write of a rewritten file may have failed
             elif not pending.is_rewrite:
                 self._policy.remove(pending.counted)
         if error:

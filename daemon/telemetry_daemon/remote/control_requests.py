@@ -7,8 +7,8 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# A line with this schema counts the captures that were dropped before the line. `round_ended` is the monotonic time at
-# which all polls had ended at least once.
+# A line with this schema counts dropped captures. `round_ended` is the monotonic time at which all polls had ended
+# once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 

@@ -205,7 +205,7 @@ def _receive_all(connection: socket.socket) -> bytes:
 
 def daemon_answer(settings: Settings, answer_type: type[T], verb: str, **arguments: Plain) -> T:
     """Return the daemon's answer, whose strings are safe to print. Raises CommandError."""
-    from telemetry_daemon.remote import lenient  # the daemon itself does not need it
+    from telemetry_daemon.remote import lenient  # the daemon itself does not need this module
 
     path = socket_path(settings.state.runtime_directory)
     try:

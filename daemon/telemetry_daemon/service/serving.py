@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imported only for replays
 
 logger = logging.getLogger(__name__)
 
-# With 128 cards, the 99th percentile of the scrape duration was 15 ms with this value, and 33 ms with Python's default.
+# This value halved the 99th percentile of the scrape duration for 128 cards, from 33 ms to 15 ms.
 _SWITCH_SECONDS = 0.001
 
 

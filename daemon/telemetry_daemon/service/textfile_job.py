@@ -58,7 +58,7 @@ class TextfileJob:
         if not self.is_configured or not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:
-            named.remove(self._path)  # the collector would export it forever
+            named.remove(self._path)  # the collector would export the old file forever
         except OSError as error:
             log.warning("cannot remove the textfile", extra={"path": str(self._path), "error": error})
         finally:

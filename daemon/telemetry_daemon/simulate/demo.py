@@ -49,7 +49,7 @@ def parse_demo(text: str) -> Groups:
     return tuple(counts.items())
 
 
-# The faults of `--fault`, with their help texts.
+# Maps faults of `--fault` to help texts.
 STAGED_FAULTS: Mapping[str, str] = {
     "lost": "the last card is lost",
     "hot": "the first card is too hot",

@@ -27,8 +27,7 @@ if TYPE_CHECKING:  # not for `telemetry snapshot --demo`, which has no past
     from telemetry_daemon.state.store import Store
 
 PAST_SECONDS = SLOT_SECONDS * SLOTS
-# To fill the history of 8 cards, polls of every third slot take half a second of CPU time. More cards are polled less
-# often.
+# For 8 cards, polling every third slot takes half a second of CPU time. More cards are polled less often.
 _PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 

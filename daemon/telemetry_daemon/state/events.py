@@ -104,7 +104,6 @@ class Events:
         self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
         # When a removed source returns, its ongoing events are not counted again.
         self._removed: set[_Poll] = set()
-        # Each device as it was last reported.
         self._newest_devices: dict[str, MergedDevice] = {}
 
     def update(self, devices: Sequence[MergedDevice]) -> None:

@@ -335,7 +335,7 @@ class Store:
     def _with_steps(self, merged: MergedNode) -> MergedNode:
         counts = tuple(count for checked in merged.fresh.reports for count in checked.report.report.steps)
         if counts and self._steps is None:
-            from telemetry_daemon.state.steps import create_step_metrics  # only if jobs count steps
+            from telemetry_daemon.state.steps import create_step_metrics  # needed only if jobs count steps
 
             self._steps = create_step_metrics(self._attribution)
         if self._steps is None:

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-# For each stream: (name, descriptor, flags, mode). A closed stream is opened on /dev/null, so that no socket gets its
-# descriptor.
+# (name, descriptor, flags, mode). A closed stream becomes /dev/null, so that no socket gets the descriptor.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 _CLEAR_LINE = "\r\x1b[K"
 _MAX_NAMES_LENGTH = 60
@@ -53,7 +52,7 @@ def terminal_width() -> int:
         return int(columns_text)
     try:
         return os.get_terminal_size(1).columns or _USUAL_COLUMNS
-    except OSError:  # there is no terminal, or it does not report its size
+    except OSError:  # no terminal, or a terminal without a size
         return _USUAL_COLUMNS
 
 

@@ -47,7 +47,7 @@ class Follower(Feed):
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # The last complete snapshot. Numbers from the stream are not added to it.
+        # Numbers from the stream are not added to this snapshot.
         self._complete: Snapshot | None = None
         self._past: Past | None = None
         self._fetched_at = self._past_fetched_at = NEVER

@@ -160,7 +160,7 @@ class _Screen:
 
     def _paint_line(self, row: int, painted: _Painted) -> None:
         line, is_selected = painted
-        # Curses raises an error after it has filled the last row of the terminal.
+        # Curses raises an error after filling the last row of the terminal.
         with contextlib.suppress(curses.error):
             self._window.move(row, 0)
             self._window.clrtoeol()

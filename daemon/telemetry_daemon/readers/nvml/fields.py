@@ -144,8 +144,7 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # Some drivers report these fields only for all links together.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# Maps a driver version to the first field number of the slowdown counters. Before 575, these numbers belonged to power
-# smoothing.
+# Maps a driver version to the first number of the slowdown fields. Before 575, the numbers had another meaning.
 _REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 

@@ -21,7 +21,7 @@ MIN_SECONDS = 0.1
 MAX_SECONDS = 120.0
 # These metrics are percentages. Older drivers may fail on metric 8.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
-# nvmlGpmMetric_t: number, return code, value, three strings. Members of pynvml's structures are slow to access.
+# nvmlGpmMetric_t: number, return code, value, three strings. pynvml's structures are slow to access.
 _MEMBER_COUNT = 6
 _METRIC_LAYOUT = struct.Struct("IId3P" * len(_METRICS))
 _METRIC_REQUEST = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))

@@ -23,7 +23,7 @@ SECONDS_TO_FORGIVE_FAILURE = 15.0
 MAX_CACHED_RESULTS = 100
 CLOSING_CHECKS = 200  # two seconds in total
 CLOSING_CHECK_SECONDS = 0.01
-BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores any further bytes, and its Python library raises an error for them
+BCRYPT_PASSWORD_BYTES = 72  # bcrypt ignores further bytes, and the Python library rejects longer passwords
 # No password matches this hash, which is checked for unknown users.
 _UNKNOWN_USER_HASH = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
@@ -164,7 +164,7 @@ class BasicAuth:
     async def close(self) -> None:
         """Stop the worker thread, and wait up to two seconds for a running check."""
         self._attempt_queue.put(None)
-        # The interpreter aborts if it exits while a thread runs bcrypt.
+        # The interpreter must not exit while a thread runs bcrypt.
         for _ in range(CLOSING_CHECKS):
             if self._worker is None or not self._worker.is_alive():
                 return
@@ -222,7 +222,7 @@ class _ResultCache:
         for result, keys in self._results.items():
             if key in keys:
                 del keys[key]
-                keys[key] = None  # moves the key to the end: it is the most recently used key
+                keys[key] = None  # moves the most recently used key to the end
                 return result
         return None
 

@@ -43,7 +43,7 @@ class Phase(Enum):
 
 
 _IN_PROGRESS = (Phase.UNFINISHED, Phase.RESPONDING)
-# If there are too many connections, they are closed in this order.
+# Beyond the limit, connections are closed in this order.
 _EVICTION_ORDER = (Phase.CLOSING, Phase.WAITING, Phase.UNFINISHED, Phase.STREAMING, Phase.RESPONDING)
 
 
