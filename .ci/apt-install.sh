@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian packages without starting any service that they bring. Does nothing if that is not possible,
+# Installs Debian packages without starting their services. Does nothing if that is not possible,
 # because the caller checks for the programs afterwards.
 set -euo pipefail
 
@@ -35,7 +35,7 @@ if [ -e "$guard" ]; then "${as_root[@]}" mv "$guard" "$saved"; fi
 trap restore EXIT
 printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null
 "${as_root[@]}" chmod 755 "$guard"
-# The package lists may be missing or outdated. If the installation fails, update them and try again with all output.
-# If that fails, install each package alone, because a release may not have all of them.
+# If the installation fails, the package lists may be outdated, so update the lists and try again.
+# If that fails, install each package alone, because a release may lack some packages.
 install "$@" 2>/dev/null || { apt_get update && install "$@"; } ||
     for package in "$@"; do install "$package" || echo "could not install $package"; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Audits the runtime dependencies of the wheel. Without a network: pinned and compatible versions, unchanged files,
-# licences, and the bill of materials (build/sbom.json). With a network: its schema, and known vulnerabilities.
-# Exit status 1: a check failed. 2: a check could not run, which is not the same as passing.
+# Audits the runtime dependencies of the wheel. Checks without a network: versions, unchanged files, licences, and
+# the bill of materials (build/sbom.json). Checks with a network: the schema, and known vulnerabilities.
+# The exit status is 1 if a check failed, and 2 if a check could not run.
 # --offline skips the checks that need a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,7 +31,7 @@ requirements=build/sbom.requirements.txt
 for service in osv pypi; do
     rm -f "$result"
     echo "asking $service"
-    # Its status is the same for a finding and for an unreachable service, so its output is evaluated instead.
+    # The exit status is the same for a finding and for an unreachable service, so the output is evaluated.
     "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
         --requirement "$requirements" --format json --output "$result" 2>build/audit.log || true
     status=0

@@ -8,7 +8,7 @@ helm=v3.22.0
 kubeconform=v0.8.0
 kubernetes_validate=1.37.0
 prometheus_operator=v0.85.0
-# The Kubernetes version that helm assumes without a cluster. Helm's own build sets it in the same way.
+# The Kubernetes version that helm assumes without a cluster, set as in Helm's own build.
 minor=37
 
 folder=build/helm
@@ -29,7 +29,7 @@ GOBIN="$PWD/$folder/bin" go install -trimpath "github.com/yannh/kubeconform/cmd/
     --target "$folder/python" "kubernetes-validate==$kubernetes_validate"
 operator=$(go mod download -json "github.com/prometheus-operator/prometheus-operator@$prometheus_operator" |
     .venv/bin/python -c 'import json, sys; print(json.load(sys.stdin)["Dir"])')
-# The oldest version that the chart supports, and the newest.
+# The oldest and the newest version that the chart supports.
 .venv/bin/python .ci/helm_schemas.py "$operator/jsonnet/prometheus-operator" \
     "$folder/python/kubernetes_validate/kubernetes-json-schema" "$folder/schemas" 1.25.0 "1.$minor.0"
 rm -r "$folder/python"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds all files of a release into dist/, which is emptied first: wheel, sdist, the Debian package for this
+# Empties dist/ and builds all files of a release there: wheel, sdist, the Debian package for this
 # machine's Debian, the offline bundle, the chart, the bill of materials, and the checksums of all.
-# The same commit produces the same bytes, independent of the path of the checkout, the user and the time.
+# The same commit produces the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022

@@ -11,7 +11,7 @@ if [ "$(id -u)" -ne 0 ]; then
     mkdir -p "$TELEMETRY_STATE_DIRECTORY" "$TELEMETRY_STATE_RUNTIME_DIRECTORY"
 fi
 
-# The arguments that the search for accelerators also needs.
+# The search for accelerators needs the same arguments.
 config=()
 has_mode=
 has_log_level=${TELEMETRY_LOG_LEVEL:-}
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# By default, log only warnings, because the user needs only the address and the problems.
+# By default, log only warnings, because the user needs only the address and problems.
 [ -n "$has_log_level" ] || export TELEMETRY_LOG_LEVEL=warning
 
 if [ -z "$has_mode" ]; then

@@ -25,8 +25,8 @@ venv/bin/telemetry config check --config telemetry.toml
 echo "== testing what was installed"
 cd "$checkout"
 "$scratch/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hatchling hypothesis jsonschema prometheus-client pytest pytest-timeout
-# A module or a data file may be missing from the wheel. Parsing each capture once shows that.
-# The empty pythonpath excludes the checkout's packages. The helper modules of the tests are still found.
+# Parsing each capture once shows whether a file is missing from the wheel.
+# The empty pythonpath excludes the checkout's packages, but not the helper modules of the tests.
 TELEMETRY_TEST_INSTALLED=$scratch/venv "$scratch/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider --level quick \
     tests/packaging/test_installed.py tests/config tests/parsers/test_golden.py tests/exporters tests/e2e/test_commands.py "$@"
 mkdir -p dist

@@ -8,7 +8,7 @@ architecture=${1:-$(uname -m)}
 pythons=$(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/version.py)
 name=device-telemetry-$version-offline-$architecture
-# The oldest C library on which all wheels run, and the older platform tags that it also supports.
+# All wheels run on this C library, which also supports the older platform tags.
 platforms=()
 for tag in manylinux_2_28 manylinux_2_17 manylinux2014; do platforms+=(--platform "${tag}_$architecture"); done
 

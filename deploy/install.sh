@@ -26,9 +26,9 @@ app=/opt/device-telemetry
 telemetry=$app/venv/bin/telemetry
 unit=/etc/systemd/system/telemetry.service
 configuration=/etc/telemetry/telemetry.toml
-# The Python bindings that no vendor's driver contains, so that one installation fits every node.
+# Vendors' drivers do not contain these Python bindings.
 bindings='[moorethreads]'
-# The program's files for other programs, and the paths where those programs look for them.
+# Files for other programs, and the paths where those programs look for the files.
 links=(
     "bin/telemetry /usr/local/bin/telemetry"
     "share/man/man1/telemetry.1 /usr/local/share/man/man1/telemetry.1"
@@ -58,7 +58,7 @@ report() { if [ -z "$dry_run" ]; then say "$@"; fi; }
 
 # Succeed if the file exists, or a link with any target.
 exists() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
-# Run the program. Below DESTDIR, the Python in its first line is not installed yet, so Python is called directly.
+# Run the program. Below DESTDIR, the Python in the first line is not installed yet, so Python is called directly.
 program() { "$root$app/venv/bin/python" "$root$telemetry" "$@"; }
 systemd_runs() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
@@ -81,7 +81,7 @@ check_node() {
     [ "$(uname -s)" = Linux ] || fail "this is $(uname -s); the daemon reads Linux drivers"
     [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run it as root: sudo $0"
     case $root in "" | /*) ;; *) fail "DESTDIR=$root must begin with /" ;; esac
-    # dpkg-query reports an error for an unknown package, and other systems do not have it.
+    # dpkg-query reports an error for an unknown package, and other systems do not have dpkg-query.
     if [ -z "$root" ] && dpkg-query --show -f '${Status}' device-telemetry 2>/dev/null | grep -q ' installed$'; then
         fail "the Debian package device-telemetry is installed; use apt-get, or remove it first"
     fi
@@ -109,7 +109,7 @@ check_wheels() {
 # Succeed if the service can run the program with this Python and the available wheels.
 is_usable() {
     local prefix tag
-    # A Python that is too old or has no venv is not usable. Its error is hidden, because another Python may be usable.
+    # Errors of an unusable Python are hidden, because another Python may be usable.
     prefix=$("$1" -c 'import sys, venv; assert sys.version_info >= (3, 10); print(sys.base_prefix)' 2>/dev/null) ||
         return 1
     case $prefix in ~root/* | /home/*) [ -n "$root" ] || return 1 ;; esac  # hidden from the service
@@ -173,7 +173,7 @@ install_program() {
         --find-links "$wheels" "$requirement==$version" || fail "pip could not install the wheels; nothing was changed"
     # Scripts contain the absolute path of their Python, which must not begin with DESTDIR.
     find "$unfinished/bin" -type f -exec sed -i "1,2s|$root$app/|$app/|" {} +
-    # Under SELinux, a service can start only files labelled as programs. New files get the label of their folder.
+    # Under SELinux, a service can start only files labelled as programs.
     if [ -z "$root" ] && command -v restorecon >/dev/null; then restorecon -R "$unfinished"; fi
     if [ -e "$root$configuration" ]; then
         "$unfinished/bin/python" "$unfinished/bin/telemetry" config check --config "$root$configuration" >/dev/null ||
@@ -207,7 +207,7 @@ install_configuration() {
     put "$here/telemetry.toml" "$configuration"
 }
 
-# The unit needs its user and groups. The user joins the group of Ascend's driver if it exists.
+# The unit needs a user and groups. The user joins the group of Ascend's driver if the group exists.
 install_accounts() {
     if [ -n "$root" ]; then skip "user and groups, because of DESTDIR"; return; fi
     # If an account with this name existed before, the group may still be missing.
@@ -234,7 +234,7 @@ should_run() { systemctl is-enabled --quiet telemetry || systemctl is-active --q
 
 start() {
     if [ -n "$root" ]; then skip "starting the service, because of DESTDIR"; return; fi
-    # Also while an image is built: the service starts when the image boots.
+    # In an image that is being built, the service starts when the image boots.
     if [ -n "$first" ] && command -v systemctl >/dev/null; then run systemctl enable --quiet telemetry; fi
     if ! systemd_runs; then skip "starting the service: systemd does not run here"; return; fi
     if [ -n "$changed" ]; then run systemctl daemon-reload; fi
@@ -246,7 +246,7 @@ start() {
         say "as it should be: the service runs"
         return
     fi
-    # Returns when the daemon reports that it is ready.
+    # This command waits until the daemon is ready.
     run systemctl restart telemetry && return
     journalctl --no-pager -u telemetry -n 20
     fail "the service does not start; see above"
@@ -295,7 +295,7 @@ def get(url):
         return (495 if alert else 0), str(error)
 
 
-# TLS first, because a TLS server answers plain HTTP, too, with an error.
+# TLS comes first, because a TLS server answers plain HTTP with an error.
 base = next((f"{scheme}://{where}" for scheme in ("https", "http") if get(f"{scheme}://{where}/healthz")[0]), None)
 if base is None:
     sys.exit(f"{where}: {get(f'http://{where}/healthz')[1]}; {get(f'https://{where}/healthz')[1]}")
@@ -314,7 +314,7 @@ sys.exit(status not in WANTS)
 END
 }
 
-# Remove earlier versions. The previous daemon may have needed them until its restart.
+# Remove earlier versions, which the previous daemon may have needed until the restart.
 remove_old_versions() {
     local current folder
     current=$(readlink -- "$root$app/venv" || true)  # in a dry run of the first installation there is no link yet
@@ -357,7 +357,7 @@ uninstall() {
     for pair in "${links[@]}"; do remove "${pair#* }"; done
     remove "$app"
     if [ -n "$dry_run" ]; then return; fi
-    # Remove empty folders up to those that every system has.
+    # Remove empty folders, but no folders that every system has.
     remove_empty man man1
     remove_empty . bash-completion/completions
     remove_empty . zsh/site-functions

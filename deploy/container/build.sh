@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/version.py)
 for engine in ${ENGINE:-docker podman buildah}; do
     if "$engine" info >/dev/null 2>&1; then
-        # OCI's image format, the default of podman and buildah, has no health check.
+        # The OCI image format, the default of podman and buildah, has no health check.
         if [ "$engine" != docker ]; then set -- --format docker "$@"; fi
         "$engine" build --file deploy/container/Containerfile --build-arg "VERSION=$version" \
             --tag "device-telemetry:$version" "$@" .

@@ -48,7 +48,7 @@ build_environment() { # build the virtual environment at the path where it will 
     "${pip[@]}" wheel --quiet --no-deps --wheel-dir "$work/wheel" .
     local wheel=("$work"/wheel/*.whl)
     "$python" -m venv --without-pip "$root$home"
-    # Include the bindings that no vendor's driver contains, so that one package fits every node.
+    # Vendors' drivers do not contain these bindings.
     "${pip[@]}" --python "$root$home/bin/python" install --quiet --no-compile --only-binary :all: "${wheel[0]}[moorethreads]"
     # Remove files with paths of the build machine, and unused files.
     rm -f "$root$home"/bin/{activate*,Activate*} "$root$home"/lib/python*/site-packages/device_telemetry-*/direct_url.json
@@ -57,7 +57,7 @@ build_environment() { # build the virtual environment at the path where it will 
     sed -i "1s|$root||" "$root$home/bin/telemetry"
     sed -i '/^command = /d' "$root$home/pyvenv.cfg"
     sed -i -e '\|^\.\./|d' -e '/direct_url\.json,/d' "$root$home"/lib/python*/site-packages/device_telemetry-*/RECORD
-    # The service may not write here, so all modules are compiled now.
+    # The service may not write bytecode here.
     "$root$home/bin/python" -m compileall -q --invalidation-mode unchecked-hash -s "$root" -p / "$root$home/lib"
     if grep -rlF "$work" "$root"; then fail "these files know where they were built"; fi
 }
@@ -90,7 +90,7 @@ add_optional() { # add_optional FROM TO: add a generated file if the checkout ha
 add_documents() {
     local doc=/usr/share/doc/device-telemetry
     "$root$home/bin/python" -I deploy/debian/copyright.py >"$root$doc/copyright"
-    # The pages for the person on call. Links to pages that are not installed are replaced by their names.
+    # Links to pages that are not installed become plain names.
     local page
     for page in alerts troubleshooting; do
         sed -E -e 's/\]\((alerts|troubleshooting)\.md/](=\1.md/g' \
@@ -128,7 +128,7 @@ add_control() {
 check_tools
 architecture=$(dpkg --print-architecture)
 python_minor=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-# A release candidate 1.0rc1 comes before 1.0: 1.0~rc1 in Debian's order.
+# In Debian's order, 1.0~rc1 comes before 1.0.
 release=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' daemon/telemetry_daemon/version.py)
 version=$(sed -E 's/\.?(a|b|rc|dev)([0-9]+)$/~\1\2/' <<<"$release")-$revision+py$python_minor
 maintainer="${DEBFULLNAME:-device telemetry} <${DEBEMAIL:-root@localhost}>"
