@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
-# The newest version comes first. All versions have the same layout of entries.
+# The newest version comes first. Entries have the same layout since driver 450.
 _SUFFIXES = ("_v3", "_v2")
 _FIRST_CAPACITY = 64
 _UNKNOWN_BYTES = (1 << 64) - 1
