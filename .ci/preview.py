@@ -216,7 +216,7 @@ def preview(work: Path, pictures: Path, settings: PictureSettings) -> None:
     data = work / "data"
     time_file = work / "end"
     if not time_file.exists():
-        # At half past, no mark is at the very end of the time axis.
+        # At half past the hour, no mark is at the very end of the time axis.
         end = int(time.time()) // 3600 * 3600 - 1800
         data.mkdir(parents=True, exist_ok=True)
         write_blocks(data, end - int(HOURS_SIMULATED * 3600), end)

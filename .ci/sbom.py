@@ -96,7 +96,7 @@ def changed(distribution: metadata.Distribution) -> Iterator[str]:
     for file, algorithm, digest in _record_entries(distribution):
         path = Path(str(distribution.locate_file(file)))
         actual = hashlib.new(algorithm, path.read_bytes()).digest() if path.is_file() else b""
-        # The packages for NVIDIA's and Moore Threads' cards both install an example.py.
+        # The packages for NVIDIA's and Moore Threads' cards both install an example.py, so one is overwritten.
         if base64.urlsafe_b64encode(actual).rstrip(b"=").decode() not in {digest, *digests.get(file, ())}:
             yield file
 

@@ -47,7 +47,7 @@ _FIELDS = (
     (189, 0), (190, 0), (193, 0), (197, 0), (198, 0), (230, 0), (91, 0), (165, 0), (138, 0), (138, _ALL_LINKS),
     (139, _ALL_LINKS), (161, 0), (163, 0), (202, 0), (202, _ALL_LINKS),
 )  # fmt: skip
-# One poll reads such fields with one call.
+# A poll reads the fields of a batch with one call.
 _BATCHES = {
     "fields of a fast poll": ((185, 0), (186, 0), (185, 1), (185, 2), (82, 0)),
     "fields of a poll of counters": tuple((number, 0) for number in (83, 74, 75, 76, 77, 79, 269, 270, 271)),

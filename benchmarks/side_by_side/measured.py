@@ -66,7 +66,7 @@ WIRE = Figure("kB per scrape", lambda run: run.wire / 1e3)
 CALLS = Figure("driver calls/s", lambda run: run.calls)
 START = Figure("start, s", lambda run: run.started_after)
 COLUMNS = (SERIES, CPU, DRIVER, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
-# A round has too few scrapes for a 99th percentile.
+# A round has too few scrapes for a 99th percentile, so all rounds are used.
 _OVER_ALL = {P50.words, P99.words}
 
 

@@ -43,7 +43,7 @@ def split_seconds(pid: int) -> tuple[float, float]:
     for descendant in tree(pid):
         with contextlib.suppress(OSError):  # The process may end meanwhile.
             fields = Path(f"/proc/{descendant}/stat").read_text().rpartition(")")[2].split()
-            # The times include ended children.
+            # The times include children that have ended.
             user += (int(fields[11]) + int(fields[13])) / _TICKS_PER_SECOND
             system += (int(fields[12]) + int(fields[14])) / _TICKS_PER_SECOND
     return user, system

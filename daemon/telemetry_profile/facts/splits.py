@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # an unusual first collective takes more than this many times as long as any other
 # A gap must be longer than gaps from a single host call.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if fewer launches are known, steps use the host's clock
+_MIN_LAUNCHED = 0.5  # if the launches of a smaller share of work are known, steps use the host's clock
 
 
 class Splitter:

@@ -14,7 +14,7 @@ from telemetry_profile.verdict.usual_step import UsualStep
 
 # A match by index is a guess, because each job numbers its own cards.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# "given" means by the user. Other values are a `Basis` of the file.
+# The user states "given" FLOPs. The other values are a `Basis` of the file.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_daemon.config.settings import DEFAULT_PORT
 from telemetry_grafana.rules.rule import MAINTENANCE_END, AlertGroup, critical, info, warning
 
-# Sources in these states report nothing.
+# Sources in these states are expected to report nothing.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _UNLESS_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
 # Selects jobs in which all responding targets are telemetry daemons.

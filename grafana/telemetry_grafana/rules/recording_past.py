@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Alerts read hours of these series. Series from each scrape would take seconds to read.
+# Alerts read hours of these series, which would take seconds with a sample from each scrape.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (

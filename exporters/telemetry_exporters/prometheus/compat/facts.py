@@ -27,7 +27,7 @@ own_uuid = or_empty(lambda context: context.device.uuid or context.device.id)
 bare_uuid = or_empty(lambda context: uuid(context).removeprefix("GPU-").lower())
 # Ascend's driver prints a UUID as groups with blanks between them.
 hyphened_uuid = or_empty(lambda context: "-".join(uuid(context).split()))
-# The driver library of Ascend chips uses the same form as `chip_name`.
+# Ascend's driver library identifies chips in this way.
 chip_name = or_empty(lambda context: f"{model(context).removeprefix('Ascend').strip()}-Ascend-V1")
 model_family = or_empty(lambda context: model(context).lower().partition("-")[0])
 hostname = or_empty(lambda context: context.node.kubernetes_name or context.node.hostname)
