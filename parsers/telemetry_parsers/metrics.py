@@ -77,8 +77,8 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 # fmt: off
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
-    _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series if its presence is unknown.", 0, 1, core=True),
-    _device("unread", "", "1 while the sources that list the device fail, so its presence is unknown.", 1, 1),
+    _device("up", "", "1 while a source reports the device, 0 when the device is lost; no series if its presence is unknown.", 0, 1, core=True),
+    _device("unread", "", "1 while the sources of the device fail, so its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
     _device("power_watts", "watts", "Power draw: the vendor's main figure. The label power_kind of accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Current power limit.", 0, 20_000, core=True, card_level=True),
@@ -140,7 +140,7 @@ _CLOCKS = (
     _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 5e10, "domain", _DOMAINS),
     _device("throttled", "", "1 while the clocks are throttled for this reason.", 0, 1, "reason"),
     _counter("throttled_seconds_total", "seconds", "Seconds for which the clocks were throttled, as the device counts them.", "reason", _CENTURY_SECONDS),
-    _device("performance_state", "", "Performance state (P-number), 0 is the fastest.", 0, 31),
+    _device("performance_state", "", "Performance state (P-number); 0 is the fastest.", 0, 31),
     _device("performance_level", "", "1 for the current performance level.", 0, 1, "level", PERFORMANCE_LEVELS),
 )
 _PCIE = (
@@ -180,7 +180,7 @@ _FAULTS = (
     _device("row_remap_failed", "", "1 if a memory row could not be replaced.", 0, 1),
     _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
     _device("event_last_timestamp_seconds", "seconds", "Unix time of the last event with this code.", 0, _CENTURY_SECONDS, "code"),
-    _device("event_open", "", "1 from an event until the device is repaired: a reset, a driver reload, a reboot, or telemetry forget. An error code is open while the tool lists it.", 1, 1, "code"),
+    _device("event_open", "", "1 from an event until the device is repaired: a reset, a driver reload, a reboot, or telemetry forget. An error code is open while the tool reports it.", 1, 1, "code"),
     _device("event_watch", "", "1 while the driver reports the device's events as they occur, otherwise 0: the absence of events is meaningful only at 1.", 0, 1, card_level=True),
     _device("health", "", "1 for the health state that the device reports.", 0, 1, "state", HEALTH_STATES),
     _device("recovery_action", "", "1 for the action that the driver recommends.", 0, 1, "action", RECOVERY_ACTIONS),
@@ -197,7 +197,7 @@ _OWNERS = (
     _owner("allocation_energy_joules_total", "counter", "joules", "Energy that a card used while an owner had it, times the owner's share. Measured by the card's counter if there is one, otherwise estimated from the card's power."),
     _owner("allocation_memory_used_bytes", "gauge", "bytes", "Device memory that the owner's processes use.", _PETABYTE),
     _device("foreign_memory_bytes", "bytes", "Memory of an allocated device that is used by processes of other owners.", 0, _PETABYTE),
-    _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process. The 16 largest processes of each device have their own series, the others share one.", _PETABYTE),
+    _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process. The 16 largest processes of each device have their own series; the others share a series.", _PETABYTE),
 )
 _HOST = (
     _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),
@@ -210,7 +210,7 @@ _HOST = (
 )
 _DAEMON = (
     _daemon("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
-    _daemon("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and its result has not expired.", high=1),
+    _daemon("source_up", "", "1 when the last attempt of each fast or device-listing poll of the source succeeded and its result has not expired.", high=1),
     _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and its result has not expired.", high=1),
     _daemon("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
     _daemon("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
