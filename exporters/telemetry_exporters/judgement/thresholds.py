@@ -37,7 +37,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
-    "xid_application": Threshold("xid_(13|31|43|45)", "Xid codes that an application, or its end, causes", "NVIDIA"),
+    "xid_application": Threshold(
+        "xid_(13|31|43|45)", "Xid codes that an application or its termination causes", "NVIDIA"
+    ),
     "application_window": Threshold(timedelta(minutes=30), "how long an Xid that an application causes is shown"),
     "own_alert": Threshold(
         "gpu_lost|link_down", "event codes that have their own alert", "AcceleratorLost, AcceleratorLinkDown"
@@ -52,11 +54,11 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
     "hot_celsius": Threshold(85, "degrees at which a device that reports no limit counts as hot", "VESSL, gpud"),
     "hot_junction_celsius": Threshold(
-        95, "the same for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
+        95, "`hot_celsius` for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
     ),
     "critical_celsius": Threshold(95, "critical temperature in degrees if the device reports none", "VESSL"),
     "critical_junction_celsius": Threshold(
-        105, "the same for the sensors junction and hotspot", "ten degrees more, as above"
+        105, "`critical_celsius` for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
     ),
     "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of the same model"),
     "busier_ratio": Threshold(0.1, "how far utilization must be above the mean to explain a higher temperature"),
@@ -71,28 +73,28 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "cap_reasons": Threshold(
         POWER_LIMIT_REASONS, "reasons of throttling that mean the power limit", "NVIDIA, AMD, MetaX"
     ),
-    "vague_reasons": Threshold(VAGUE_REASONS, "reasons of throttling that may hide another", "NVIDIA; AMD; MetaX"),
+    "vague_reasons": Threshold(
+        VAGUE_REASONS, "reasons of throttling that may hide another reason", "NVIDIA; AMD; MetaX"
+    ),
     "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as limited by power"),
     "throttled_share": Threshold(0.6, "share of ten minutes in which heat or the power brake throttles", "gpud"),
     "often_throttled_share": Threshold(0.05, "share of each of three hours in which heat throttles"),
     "flaps": Threshold(
         6, "how often the state of a card or link changes within an hour: three times down and up", "gpud, for links"
     ),
-    "long_flaps": Threshold(3, "the same for a card that was missing for a long time: lost, back, and lost again"),
+    "long_flaps": Threshold(3, "`flaps` for a card that was missing for a long time: lost, back, and lost again"),
     "flapping_up_share": Threshold(
         0.9, "share of the hour in which the card was present; below it, the card was missing for a long time"
     ),
     "link_crc_per_second": Threshold(100, "checksum errors per second", "DCGM hardware limits"),
-    "pcie_replays_per_minute": Threshold(8, "PCIe packets resent per minute", "widely used, no source: tune it"),
+    "pcie_replays_per_minute": Threshold(8, "PCIe packets resent per minute", "widely used, without a known origin"),
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
-    "held_ratio": Threshold(0.5, "share of the memory that is held while the device is idle"),
+    "held_ratio": Threshold(0.5, "share of the memory in use while the device is idle"),
     "foreign_bytes": Threshold(
         268_435_456, "bytes on a card that are used by processes of other owners", "our choice: a CUDA context has more"
     ),
-    "unowned_ratio": Threshold(
-        0.05, "share of an unallocated card's memory that is in use; drivers themselves keep less"
-    ),
+    "unowned_ratio": Threshold(0.05, "share of an unallocated card's memory that is in use; drivers alone use less"),
     "straggler_ratio": Threshold(0.2, "how far utilization is below the median of the node's cards"),
     "alike_ratio": Threshold(0.05, "median distance from the median utilization, for cards that do the same work"),
     "same_work_memory": Threshold(
@@ -106,19 +108,19 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "hung_seconds": Threshold(3000, "seconds for which a job's card is idle, but holds memory"),
     "slower_ratio": Threshold(0.5, "step rate of a job as a share of its highest rate within an hour"),
     "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
-    "hung_busy_ratio": Threshold(0.99, "utilization while a kernel never ends", "hung jobs on V100, H100, GB200"),
+    "hung_busy_ratio": Threshold(0.99, "minimum utilization while a kernel hangs", "hung jobs on V100, H100, GB200"),
     "rest_share": Threshold(
         0.2,
         "power above idle as a share of the largest increase of the model, for a card with idle memory",
         "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
     ),
     "rest_share_alone": Threshold(
-        0.05, "the same for cards without memory activity readings", "below decoding on an H200: 137 to 300 of 700 W"
+        0.05, "`rest_share` for cards that report no memory activity", "below decoding on an H200: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "our choice; 0 in a hung job on V100s"),
     "empty_ratio": Threshold(0.02, "share of the memory in use below which a card's memory counts as empty"),
     "power_follows": Threshold(
-        2, "highest power as a multiple of idle power", "our choice; some tools show a constant"
+        2, "highest power as a multiple of idle power", "our choice; some tools report a constant power"
     ),
     "same_load_ratio": Threshold(0.9, "minimum utilization of cards whose speed is compared"),
     "busy_minutes": Threshold(15, "busy minutes within the last thirty, for a card to be compared"),

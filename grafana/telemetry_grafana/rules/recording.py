@@ -39,7 +39,7 @@ _DEVICES = (
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "Degrees left before the device slows down or otherwise reacts: the least of all sensors, each with its own limit.",
+        "The smallest difference between a sensor's temperature and the sensor's limit, at which the device slows down or otherwise reacts.",
     ),
     Recording(
         _UTILIZATION,
@@ -197,7 +197,7 @@ _WITHOUT_COUNTED_PARTITIONS = (
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
-        "Power drawn. Partitions report no power, so nothing counts twice.",
+        "Power drawn. Partitions report no power, so no power counts twice.",
     ),
     "accelerator_power_cap_used_ratio:avg": (
         _ratio("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
@@ -205,7 +205,7 @@ _SUMS: Mapping[str, tuple[str, str]] = {
     ),
     "accelerator_memory_used_ratio:avg": (
         _ratio("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", f" unless on ({CARD}) {PARTITIONS}"),
-        "Device memory in use as a share of all; partitions are excluded, because they share the memory of their card.",
+        "Used device memory as a share of all device memory. Partitions are excluded, because they share the memory of their card.",
     ),
     "accelerator_utilization_ratio:avg": (
         f"avg by (OVER) ({_WITHOUT_COUNTED_PARTITIONS})",
@@ -242,7 +242,7 @@ def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording
         Recording(
             deviation,
             f"({series}) - on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {series})",
-            "How far the device is from the median of the devices of its model.",
+            "The difference between the device and the median of the devices of its model.",
         ),
         Recording(
             f"accelerator:{name}:zscore",

@@ -15,7 +15,7 @@ _MAINTENANCE = Recording(
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
     # A node that is off exposes nothing, so the recorded end is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
-    "When a node's maintenance ends, by Prometheus's clock; available even while the node is off.",
+    "The end of a node's maintenance, by Prometheus' clock. The series continues while the node is off.",
     NODE,
 )
 
@@ -134,13 +134,13 @@ _POWER_RANGE = (
         IDLE_POWER,
         f"min by ({MODEL}) ({_lasting_extreme('max_over_time', _POWER)} and on ({CARD})"
         + with_thresholds(" max_over_time(accelerator_utilization_ratio[10m]) < $idle_ratio)"),
-        "The lowest power of an idle device of this model that lasted for ten minutes.",
+        "The lowest power that an idle device of this model kept for ten minutes.",
         MODEL,
     ),
     Recording(
         HIGHEST_POWER,
         f"max by ({MODEL}) ({_lasting_extreme('min_over_time', _POWER)})",
-        "The highest power of a device of this model that lasted for ten minutes.",
+        "The highest power that a device of this model kept for ten minutes.",
         MODEL,
     ),
 )
@@ -169,13 +169,13 @@ PAST = RecordingGroup(
             # Cards are identified by `id`, because number and name may change with the driver.
             f"max by ({CARD}) ({_lasting_extreme('min_over_time', 'accelerator:link_up:sum')})",
             CARD,
-            "The highest number of a device's links that were up for ten minutes.",
+            "The highest number of links of a device that were up for ten minutes.",
         ),
         _maximum_rule(
             "model:accelerator_fan_ratio:most",
             f"max by ({MODEL}) ({_lasting_extreme('min_over_time', 'accelerator_fan_ratio')})",
             MODEL,
-            "The highest speed of a fan of the model for ten minutes.",
+            "The highest speed that a fan of the model kept for ten minutes.",
         ),
         *_POWER_RANGE,
         # This rule must read the previous results of the next two rules.
@@ -186,7 +186,7 @@ PAST = RecordingGroup(
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
             f" and on ({NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}) > 0)",
-            "Whole devices of a vendor that a node reported before its daemon lost its state; 0 once it reports as many again.",
+            "Whole devices of a vendor that a node reported before its daemon lost its state; 0 once the node reports this number again.",
             f"{NODE}, vendor",
         ),
         Recording(

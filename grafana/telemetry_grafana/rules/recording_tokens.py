@@ -52,13 +52,13 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             TOKENS,
             " or ".join(f'sum by ({_POD_MODEL}) (rate({counter}{{pod!=""}}[5m]))' for counter in _COUNTERS),
-            "Output tokens a second of each pod and model, as vLLM, SGLang and TGI count them.",
+            "Output tokens per second of each pod and model, as vLLM, SGLang and TGI count them.",
             _POD_MODEL,
         ),
         Recording(
             WATTS,
             f"{_SHARE} * on ({_POD}) group_left () ({_POD_WATTS})",
-            "Power of the pod's shares of cards. Models of one pod share it by their tokens.",
+            "Power of a pod's shares of cards, divided among the pod's models in proportion to their tokens.",
             _POD_MODEL,
         ),
         Recording(POD_JOULES, f"{WATTS} / ({TOKENS} > 0)", "Joules per output token of a pod.", _POD_MODEL),
@@ -71,13 +71,13 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             MODEL_JOULES,
             f"{_model_sum(WATTS)} / ({_model_sum(TOKENS)} > 0)",
-            "Joules per output token of a model, with the power of its idle pods.",
+            "Joules per output token of a model, including the power of the model's idle pods.",
             _MODEL,
         ),
         Recording(
             MODEL_TOKENS_PER_WATT,
             _per_watt(_model_sum(TOKENS), _model_sum(WATTS)),
-            "Output tokens per second and watt of a model, with the power of its idle pods.",
+            "Output tokens per second and watt of a model, including the power of the model's idle pods.",
             _MODEL,
         ),
         Recording(
@@ -89,7 +89,7 @@ TOKEN_ENERGY = RecordingGroup(
         Recording(
             JOB_TOKENS_PER_WATT,
             _per_watt(_JOB_TOKENS, _JOB_WATTS),
-            "Tokens or samples per second and watt of such a job.",
+            "Tokens or samples per second and watt of a job that counts its steps.",
             _JOB,
         ),
     ),
