@@ -85,7 +85,7 @@ class AttributionSettings:
     inline_labels: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Labels of the owner on every series of a card with exactly one owner. Each change of owner then starts new "
+            "Labels of the owner to add to every series of a card with exactly one owner. Each change of owner then starts new "
             "series; `accelerator_allocation_ratio` has the same information without new series.",
             example=["pod_namespace", "pod_name"],
             rule=rules.check_owner_label,
@@ -120,7 +120,7 @@ class StepsSettings:
 
 @dataclass(frozen=True, slots=True)
 class PeakSettings:
-    """The peak performance of a model, which replaces all built-in peaks of the model. MODEL is its exact name as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
+    """The peak performance of a model, which replaces all built-in peaks of the model. MODEL is the model's exact name, as in the label `model`, for example `[peaks."MTT S5000"]`. A section without numbers removes the model's peaks."""
 
     flops: Mapping[str, float] = field(
         default_factory=dict,
@@ -159,13 +159,13 @@ class PeakSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompatSettings:
-    """The metrics page that uses another exporter's names. It is always served at `/metrics/EXPORTER`, even without these settings. EXPORTER is its name, for example `[compat.dcgm-exporter]`; `docs/compatibility.md` lists them."""
+    """The metrics page that uses another exporter's names. It is always served at `/metrics/EXPORTER`, even without these settings. EXPORTER is the exporter's name, for example `[compat.dcgm-exporter]`. `docs/compatibility.md` lists all exporters."""
 
     listen_address: tuple[str, ...] = field(
         default=(),
         metadata=about(
-            "Additional addresses that serve only this page, as `/metrics`, so that you need not change Prometheus: an address or a "
-            "list of addresses as in `web.listen_address`, with the same `web.config_file` and `web.allowed_hosts`.",
+            "An additional address, or a list of addresses, that serves only this page, as `/metrics`, so that you need not change "
+            "Prometheus. The format is the same as in `web.listen_address`. `web.config_file` and `web.allowed_hosts` apply, too.",
             example=[":9400"],
             rule=rules.check_listen_address,
             accepts_string=True,
