@@ -82,7 +82,7 @@ MONITOR = AlertGroup(
             hold="10m",
             summary="{instance} has stopped sending its metrics",
             meaning="A node with the label `pushed` sent metrics within the last week and sends none now. The node, its agent or the path to the store is down.",
-            check="Whether the node is up; `systemctl status telemetry-agent telemetry` on it, and the agent's log.",
+            check="Whether the node is up; `systemctl status telemetry-agent telemetry` on the node, and the agent's log.",
             remedy="Repair the network path to the store, or start the agent, which then sends the queued samples. Silence the alert if the node was removed.",
         ),
         warning(
@@ -132,7 +132,7 @@ MONITOR = AlertGroup(
             summary="{vendor} {device} on {instance} is listed, but its readings are missing",
             meaning="The source still lists the device, but no longer reports its core readings. This often precedes the loss of a card.",
             check="`telemetry snapshot --why` shows the reasons; run the vendor's tool by hand.",
-            remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
+            remedy="Drain the card, run `telemetry release`, and reset the card. If this does not help, replace the card.",
         ),
         warning(
             name="TelemetryPollSlow",
@@ -142,7 +142,7 @@ MONITOR = AlertGroup(
             ),
             hold="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
-            meaning="The tool or the driver is slow: a poll takes more than five seconds, or more than a second per card if it reads the cards one after the other. A driver often becomes slow before it hangs.",
+            meaning="The tool or the driver is slow: a poll takes more than five seconds, or more than a second per card if the poll reads the cards one after the other. A driver often becomes slow before it hangs.",
             check="See in the dashboard Monitor health whether the change was sudden; look at the load of the host.",
             remedy="Poll a slow tool less often (`sources.NAME.interval`). If the change was sudden, test the node.",
         ),
@@ -184,7 +184,7 @@ MONITOR = AlertGroup(
             summary="telemetry on {instance} was started {value} times within an hour",
             meaning="The daemon restarts repeatedly: the kernel kills it because memory is short, its watchdog kills it, or somebody restarts it by hand.",
             check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",
-            remedy="Report a crash with the log. After a restart by the watchdog, the log shows the position of each thread.",
+            remedy="If the daemon crashed, report the crash with the log. After a restart by the watchdog, the log shows the position of each thread.",
         ),
         warning(
             name="TelemetryClockSkew",
