@@ -281,7 +281,7 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # the Unix time of the last list with the device, set while its sources fail
+    last_read: float | None = None  # while its sources fail: the Unix time of the last list that had the device
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False

@@ -230,15 +230,15 @@ def test_what_our_own_code_read_is_taken_as_it_is() -> None:
     """And as if it were checked; what another version of ours may write is refused, not half understood."""
     data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
     result = through_text(worker_answer.read_result([worker_answer.output("fast", status=0, data=data)]))
-    assert worker_wire.builtin_result(result) == worker_wire.checked_result(result)
-    assert worker_wire.builtin_result(result).outputs[0].data is result["outputs"][0]["data"]
+    assert worker_wire.decode_trusted_result(result) == worker_wire.decode_checked_result(result)
+    assert worker_wire.decode_trusted_result(result).outputs[0].data is result["outputs"][0]["data"]
     failed = through_text(worker_answer.read_result(failed=worker_answer.failure("missing", None, "no library")))
-    assert worker_wire.builtin_result(failed) == worker_wire.checked_result(failed)
+    assert worker_wire.decode_trusted_result(failed) == worker_wire.decode_checked_result(failed)
 
 
 def test_an_invalid_read_result_is_refused() -> None:
     odd = {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}
     for result in (None, 7, [], {}, *odd):
-        for result_in in (worker_wire.builtin_result, worker_wire.checked_result):
+        for result_in in (worker_wire.decode_trusted_result, worker_wire.decode_checked_result):
             with pytest.raises(codec.CodecError):
                 result_in(result)

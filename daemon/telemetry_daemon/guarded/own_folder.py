@@ -223,7 +223,7 @@ class Inbox:
         return cls(descriptor, step.status.st_uid)
 
     @classmethod
-    def public_at(cls, path: Path) -> Inbox:
+    def open_public(cls, path: Path) -> Inbox:
         """Open an existing folder in which users cannot replace each other's files."""
         return cls(_open_inbox(path, _public_folder_problem)[0], None)
 

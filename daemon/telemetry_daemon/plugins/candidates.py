@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All parsers, the library readers' targets by name, and the failures."""
+    """The parsers and library readers that were found, and the failures."""
 
     parsers: tuple[Candidate, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict)

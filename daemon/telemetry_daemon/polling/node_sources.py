@@ -18,7 +18,7 @@ from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.readers.tool_reader import CommandReader
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec.worker_wire import builtin_result, checked_result
+from telemetry_parsers.codec.worker_wire import decode_checked_result, decode_trusted_result
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.replay_info import ReplayInfo
@@ -161,7 +161,7 @@ class RealNode(Node):
             return reader
         if name not in self._workers:
             self._workers[name] = loaded_parser.worker or Worker(name, self._loaded.readers)
-        decode_result = checked_result if loaded_parser.is_isolated else builtin_result
+        decode_result = decode_checked_result if loaded_parser.is_isolated else decode_trusted_result
         return WorkerReader(name, self._workers[name], path or "/", decode_result=decode_result)
 
 

@@ -13,7 +13,7 @@ from telemetry_daemon.processes.driver_files import has_folder
 from telemetry_daemon.processes.worker import Worker, WorkerError
 from telemetry_daemon.readers.base import ReadStart, Targets
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.codec.worker_wire import Read, ReadResult, checked_result
+from telemetry_parsers.codec.worker_wire import Read, ReadResult, decode_checked_result
 from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
 # A path's (device, inode, modification time), or None for a missing path.
@@ -59,7 +59,7 @@ class WorkerReader:
         worker: Worker,
         root: str = "/",
         clock: Callable[[], float] = time.monotonic,
-        decode_result: Callable[[Plain], ReadResult] = checked_result,
+        decode_result: Callable[[Plain], ReadResult] = decode_checked_result,
     ) -> None:
         self._source = source
         self._worker = worker

@@ -108,7 +108,7 @@ class StepsReader(Reader):
 
     def _read_files(self, now: float) -> list[Plain]:
         self._new_ranks.forget(now)
-        with Inbox.public_at(self._path) as inbox:
+        with Inbox.open_public(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
             # Files that were read before are checked even beyond the limit.
             entries = inbox.entries_of(sorted(self._files.keys() | names))

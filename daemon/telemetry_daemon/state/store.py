@@ -160,7 +160,7 @@ class Store:
                 and previous_health is not None
                 and (previous_health.state, previous_health.reason) == (result.state, result.reason)
             )
-            merged = self._merge_unless(is_unchanged=is_unchanged)
+            merged = self._merge_unless_unchanged(is_unchanged=is_unchanged)
             if report is not None and self._accumulator is not None:
                 ids = merged.device_ids.get(key, ())
                 self._accumulator.add_events(key, ids, report.events, capture.wall_time)
@@ -286,7 +286,7 @@ class Store:
         state.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in state.healths.items()}
         self._merged = self._snapshot = None
 
-    def _merge_unless(self, *, is_unchanged: bool) -> MergedNode:
+    def _merge_unless_unchanged(self, *, is_unchanged: bool) -> MergedNode:
         """Merge the reports. If they are unchanged, return the previous result."""
         if not is_unchanged or self._merged is None or self._owned is None:
             return self._merge(self._clock.monotonic())

@@ -105,7 +105,7 @@ class Evidence:
 
     @property
     def copy_count(self) -> int:
-        """Return how many copies ran on all cards."""
+        """Return the total number of copies on all cards."""
         kernels = (kernel for rank_step in self.ranks for kernel in rank_step.member.device.kernels)
         return sum(kernel.calls for kernel in kernels if kernel.work == "copy")
 

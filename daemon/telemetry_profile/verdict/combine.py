@@ -142,7 +142,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
     for part, owner in owners:
-        # A card without a number is considered the owner's only numbered card.
+        # If the owner has a single numbered card, parts without a card number belong to this card.
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())

@@ -77,7 +77,7 @@ def table(
     elif snapshot.devices:
         blocks.append(_device_lines(overview.rows(snapshot, verdict), width, colour))
     else:
-        blocks.append(_without_devices(snapshot, width))
+        blocks.append(_advice_without_devices(snapshot, width))
     if Detail.PROCESSES in detail:
         from telemetry_exporters.terminal import details  # most tables need no details
 
@@ -98,7 +98,7 @@ def _heading_lines(snapshot: Snapshot, origin: str, width: int, colour: Colour) 
     return [paint(line, style, colour) for text, style in styled_texts for line in wrapped(text, width, "  ")]
 
 
-def _without_devices(snapshot: Snapshot, width: int) -> list[str]:
+def _advice_without_devices(snapshot: Snapshot, width: int) -> list[str]:
     present = [status for status in snapshot.sources if status.vendor and status.state != "missing"]
     source_names = ", ".join(f"{status.source} ({overview.source_condition(status).word})" for status in present)
     result = f"No accelerator found{f' by {source_names}' if source_names else ''}."

@@ -100,7 +100,7 @@ def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend) with card names, and one `not_reported` query."""
+    """Return one query per series, with card names in the legend, and a `not_reported` query."""
     return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_card_selectors(series)))
 
 

@@ -54,7 +54,7 @@ _HELD_IDLE_RULE = Recording(
 )
 
 
-# Alerts read hours of these series, which would take seconds with a sample from each scrape.
+# Alerts read hours of these series. With a sample per scrape, this would take seconds.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (

@@ -75,12 +75,12 @@ def question_line(question: Question) -> bytes:
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
-def checked_result(result: Plain) -> ReadResult:
+def decode_checked_result(result: Plain) -> ReadResult:
     """Create a ReadResult from the answer of a plugin's reader. Raise CodecError for invalid data."""
     return from_plain(ReadResult, result)
 
 
-def builtin_result(result: Plain) -> ReadResult:
+def decode_trusted_result(result: Plain) -> ReadResult:
     """Create a ReadResult from a built-in reader's answer, whose values are trusted."""
     try:
         failure = result["failure"]

@@ -84,7 +84,7 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
 
 
 def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
-    """Add the newly learnt devices, within the limit on index spaces."""
+    """Return both mappings combined. Old index spaces of a vendor are dropped beyond the limit."""
     combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined

@@ -59,7 +59,7 @@ OtherWords = Literal["number", "not understood", "ignored"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The destination of a printed text and how the text is parsed."""
+    """Where a printed text is stored, and how it is parsed."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str

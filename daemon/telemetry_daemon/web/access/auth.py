@@ -227,7 +227,7 @@ class _ResultCache:
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Cache a result, in place of the oldest wrong result if the cache is full."""
+        """Cache a login result. If the cache is full, first remove the oldest entry, preferring refused logins."""
         if sum(map(len, self._results.values())) >= MAX_CACHED_RESULTS:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]

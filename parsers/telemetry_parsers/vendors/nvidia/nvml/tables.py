@@ -172,7 +172,7 @@ THROTTLE_REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The reasons that all drivers report. Driver 615 added the last two reasons above.
+# The reasons that drivers before 615 report, which lack the last two reasons above.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
