@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
 from telemetry_parsers.typing_names import TYPE_CHECKING, Protocol
@@ -20,12 +21,12 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
         self.text = text
 
 
-class CallError:
+class CallError(namedtuple("CallError", ("status", "text"))):  # noqa: PYI024  # typing.NamedTuple would import typing
     """The result of a failed call: the library's error number and text."""
 
-    def __init__(self, status: int, text: str) -> None:
-        self.status = status
-        self.text = text
+    __slots__ = ()
+    status: int
+    text: str
 
 
 class LibraryReader(Protocol):

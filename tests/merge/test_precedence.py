@@ -1,12 +1,14 @@
 """Which reading counts when several sources or polls have one, and what is derived from them."""
 
+from dataclasses import replace
+
 import pytest
 
 from merge.reports import Node, card, numbers, reported, values
 from telemetry_parsers.merge.merge_state import MergeState
 from telemetry_parsers.merge.merged import merge
 from telemetry_parsers.merge.report_columns import check_report
-from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.model import Absent, Process, Reading
 
 BUS0 = "0000:33:00.0"
 GIB = float(1 << 30)
@@ -99,6 +101,27 @@ def test_polls_that_take_turns_keep_their_arrangement():
     assert len({id(arrangement) for arrangement in arrangements[17:31]}) == 1
     # Pages keep their template while the readings keep their order.
     assert len({tuple(arrangement.devices[0].readings.shape.keys) for arrangement in arrangements[2:]}) == 1
+
+
+@pytest.mark.parametrize("newer", [0, 1])
+def test_the_newest_list_of_processes_counts(newer):
+    """Polls that take turns keep their arrangement, but an older list of processes must not win."""
+    listing = one("s", {}, poll="list", taken=4.0)
+    polls = [
+        one("s", {}, poll=f"p{at}", taken=float(at == newer), processes=(Process(0, at, "a"),), lists_devices=False)
+        for at in (0, 1)
+    ]
+    assert [process.pid for process in only(Node().see(listing, *polls)).processes] == [newer]
+
+
+@pytest.mark.parametrize("newer", ["a", "b"])
+def test_the_newest_source_of_a_host_metric_counts(newer):
+    reports = []
+    for source in ("a", "b"):
+        report = reported(source, [], taken=float(source == newer))
+        load = Reading(None, "telemetry_host_load1", float(source == "b"))
+        reports.append(replace(report, report=replace(report.report, readings=(load,))))
+    assert [reading.value for reading in Node().see(*reports).host] == [float(newer == "b")]
 
 
 def test_the_next_source_takes_over_when_the_better_one_expires():

@@ -138,10 +138,15 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed_device.up:
         device = replace(device, up=listed_device.up)  # `up` in other polls may be older
-    # With this order, readings keep their positions while polls of the same interval take turns.
-    parts[1:] = sorted(parts[1:], key=lambda part: (part[0].interval, part[0].poll))
+    parts[1:] = sorted(parts[1:], key=lambda part: _part_order(part[0]))
     rank = (FORM_RANK[list_report.report.form], list_report.source)
     return Sighting(list_report.source, rank, device, tuple(parts), list_report, list_report.report.index_space)
+
+
+def _part_order(report: SourceReport) -> tuple[float, float, str]:
+    """Return a sort key in which only lists of processes depend on the time: the newest list comes first."""
+    # With this order, readings keep their positions while polls of the same interval take turns.
+    return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:

@@ -193,6 +193,9 @@ class FreshReports:
         reports = tuple(sorted((checked for checked in unsorted if checked.report.expires > now), key=_poll_key))
         preference_of = {index: rank for rank, index in enumerate(_indices_by_preference(reports))}
         host = [index for index in reversed(preference_of) if None in reports[index].shape.by_device]
+        host_keys = [key for index in host for key in _host_keys(reports[index].shape)]
+        if len(set(host_keys)) < len(host_keys):
+            host.sort(key=lambda index: reports[index].report.taken)
         host.sort(key=lambda index: reports[index].report.interval, reverse=True)
         return cls(
             reports,
@@ -248,6 +251,10 @@ def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
         if len(frozenset().union(*metrics)) < sum(map(len, metrics)):
             indices.sort(key=lambda index: -reports[index].report.taken)
         yield from indices
+
+
+def _host_keys(shape: ReportShape) -> Iterator[ReadingKey]:
+    return (shape.columns.keys[position] for position in shape.by_device[None])
 
 
 def _poll_key(checked: CheckedReport) -> tuple[str, str]:

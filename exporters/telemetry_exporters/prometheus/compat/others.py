@@ -202,7 +202,7 @@ _MX_MISSING = (
     UnservedNames('mx_memory_*{type="xtt"}', "host memory is not the card's memory"),
     UnservedNames("other dies", "a card is one device, whose `die_id` is 0"),
     UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
-    UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
+    UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
 
@@ -250,7 +250,7 @@ _IX_ROWS = (
 )
 _IX_MISSING = (
     UnservedNames("ix_sm_utilization", "the tool reports only one utilization, which is served as `ix_gpu_utilization`"),
-    UnservedNames("iid_errors", "the tool reports no events"),
+    UnservedNames("ix_xid_errors", "the tool reports no events"),
     UnservedNames("ix_process_info", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on

@@ -216,7 +216,9 @@ def _most_frequent_note(scenes: Sequence[Scene]) -> Iterator[Note]:
             nodes_by_note.setdefault(note, []).append(clean(scene.node.name))
     for note, names in sorted(nodes_by_note.items(), key=lambda item: -len(item[1]))[:1]:
         where = f" On {len(names)} of {len(scenes)} nodes: {first_names(names, ', ', 3)}."
-        yield Note(note if len(names) == len(scenes) else note + where)
+        others = set().union(*nodes_by_note.values()) - set(names)
+        more = f" Other notes apply to {first_names(sorted(others), ', ', 3)}." if others else ""
+        yield Note(note if len(names) == len(scenes) else note + where + more)
 
 
 def _past_note(state: State, past_time: float) -> str:
