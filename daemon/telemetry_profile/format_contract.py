@@ -154,6 +154,25 @@ class Device:
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
+    def joined(self, later: Device) -> Device:
+        """Return the data of two consecutive spans."""
+        sums: dict[tuple[str, str], Kernel] = {}
+        for kernel in (*self.kernels, *later.kernels):
+            previous = sums.get((kernel.work, kernel.name))
+            sums[kernel.work, kernel.name] = kernel if previous is None else previous.joined(kernel)
+        gap_ns, split = (later.begin_ns or 0) - (self.end_ns or 0), self.split.joined(later.split)
+        extended = {key: value + gap_ns for key in ("span_ns", "idle_ns") if (value := getattr(split, key)) is not None}
+        return replace(
+            self,
+            end_ns=later.end_ns,
+            split=replace(split, **extended),
+            steps=(*self.steps, *later.steps),
+            kernels=largest_first(sums.values()),
+            first_collective=None,
+            gaps=(),
+            without_gaps=None,
+        )
+
     def limited(self, part: Split) -> Split:
         """Return `part` without the values that are unknown for the whole time."""
         pairs = zip(self.split.values(), part.values(), strict=True)

@@ -86,6 +86,11 @@ def test_data_loading_is_named(outcomes: list[Outcome]) -> None:
     assert "data loader takes 68.8 ms" in verdict["text"]
 
 
+def test_the_files_of_a_rank_are_one_card(outcomes: list[Outcome]) -> None:
+    files = [outcome for outcome in outcomes if outcome.file.display_name.startswith("mindspore/run_2")]
+    assert [device["rank"] for device in document(files)["devices"]] == [1]
+
+
 def facts_of(outcomes: list[Outcome], name: str) -> Facts:
     (found,) = [outcome.facts for outcome in outcomes if outcome.file.display_name == name]
     assert found is not None

@@ -195,6 +195,10 @@ DISPATCH = '"KERNEL_DISPATCH",{},"{}",1000000,9000000\n'
 DISPATCHES = '"Kind","Agent_Id","Kernel_Name","Start_Timestamp","End_Timestamp"\n' + DISPATCH
 STEPS = "step_num,start_point,end_point,total,iteration_interval,fp_and_bp,tail\n1,0,9000,9000,0,9000,0\n"
 RANK = "step_trace_raw_{}_detail_time.csv"
+V1_RUNS = '"Index","KernelName","gpu-id","queue-id","BeginNs","EndNs"\n0,"k",0,0,1000000,3000000\n'
+ON_CARD = "Device_id,OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)\n{},{},AI_CORE,9,{},1,2,3,9\n"
+AICORE = "full_op_name,execution_time\nDefault/MatMul-op1,9.2\n"
+AICPU = "serial_number,kernel_type,total_time,dispatch_time,execution_time\n1,GetNext,0.888,0.132,0.22\n"
 # Files, and the number of cards in each run.
 FILES_OF_RUNS: dict[str, tuple[dict[str, str], list[int]]] = {
     "programs in folders": ({"a/results.stats.csv": SUMS.format("a"), "b/results.stats.csv": SUMS.format("b")}, [1, 1]),
@@ -212,6 +216,17 @@ FILES_OF_RUNS: dict[str, tuple[dict[str, str], list[int]]] = {
     "the same ranks in folders": ({f"{name}/{RANK.format(rank)}": STEPS for name in "ab" for rank in range(2)}, [2, 2]),
     "jobs with a folder for each rank": (
         {f"{name}/{rank}/{RANK.format(rank)}": STEPS for name in "ab" for rank in range(2)}, [2, 2]),
+    "a rank with a file for each kind of core": ({"aicore_intermediate_1_detail.csv": AICORE, "aicpu_intermediate_1.csv": AICPU}, [1]),
+    "ranks with a file for each kind of core": (
+        {f"{rank}/profiler/{name}": text for rank in range(2) for name, text in (
+            (f"aicore_intermediate_{rank}_detail.csv", AICORE), (f"aicpu_intermediate_{rank}.csv", AICPU))}, [2]),
+    "compute and communication": ({"op_statistic.csv": ON_CARD.format(0, "MatMul", 900),
+                                   "communication_statistic.csv": ON_CARD.format(0, "hcom_allReduce_", 500)}, [1]),
+    "cards in folders": ({f"{card}/op_statistic.csv": ON_CARD.format(card, "MatMul", 900) for card in range(2)}, [2]),
+    "the same card in folders": ({f"{name}/op_statistic.csv": ON_CARD.format(0, "MatMul", 900) for name in "ab"}, [1, 1]),
+    "runs, sums and copies of a process": ({"a.csv": V1_RUNS, "a.stats.csv": SUMS.format("k"),
+                                            "a.copy_stats.csv": SUMS.format("CopyDeviceToHost")}, [1]),
+    "programs with sums by domain": ({"a stats": SUMS.format("a"), "b stats": LONGER.format("b"), "c": LONGER.format("KERNEL_DISPATCH")}, [1, 1]),
     "parts of a job": ({f"{name}/{RANK.format(rank)}": STEPS for name, rank in (("a", 0), ("b", 1), ("c", 0), ("c", 1))}, [1, 1, 2]),
 }  # fmt: skip
 

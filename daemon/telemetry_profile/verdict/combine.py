@@ -22,7 +22,6 @@ from telemetry_profile.format_contract import (
     Link,
     Split,
     Step,
-    largest_first,
 )
 
 # Files in folders with these names belong to the parent folder's results.
@@ -31,6 +30,7 @@ _INNER_FOLDER = re.compile(
 )
 # rocprof puts a process name before `_kernel_stats.csv` or `.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
+_SUMS_OF_PROGRAM = "sums-csv"  # each file with kernels has all kernels of its program
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
@@ -151,10 +151,14 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
 def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
     """Yield the rank of each part, with the folder if the rank is ambiguous."""
     untimed = (part for part in parts if part.device.begin_ns is None and _has_content(part.device))
-    results = {(part.device.rank, part.file.facts.format, part.result_folder) for part in untimed}
-    # Without times, results for a rank and format in several folders belong to several jobs.
-    counts = Counter((rank, name) for rank, name, _ in results)
-    repeated = {None, *(rank for (rank, _), count in counts.items() if count > 1)}
+    results = {
+        (part.device.rank, part.file.facts.format, work, part.result_folder)
+        for part in untimed
+        for work in [str(kernel.work) for kernel in part.device.kernels] or [""]
+    }
+    # Without times, results for a rank, format and kind of work in several folders belong to several jobs.
+    counts = Counter(result[:3] for result in results)
+    repeated = {None, *(rank for (rank, _, _), count in counts.items() if count > 1)}
     for part in parts:
         yield part.device.rank, part.result_folder if part.device.rank in repeated else ()
 
@@ -173,20 +177,30 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
             sessions.append([part])
         else:
             session.append(part)
-    untimed: list[_DeviceInFile] = []
-    others: list[_DeviceInFile] = []
+    programs: list[list[_DeviceInFile]] = [[]]
     for part in (part for part in group if part.device.begin_ns is None):
-        (others if any(_is_of_other_program(part, first) for first in untimed) else untimed).append(part)
-    yield [*(_join_consecutive(sessions[0]) if sessions else ()), *untimed]
+        matching = (program for program in programs if not any(_is_of_other_program(part, one) for one in program))
+        program = next(matching, None)
+        if program is None:
+            programs.append([part])
+        else:
+            program.append(part)
+    yield [*(_join_consecutive(sessions[0]) if sessions else ()), *programs[0]]
     yield from map(_join_consecutive, sessions[1:])
-    yield from ([part] for part in others)
+    yield from programs[1:]
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether two files of one format are from different programs."""
+    """Return whether two files of one kind have different totals."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
-    return part.file.facts.format == other.file.facts.format and has_other_total
+    return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
+
+
+def _kind_of_file(file: FileFacts) -> tuple[object, ...]:
+    # Other formats spread a program over several files, such as `aicore_intermediate_0_type.csv` and `aicpu_…`.
+    name = "" if file.facts.format == _SUMS_OF_PROGRAM else re.sub(r"\d+", "", file.name)
+    return file.facts.format, file.folders, name
 
 
 def _belongs_to(part: _DeviceInFile, session: Iterable[_DeviceInFile]) -> bool:
@@ -217,30 +231,10 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
         if previous is None:
             joined[part.file.facts.format] = part
         elif not _overlaps(previous, part) and _continues(previous, part):
-            joined[part.file.facts.format] = replace(previous, device=_concatenate(previous.device, part.device))
+            joined[part.file.facts.format] = replace(previous, device=previous.device.joined(part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]
-
-
-def _concatenate(device: Device, later: Device) -> Device:
-    """Combine data of one device about two consecutive spans."""
-    sums: dict[tuple[str, str], Kernel] = {}
-    for kernel in (*device.kernels, *later.kernels):
-        previous = sums.get((kernel.work, kernel.name))
-        sums[kernel.work, kernel.name] = kernel if previous is None else previous.joined(kernel)
-    gap_ns, split = (later.begin_ns or 0) - (device.end_ns or 0), device.split.joined(later.split)
-    extended = {name: value + gap_ns for name in ("span_ns", "idle_ns") if (value := getattr(split, name)) is not None}
-    return replace(
-        device,
-        end_ns=later.end_ns,
-        split=replace(split, **extended),
-        steps=(*device.steps, *later.steps),
-        kernels=largest_first(sums.values()),
-        first_collective=None,
-        gaps=(),
-        without_gaps=None,
-    )
 
 
 def _set_missing_ranks(parts: Sequence[_DeviceInFile]) -> None:
@@ -259,7 +253,10 @@ def _result_folder(file: FileFacts) -> tuple[str, ...]:
     folders = list(file.folders)
     while folders and _INNER_FOLDER.match(folders[-1]):
         folders.pop()
-    match = _PROCESS.match(file.name.rpartition("/")[2]) if file.facts.tool.startswith("rocprof") else None
+    name = file.name.rpartition("/")[2]
+    if (file.facts.format, file.facts.tool) == ("runs-csv", "rocprof"):  # `a.csv` belongs to `a.stats.csv`
+        name = name.replace(".csv", ".stats.csv")
+    match = _PROCESS.match(name) if file.facts.tool.startswith("rocprof") else None
     return (*folders, *filter(None, match.groups() if match else ()))
 
 

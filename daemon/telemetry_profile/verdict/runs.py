@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
@@ -34,14 +33,28 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Set each member's folder to the topmost folder that contains no rank twice."""
+    """Set each member's folder to the topmost folder that can be one job."""
     paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
-    counts = Counter((path, member.device.rank) for member, above in zip(members, paths, strict=True) for path in above)
-    repeated = {path for (path, _), count in counts.items() if count > 1}
+    members_below: dict[tuple[str, ...], list[Member]] = {}
+    for member, above in zip(members, paths, strict=True):
+        for path in above:
+            members_below.setdefault(path, []).append(member)
+    jobs = {path for path, below in members_below.items() if _may_be_one_job(below)}
     return [
-        replace(member, folder=next((path for path in above if path not in repeated), member.folder))
+        replace(member, folder=next((path for path in above if path in jobs), member.folder))
         for member, above in zip(members, paths, strict=True)
     ]
+
+
+def _may_be_one_job(members: Iterable[Member]) -> bool:
+    """Return whether no rank, and no card without a rank, is in several folders."""
+    owners = {
+        (member.device.rank, member.device.card.index if member.device.rank is None else None, member.folder)
+        for member in members
+    }
+    unranked = [index for rank, index, _ in owners if rank is None]
+    is_ambiguous = None in unranked and len(unranked) > 1  # a card without a number may be any card
+    return not is_ambiguous and len({owner[:2] for owner in owners}) == len(owners)
 
 
 def _may_match(member: Member, other: Member) -> bool:
