@@ -76,7 +76,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 # Each metric is on one line.
 # fmt: off
 _CORE = (
-    Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
+    Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (cluster, job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a source reports the device, 0 when the device is lost; no series if its presence is unknown.", 0, 1, core=True),
     _device("unread", "", "1 while the sources of the device fail, so its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),

@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `make docs`.
 
 - Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one more label. The values of
-  these four labels do not change after the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
+  these four labels do not change after the device is first seen. `id` is unique per node: join with `on (cluster, job, instance, id)`.
 - Other facts of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
   firmware versions …) are labels of `accelerator_info`. If a fact is unknown, its label is missing.
   `simulated="true"` marks devices that do not exist, and `replayed="true"` marks devices of a recording. `model_now` is the current model if it differs from the label `model`.

@@ -174,7 +174,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="30m",
             summary="{vendor} {device} on {instance} is idle while its memory is in use",
             meaning="A process holds memory of the card but does not use the card, for example a hung job or a forgotten notebook.",
-            check="`telemetry snapshot --all` lists the processes.",
+            check="`telemetry snapshot --processes` lists the processes.",
             remedy="Ask the owner, or end the job.",
         ),
         info(

@@ -97,7 +97,7 @@ OWNERS = AlertGroup(
             hold="30m",
             summary="{instance} works {value:humanizePercentage} less than the other nodes of job {job_id}",
             meaning="One node of a job does at least a quarter less work than the job's other nodes. The other nodes wait for this node. The alert requires a job with at least three nodes that do about the same work and use the same amount of memory.",
-            check="The dashboards Jobs and Stragglers: compare the node's clocks, temperatures, links and host load with those of the job's other nodes.",
+            check='On the dashboards "Jobs and owners" and "Stragglers", compare the node\'s clocks, temperatures, links and host load with those of the job\'s other nodes.',
             remedy="Take the node out of the job and test it.",
         ),
         info(
@@ -113,7 +113,7 @@ OWNERS = AlertGroup(
             held_back_by=("AcceleratorStraggler",),
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than the other cards of job {job_id}",
             meaning="One card of a job on several nodes does less work than the job's other cards, which do about the same work. All other cards wait for this card.",
-            check="The dashboards Jobs and Stragglers: compare the card's clocks, temperature and links with those of the job's other cards.",
+            check='On the dashboards "Jobs and owners" and "Stragglers", compare the card\'s clocks, temperature and links with those of the job\'s other cards.',
             remedy="Take the node out of the job and test it.",
         ),
         info(

@@ -1,4 +1,4 @@
-"""What both parsers know of Acme: its name, and the one metric that the catalogue lacks."""
+"""Names and the additional metric that both parsers of Acme cards use."""
 
 from __future__ import annotations
 
