@@ -10,7 +10,7 @@ from telemetry_parsers.dataclass import dataclass
 
 # The main thread waits in short steps, because a wait for a lock may delay its signal handlers.
 MAX_WAIT_SECONDS = 0.2
-MIN_SLEEP_SECONDS = 1.0  # a shorter one may be a measurement error
+MIN_SLEEP_SECONDS = 1.0  # a shorter suspension may be a measurement error
 _UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PLAIN_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
 _UNIT_PART = re.compile(r"([0-9]{1,9})([dhms])")

@@ -122,7 +122,7 @@ BAD = {
     "an invented cipher": ("{T}  cipher_suites: [TLS_RSA_WITH_ROT13]\n", "'TLS_RSA_WITH_ROT13' is unknown"),
     "OpenSSL's cipher name": ("{T}  cipher_suites: [ECDHE-RSA-AES128-SHA]\n", "'ECDHE-RSA-AES128-SHA' is unknown"),
     "an invented curve": ("{T}  curve_preferences: [CurveP255]\n", "'CurveP255' is unknown; valid curves: CurveP256"),
-    "some curves": ("{T}  curve_preferences: [X25519, CurveP256]\n", "name one, or remove the key"),
+    "some curves": ("{T}  curve_preferences: [X25519, CurveP256]\n", "name one curve, or remove the key"),
     "another header": ("http_server_config: {headers: {X-Mine: a}}\n", "headers.X-Mine: this header cannot be set"),
     "frames": ("http_server_config: {headers: {X-Frame-Options: allow}}\n", "must be deny or sameorigin"),
     "sniffing": ("http_server_config: {headers: {X-Content-Type-Options: sniff}}\n", "must be nosniff"),

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
 from telemetry_parsers.past import PastEvent
 
 SOURCE = "telemetry"
-# Events with further codes are counted under this code.
+# If a device has too many different codes, events with new codes are counted under this code.
 OTHER_CODE = "other"
 # These counters start at 0 when the driver is loaded or the card is reset.
 _COUNTERS_SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})

@@ -31,7 +31,7 @@ class FlightFile:
 
 
 def folder_in(state_directory: str) -> Path:
-    """Return the folder of the flight files in a state directory."""
+    """Return the path of the flight recorder's folder in a state directory."""
     return Path(state_directory) / "flights"
 
 

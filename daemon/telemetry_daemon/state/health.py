@@ -28,7 +28,7 @@ LIFE_IN_INTERVALS = 3.0
 _SOURCE_WIDE_REASONS = frozenset({"driver_gone", "library_mismatch"})
 # The tiers, most frequently polled first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# A source has the state of its polls that comes first here.
+# A source takes the first of these states that any of its deciding polls has.
 _STATES_BY_SEVERITY: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -80,7 +80,7 @@ def is_source_gone(result: PollResult, poll: Poll) -> bool:
 
 
 def expiry_time(started: float, interval: float, seconds: float) -> float:
-    """Return when a reading expires that was taken at `started`."""
+    """Return the expiry time of a reading that was taken at `started`."""
     return started + max(MIN_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source without a current device list to the end time of its list."""
+    """Map each source whose most frequent device list has failed or expired to the time when it did."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -200,7 +200,7 @@ def _problem_of_failure(health: Health) -> tuple[Problem, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """Facts about a source that the store needs."""
+    """What the store needs to know about a source."""
 
     source: str
     vendor: str
@@ -239,7 +239,7 @@ class StatusCache:
         return tuple(status for _, _, status in self._cache.values())
 
     def _status(self, status_input: StatusInput, now: float) -> tuple[StatusInput, tuple[bool, ...], SourceStatus]:
-        # A poll whose report has expired is no longer up, although its health is unchanged.
+        # When a report expires, its poll is no longer up, although the health is unchanged.
         are_up = tuple([is_up(health, now) for health in status_input.healths])
         cached = self._cache.get(status_input.source)
         if cached is not None and cached[0] == status_input and cached[1] == are_up:

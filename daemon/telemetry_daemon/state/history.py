@@ -31,7 +31,7 @@ from telemetry_parsers.states import is_up
 
 # A slow client has another minute to read the oldest slots.
 STORED_SLOTS = SLOTS + 12
-# The reason for slots before the first value of a metric.
+# Why slots before a metric's first value are empty.
 NOT_SEEN = "not seen yet"
 _HAS_VALUE = 0
 _MAX_REASONS = 255
@@ -46,7 +46,7 @@ _Slots = TypeVar("_Slots", "array[float]", bytearray)
 MAX_DEVICES = bounds.MAX_DEVICES
 # `end_slots` is called once per slot, so a longer pause means that the daemon was held up.
 MAX_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
-# A slewed clock may end a slot this much after its timestamp.
+# If the clock is slewed, a timestamp may be this much before the start of its slot.
 _MAX_SLEW_SECONDS = 0.5
 NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
@@ -59,15 +59,15 @@ class ReasonCodes:
         self._texts = ["", "unknown"]
         self._codes = {"": _HAS_VALUE, "unknown": 1}
 
-    def code(self, text: str) -> int:
+    def code(self, reason: str) -> int:
         """Return the byte that encodes a reason."""
-        if text not in self._codes and len(self._texts) <= _MAX_REASONS:
-            self._codes[text] = len(self._texts)
-            self._texts.append(text)
-        return self._codes.get(text, 1)
+        if reason not in self._codes and len(self._texts) <= _MAX_REASONS:
+            self._codes[reason] = len(self._texts)
+            self._texts.append(reason)
+        return self._codes.get(reason, 1)
 
     def gaps(self, codes: bytes) -> tuple[Gap, ...]:
-        """Return a gap for each run of slots with the same reason code."""
+        """Return a gap for each sequence of slots with the same reason code."""
         runs = _RUN_OF_CODES.finditer(codes) if codes.count(_HAS_VALUE) < len(codes) else ()
         return tuple(Gap(run.start(), run.end() - run.start(), self._texts[codes[run.start()]]) for run in runs)
 
@@ -124,7 +124,7 @@ class MetricHistory:
             self.open_last = self.open_highest = self.value
 
     def series(self, span: SlotRange, unclosed: Mapping[int, int], reasons: ReasonCodes) -> Series:
-        """Return the slots in a span. Those in `unclosed` have no values."""
+        """Return the values of these slots, with gaps for the slots in `unclosed`."""
         last = _slots_in(self.last_values, span)
         highest = last if self.highest_values is None else _slots_in(self.highest_values, span)
         codes = bytearray(span.end - span.first) if self.reason_codes is None else _slots_in(self.reason_codes, span)
@@ -143,18 +143,18 @@ def _slots_in(slots: _Slots, span: SlotRange) -> _Slots:
 
 
 class DeviceHistory:
-    """The history of one device. `listed` is None while no source lists it."""
+    """The history of one device. `device` is None while no source lists it."""
 
-    __slots__ = ("listed", "metric_histories", "newest_slot")
+    __slots__ = ("device", "metric_histories", "newest_slot")
 
     def __init__(self, slot: int) -> None:
         self.newest_slot = slot
         self.metric_histories: list[MetricHistory | None] = [None] * len(KEPT)
-        self.listed: MergedDevice | None = None
+        self.device: MergedDevice | None = None
 
     def update(self, device: MergedDevice, poll_key_of: Callable[[Origin], PollKey], slot: int) -> None:
         """Set the current values of the device."""
-        self.listed, readings = device, Readings.of(device.readings)
+        self.device, readings = device, Readings.of(device.readings)
         origins = readings.shape.origins
         for metric_index, (value, positions) in enumerate(
             zip(kept_values(device), kept_positions(readings.shape), strict=True)
@@ -184,7 +184,7 @@ class DeviceHistory:
 
     def mark_unlisted(self) -> None:
         """Record that no source lists the device."""
-        self.listed = None
+        self.device = None
         for metric_history in self.metric_histories:
             if metric_history is not None:
                 metric_history.value = None
@@ -215,13 +215,13 @@ class History:
         return int((wall_time - self._clock.boot_time() + _MAX_SLEW_SECONDS) // SLOT_SECONDS)
 
     def update(self, devices: Sequence[MergedDevice], healths: Mapping[PollKey, Health], valid_until: float) -> None:
-        """Set the current devices, whose values are valid until this monotonic time."""
+        """Set the current devices. Their values are valid until this monotonic time."""
         with self._lock:
             are_valid = self._store_past_slots(self._seconds_since_boot())
             polls = {(health.source, health.attempted_monotonic): key for key, health in healths.items()}
             for device in devices:
                 history = self._devices.get(device.id)
-                if history is None or history.listed is not device or not are_valid:
+                if history is None or history.device is not device or not are_valid:
                     self._update_device(device, history or DeviceHistory(self._open_slot), polls)
             for device_id in self._devices.keys() - {device.id for device in devices}:
                 self._devices[device_id].mark_unlisted()
@@ -272,7 +272,7 @@ class History:
         first: int = 0,
         end: int | None = None,
     ) -> Past:
-        """Return the history of these slots, excluding `end`."""
+        """Return the history from slot `first` up to, but excluding, slot `end`."""
         boot_time = self._clock.boot_time()
         with self._lock:
             span = self._span(first, self._open_slot if end is None else end)
@@ -344,18 +344,18 @@ class History:
             device.begin_slot(is_valid=is_valid)
         self._unclosed = {gap: reason for gap, reason in self._unclosed.items() if gap >= slot - STORED_SLOTS}
         for device_id, history in list(self._devices.items()):
-            if history.listed is None and history.newest_slot < slot - SLOTS:
+            if history.device is None and history.newest_slot < slot - SLOTS:
                 del self._devices[device_id]
 
-    def _reason_code(self, device: DeviceHistory, metric_history: MetricHistory) -> int:
-        return self._reasons.code(absence_reason(device.listed, metric_history, self._outages))
+    def _reason_code(self, history: DeviceHistory, metric_history: MetricHistory) -> int:
+        return self._reasons.code(absence_reason(history.device, metric_history, self._outages))
 
 
-def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
+def absence_reason(device: MergedDevice | None, metric_history: MetricHistory, outages: Mapping[PollKey, str]) -> str:
     """Return why a metric has no value."""
-    if listed is not None and listed.up is False:
+    if device is not None and device.up is False:
         return LOST
-    if listed is not None and Readings.of(listed.readings).value("suspended") == 1.0:
+    if device is not None and Readings.of(device.readings).value("suspended") == 1.0:
         return ASLEEP
     source = metric_history.poll_key[0]
     if outage := outages.get(metric_history.poll_key, "removed") or outages.get((source, ""), ""):
@@ -366,11 +366,11 @@ def absence_reason(listed: MergedDevice | None, metric_history: MetricHistory, o
 
 
 def outages_by_poll(healths: Mapping[PollKey, Health], now: float) -> Mapping[PollKey, str]:
-    """Map each (source, poll) to its failure, or "". Poll "" stands for device lists."""
+    """Map each (source, poll) to its failure, or "" if it works. Poll "" stands for the source's device lists."""
     outages = {key: _outage(health, now) for key, health in healths.items()}
-    no_list_outages = {(source, ""): "" for source, _ in outages}
+    working_lists = {(source, ""): "" for source, _ in outages}
     list_outages = {(key[0], ""): outage for key, outage in outages.items() if outage and healths[key].lists_devices}
-    return {**outages, **no_list_outages, **list_outages}
+    return {**outages, **working_lists, **list_outages}
 
 
 def _outage(health: Health, now: float) -> str:

@@ -29,9 +29,9 @@ from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Readings
 
-# At most this many owners without cards wait for late reports.
+# At most this many owners that lost all their cards stay open for late reports.
 MAX_WAITING = 256
-# Sources report the claim of an ended job for a minute.
+# Longer than the minute for which sources report the claim of an ended job.
 _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
 # Unallocated use has no end, so its record is completed once a day.
@@ -53,9 +53,9 @@ class Ledger:
         self._allocations: dict[str, Sequence[Allocation]] = {}
         self._unallocated = Entry(JobOwner(NOBODY), RecordedTime(0.0, "daemon_start"))
         self._entries: dict[OwnerKey, Entry] = {}
-        # The end of each owner's newest run: (Unix time, monotonic time of recording).
+        # When each owner's newest run ended (Unix time), and when this was recorded (monotonic time).
         self._finished: dict[OwnerKey, tuple[float, float]] = {}
-        # Owners without cards wait for late reports.
+        # Owners that lost all their cards stay open for late reports.
         self._waiting: dict[Entry, None] = {}
         self._completed: list[JobRecord] = []
         # Whether an owner appeared since the state was last saved.
@@ -74,7 +74,7 @@ class Ledger:
             card.add_event(self._to_monotonic(event.wall_time), event.code)
 
     def update(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
-        """Update the cards' owners, and end the owners of the claims in `ended`."""
+        """Update the cards' owners, and end the owners whose claims are in `ended`."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._restore()
@@ -232,7 +232,7 @@ class Ledger:
         return entry
 
     def _new_reported_start(self, entry: Entry, allocation: Allocation, device_id: str) -> float | None:
-        """Return the start, in monotonic time, if it is new; else None."""
+        """Return the reported start as monotonic time if it is new for this card, or None."""
         start = reported_start(allocation, self._wall)
         if start is None:
             return None
@@ -267,7 +267,7 @@ class Ledger:
         self._remove_from_cards(entry, self._to_monotonic(end_time))
 
     def _add_unseen(self, claim: Claim, ended: float, devices: Sequence[MergedDevice]) -> None:
-        """Add an owner that began and ended between two polls."""
+        """Add an owner that used a card only between two polls."""
         key, started = entry_key(claim.owner), claim.started
         is_new = started is not None and started >= self._finished.get(key, _NO_END)[0] - START_TOLERANCE_SECONDS
         if started is None or not is_new or not started <= ended or ended <= self._start_wall:

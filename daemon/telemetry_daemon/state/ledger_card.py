@@ -19,9 +19,9 @@ from telemetry_parsers.readings import Origin, Readings, Shape
 _Holder = TypeVar("_Holder")
 # A change of owners may be reported this late, because some tools are polled every 15 s.
 MAX_REPORT_DELAY_SECONDS = 60.0
-# After more changes of owners, all attributions become final.
+# After more changes of owners, all use so far is settled.
 _MAX_SPANS = 256
-# Records contain these metrics, which the accumulator does not integrate.
+# Records contain these metrics, too, although the accumulator does not integrate them.
 _UNLABELLED_METRICS = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _PEAK_METRICS = ("temperature_celsius", "throttled")
 _CACHED_SHAPES = 64
@@ -56,7 +56,7 @@ class LedgerCard(Generic[_Holder]):
         self._uncounted = _UncountedEnergy()
 
     def replace_unallocated(self, unallocated: _Holder) -> None:
-        """Attribute unallocated use that is not settled, and later use, to this holder."""
+        """Attribute unsettled and future unallocated use to this holder."""
         self.unallocated = unallocated
         self._drop_preliminary()
 
@@ -137,7 +137,7 @@ class LedgerCard(Generic[_Holder]):
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:
-        """Set the shares from the last time that the card was seen."""
+        """Set the shares that apply since the card was last seen."""
         self.shares = shares
         self._timeline.set_shares(self.seen_until, shares)
 
@@ -149,7 +149,7 @@ class LedgerCard(Generic[_Holder]):
         return start_time
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> float:
-        """Add a holder for the unsettled part of a period, and return its length in seconds."""
+        """Add a holder for the unsettled part of a period, and return the length of this part in seconds."""
         begin = min(max(since, self._settled_until), self.seen_until)
         end = min(max(until, begin), self.seen_until)
         if end > begin:
@@ -227,7 +227,7 @@ class LedgerCard(Generic[_Holder]):
 
 @dataclass(slots=True)
 class _UncountedEnergy:
-    """The energy since the card's energy counter last grew, from the power."""
+    """The energy used since the card's energy counter last grew, integrated from the power."""
 
     segments: list[CurveSegment] = field(default_factory=list)
     # A working counter is read at least this often.
@@ -244,18 +244,18 @@ class _UncountedEnergy:
         self._joules += seconds * (segment.begin_value + segment.end_value) / 2.0
 
     def clear(self, step: float = 0.0) -> None:
-        """Reset the energy to 0, and record a `step` of the counter."""
+        """Reset the energy to 0. `step` is by how much the counter grew."""
         self._largest_step = max(self._largest_step, step)
         self.segments, self._seconds, self._joules = [], 0.0, 0.0
 
     @property
     def has_counter_stopped(self) -> bool:
-        """Return whether a working counter would have grown twice by now."""
+        """Return whether the counter should have grown at least twice since it last did."""
         return self._seconds > self.max_interval and self._joules > 2 * self._largest_step
 
 
 def distribute_like_power(energy: CurveSegment, power: Iterable[CurveSegment]) -> list[CurveSegment]:
-    """Return segments with the integral `energy`, distributed over time like the power."""
+    """Distribute the integral of `energy` over time like the power, and return the segments."""
     times, watts = [energy.begin], [0.0]
     for segment in power:
         slope = (segment.end_value - segment.begin_value) / ((segment.end - segment.begin) or 1.0)

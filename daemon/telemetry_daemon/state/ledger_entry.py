@@ -30,7 +30,7 @@ _ENERGY = (ENERGY_COUNTED, ENERGY_ESTIMATED)
 # Records have separate fields for these metrics.
 _NOT_READINGS = frozenset({THROTTLED, *_ENERGY})
 MAX_GAPS = 16
-# Sources report the time of a hook with different precision.
+# Sources differ in the precision with which they report the time of a hook.
 START_TOLERANCE_SECONDS = 1.0
 OwnerKey = tuple[str, str]
 
@@ -97,7 +97,7 @@ class Entry:
     gaps: list[Gap] = field(default_factory=list)
     end: RecordedTime | None = None
     cards: set[str] = field(default_factory=set)
-    missing_since: float | None = None  # when the last current card was lost
+    missing_since: float | None = None  # when the owner lost its last card
     # When the owner was last seen, possibly by the previous daemon.
     last_seen: RecordedTime | None = None
     is_over: bool = False
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record, including recent use by device id."""
+        """Return the job record. `recent` is unsettled use by device id, which the record includes."""
         card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(
@@ -181,7 +181,7 @@ def reported_start(allocation: Allocation, wall_time: float) -> RecordedTime | N
 
 
 def is_later_run(entry: Entry, start: RecordedTime) -> bool:
-    """Return whether the hook reports a later run of the same owner."""
+    """Return whether the hook reports a later run of the entry's owner."""
     return start.told_by == "hook" == entry.start.told_by and start.time > entry.start.time + START_TOLERANCE_SECONDS
 
 
@@ -268,7 +268,7 @@ def _integral(sums: Mapping[str, ReadingSum], metric: str) -> float | None:
 
 
 def _growth(last: float | None, settled: Tally, recent: Tally, at_start: Tally, metrics: Sequence[str]) -> float | None:
-    """Return how much the integrals of the metrics have grown since the daemon started, or `last` if higher."""
+    """Return the growth of the metrics' integrals since the daemon started, but at least `last`."""
     sums = [tally.sums[metric] for tally in (settled, recent) for metric in metrics if metric in tally.sums]
     if not any(metric_sum.seconds > 0.0 for metric_sum in sums):
         return last

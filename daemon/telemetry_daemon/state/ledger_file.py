@@ -68,7 +68,7 @@ class LedgerFile:
         self._unwritten: tuple[JobRecord, ...] = ()
 
     def load(self) -> SavedLedger | None:
-        """Return the stored state without completed jobs, or None if it is unusable."""
+        """Return the stored state without completed jobs, or None if there is no usable state."""
         path = self._folder / LEDGER
         try:
             with OwnFolder.at(self._folder) as folder:

@@ -33,7 +33,7 @@ _LOCK_TIMEOUT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The content of the file. `until` is Unix time."""
+    """The content of `maintenance.json`. `until` is Unix time."""
 
     schema: _Schema
     until: float
@@ -73,7 +73,7 @@ class MaintenanceState:
             self._announced = _Announcement(self._uptime() + seconds, new_reason)
 
     def end(self) -> None:
-        """End the maintenance, and expose its end."""
+        """End the maintenance. Its end stays exposed for a while."""
         with self._lock:
             if self._announced is None or self._current().is_on:
                 reason = self._announced.reason if self._announced is not None else ""

@@ -15,7 +15,7 @@ class NodeFacts:
     """Facts about the node that no source reports."""
 
     def __init__(self, lock: threading.RLock, request_snapshot: Callable[[], None]) -> None:
-        """Use this lock for changes, and call `request_snapshot` while it is held."""
+        """Change the facts under `lock`, and then call `request_snapshot` while the lock is still held."""
         self._lock = lock
         self._request_snapshot = request_snapshot
         self._ranks = NodeRanks()

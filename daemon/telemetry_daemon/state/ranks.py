@@ -69,7 +69,7 @@ def main() -> int:
         response = {"error": str(error)}
     except OSError as error:
         response = {"error": error.strerror or str(error)}
-    except MemoryError:  # the limit above was reached
+    except MemoryError:  # RLIMIT_AS was reached
         response = {"error": f"reading it needs more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
     json.dump(response, sys.stdout)
     return exits.OK
@@ -116,7 +116,7 @@ def _summary(table: RankTable, local_count: int) -> str:
 
 def names_of_node() -> frozenset[str]:
     """Return the host name and all addresses of this node."""
-    import psutil  # takes 1.2 MiB, needed only with a rank table
+    import psutil  # takes 1.2 MiB, so it is imported only if there is a rank table
 
     addresses = {
         address.address.partition("%")[0]

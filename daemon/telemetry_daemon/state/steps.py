@@ -29,7 +29,7 @@ class StepMetrics:
     def samples(
         self, counts: tuple[StepCounts, ...], devices: Sequence[MergedDevice]
     ) -> Mapping[str, tuple[Sample, ...]]:
-        """Return the samples of all metrics, even of metrics without samples."""
+        """Map every step metric to its samples, which may be empty."""
         identities = tuple((device.id, device.uuid, device.bus_id, device.index) for device in devices)
         if counts != self.counts or identities != self._devices:
             self.counts, self._devices = counts, identities
@@ -42,9 +42,9 @@ class StepMetrics:
 
     def _with_exposed_id(self, counts: StepCounts) -> StepCounts:
         owner = self._privacy.hide_owner(Owner("job", counts.job_id, job_id=counts.job_id))
-        return replace(counts, job_id=owner.name)  # the name differs between jobs even if ids are hidden
+        return replace(counts, job_id=owner.name)  # distinct for each job, even if ids are hidden
 
 
 def create_step_metrics(attribution: Attribution | None) -> StepMetrics:
-    """Return step metrics that expose job ids as this attribution does."""
+    """Return step metrics that show or hide job ids like this attribution."""
     return StepMetrics(BY_NAME if attribution is None else attribution.privacy)

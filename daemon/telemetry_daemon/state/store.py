@@ -210,7 +210,7 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(awaited_sources)
 
     def targets(self, source: str) -> Targets:
-        """Return the devices to poll, as last listed by the source or its vendor."""
+        """Return the devices to poll: those that the source, or its vendor's sources, listed last."""
         with self._lock:
             facts = self._state.sources.get(source, SourceFacts(source, "", ()))
             reports = [checked.report for checked in self._state.reports.values()]
@@ -348,7 +348,7 @@ class Store:
         return replace(merged, problems=(*merged.problems, *self._steps.problems()))
 
     def _may_lack_devices(self, merged: MergedNode) -> bool:
-        """Return whether recorded devices may be missing because a list is missing."""
+        """Return whether recorded devices may be missing only because a source cannot list devices now."""
         listed_ids = {device.id for device in merged.devices}
         missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
         unlisted_sources = {source for identity in missing_devices for source in identity.listed_by}

@@ -26,7 +26,7 @@ class StoreState:
 
     merge: MergeState
     reports: dict[PollKey, CheckedReport] = field(default_factory=dict)
-    # The number of devices beyond the limit in each list.
+    # How many devices in each list exceeded the limit.
     refused_counts: dict[PollKey, int] = field(default_factory=dict)
     healths: dict[PollKey, Health] = field(default_factory=dict)
     # If a removed source is added again, its counts continue.
@@ -35,10 +35,10 @@ class StoreState:
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[PollKey, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
-    # A plugin's metrics replace this object, because caches depend on its identity.
+    # If a plugin adds metrics, this object is replaced and not changed, because caches compare its identity.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     pending_events: tuple[DeviceEvent, ...] = ()
-    # If owners or steps change, the expensive counters are polled.
+    # Whether owners or steps have changed, so that the expensive counters must be polled.
     needs_counters: bool = False
     slept: float = 0.0
     started_wall: float = 0.0
@@ -51,7 +51,7 @@ class StoreState:
         return StoreState(MergeState(), **{name: getattr(self, name) for name in kept_fields})
 
     def stop_waiting(self, now: float) -> bool:
-        """Return whether the wait for first inventories has just timed out."""
+        """Stop waiting for first inventories after the timeout. Return whether this call stopped the wait."""
         if not self.awaited or now < self.awaited_until:
             return False
         self.awaited.clear()
@@ -77,7 +77,7 @@ class StoreState:
         ]
 
     def last_lists(self, now: float) -> dict[str, float | None]:
-        """Map each source that cannot list devices now to its last list's time."""
+        """Map each source that cannot list devices now to the time of its last list, or None without a list."""
         list_healths = [
             health
             for health in self.healths.values()

@@ -55,7 +55,7 @@ class Timeline(Generic[_Holder]):
             self._shares[index] = {other: share for other, share in self._shares[index].items() if other is not holder}
 
     def add_past(self, holder: _Holder, since: float, until: float, may_displace: Callable[[_Holder], bool]) -> None:
-        """Give a holder the unused and displaced shares of a past period."""
+        """Give a holder the shares of a past period that were unused, or whose holders `may_displace` accepts."""
         self._split_at(until)
         for index in self._split_at(since):
             if self._begins[index] >= until:
@@ -97,7 +97,7 @@ class Timeline(Generic[_Holder]):
 def _with_holder(
     shares: Mapping[_Holder, float], holder: _Holder, current_shares: Mapping[_Holder, float]
 ) -> Mapping[_Holder, float]:
-    """Add a holder to the shares, whose sum stays at most 1."""
+    """Add a holder to the shares, and keep their sum at or below 1."""
     if holder in shares:
         return shares
     combined = {**shares, holder: current_shares[holder]}
@@ -111,7 +111,7 @@ def _with_holder(
 
 @dataclass(slots=True)
 class ReadingSum:
-    """The integral and the peak of one reading over its measured seconds."""
+    """The integral and the peak of one reading, and for how many seconds it was measured."""
 
     seconds: float = 0.0
     integral: float = 0.0

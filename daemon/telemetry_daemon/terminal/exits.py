@@ -48,6 +48,6 @@ def raise_on_signals() -> None:
 
 def _raise_signalled_error(signal_number: int, _frame: FrameType | None) -> None:
     for ending_signal in _ENDING_SIGNALS:
-        # Tools would inherit SIG_IGN, so a second signal is caught instead.
+        # A second signal is caught and not ignored, because tools would inherit SIG_IGN.
         signal.signal(ending_signal, lambda _number, _frame: None)
     raise SignalledError(signal_number)

@@ -32,7 +32,7 @@ Facts = dict[str, Scalar]
 
 
 def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
-    """Write all log records to standard error, in place of an earlier setup."""
+    """Write all log records to standard error. This replaces any earlier setup."""
     logging.raiseExceptions = False
     is_journal = _is_journal(descriptor)
     root = logging.getLogger()
@@ -95,7 +95,7 @@ class _DeferringHandler(logging.Handler):
 
 
 class _LineHandler(logging.Handler):
-    """Writes each record as a line, and the count of lost lines."""
+    """Writes each record as a line, and reports how many lines were lost."""
 
     def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, is_journal: bool) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def _make_record(level: int, message: str, **facts: Scalar) -> logging.LogRecord
 
 
 def _facts_of(record: logging.LogRecord) -> Facts:
-    """Return the fields of a record, and then the facts from `extra`."""
+    """Return the standard fields of a record, followed by the fields from `extra`."""
     facts: Facts = {
         "time": _format_time(record.created),
         "level": _level_of(record.levelno)[0],

@@ -39,7 +39,7 @@ def _replace_missing_characters(stream: TextIO) -> None:
 
 
 def say(text: str, program: str = "telemetry") -> None:
-    """Write a line to standard error, without its control characters."""
+    """Write a line without control characters to standard error."""
     from telemetry_exporters.text import clean
 
     sys.stderr.write(f"{program}: {clean(text)}\n")
@@ -64,7 +64,7 @@ def show_waiting(names: Sequence[str]) -> None:
 
 
 def show_progress(text: str) -> None:
-    """Replace the current line by this text if standard error is a terminal."""
+    """Replace the current line with this text if standard error is a terminal."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         sys.stderr.write(_CLEAR_LINE + text)
         sys.stderr.flush()

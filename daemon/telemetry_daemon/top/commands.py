@@ -25,12 +25,12 @@ class ProcessReader:
         self._proc = proc
         self._previous: dict[int, tuple[float, float]] = {}
 
-    def read(self, started: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return the running processes by PID, given their Unix start times."""
+    def read(self, start_times: Mapping[int, float]) -> Mapping[int, RunningProcess]:
+        """Return those of these processes that still run, by PID. `start_times` maps PIDs to Unix times."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])
-        for pid, start in started.items():
+        for pid, start in start_times.items():
             times = self._read_times(pid)
             if times is None or abs(boot_time + times[0] - start) > _START_TOLERANCE_SECONDS:
                 continue

@@ -33,7 +33,7 @@ class Focus:
 class Feed(Protocol):
     """The readings of one or more nodes. `start` and `close` return at once."""
 
-    # The origin of the readings, for the title line.
+    # The title line shows where the readings come from.
     title: str
 
     def start(self, wake: Callable[[], None]) -> None:
@@ -45,7 +45,7 @@ class Feed(Protocol):
         ...
 
     def set_focus(self, focus: Focus) -> None:
-        """Read the visible readings more often than the others. Return at once."""
+        """Update the visible readings more often than the others. Return at once."""
         ...
 
     def press(self, key: str, /) -> bool:  # noqa: ARG002  # only a recording has keys
@@ -85,7 +85,7 @@ class LatestState:
 
     @contextlib.contextmanager
     def showing_delay(self) -> Iterator[None]:
-        """Show that the node does not answer if the `with` block takes long."""
+        """Show that the node does not answer if the `with` block takes too long."""
         self._requested_at = self._clock()
         try:
             yield

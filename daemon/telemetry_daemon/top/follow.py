@@ -47,7 +47,7 @@ class Follower(Feed):
         self._lock = threading.Lock()
         self._focus = Focus()
         self._snapshot: Snapshot | None = None
-        # Numbers from the stream are not added to this snapshot.
+        # The last complete snapshot, without later numbers from the stream.
         self._complete: Snapshot | None = None
         self._past: Past | None = None
         self._fetched_at = self._past_fetched_at = NEVER
@@ -64,7 +64,7 @@ class Follower(Feed):
         return (self.latest.state(),)
 
     def set_focus(self, focus: Focus) -> None:
-        """Request the visible part of the state at once, and then each second."""
+        """Request the visible part of the state at once, and then every second."""
         if focus != self._focus:
             self._focus = focus
             if focus.view is View.CARD:
@@ -115,7 +115,7 @@ class Follower(Feed):
             previous = self._snapshot
             if previous is not None:
                 updated = with_readings(previous, reported, columns, scales)
-                if self._focus.view is View.CARD:  # this card is requested each second with all sensors
+                if self._focus.view is View.CARD:  # every second, this card is requested with all its sensors
                     updated = _with_device_from(updated, previous, self._visible_id(previous))
                 self._snapshot = updated
                 self.latest.put_snapshot(updated)
@@ -226,7 +226,7 @@ def with_readings(
 
 
 def _with_row(device: MergedDevice, row: Sequence[float | None] | None, scales: Sequence[float]) -> MergedDevice:
-    """Return the device with the values of a row of the stream."""
+    """Return the device with the values that a stream row contains."""
     readings = Readings.of(device.readings)
     row_values = (None,) * len(KEPT) if row is None else row
     values: list[Value] = list(readings.values)
@@ -270,7 +270,7 @@ _Slice = tuple[int, Mapping[str, Series]]
 
 
 def _slice(past: Past, device: str, first: int, end: int) -> _Slice:
-    """Return the slot count of a range, and the device's series in it."""
+    """Return the number of slots in a range, and the device's series cut to this range."""
     series = past.devices.get(device, {})
     return max(0, end - first), {key: _series_slice(item, first, max(first, end)) for key, item in series.items()}
 

@@ -62,7 +62,7 @@ _KEY_BY_CHARACTER: Mapping[str, Key] = {
     "\t": Key.TAB,
 }
 _Painted = tuple[Line, bool]
-# Ages grow, so the screen is painted even without changes. Changes usually arrive each second.
+# Usually, changes arrive every second. Without changes, the screen is painted again because ages grow.
 TICK_SECONDS = 1.2
 
 

@@ -42,8 +42,8 @@ class UnixAddress:
 
 
 def local_socket_in(runtime_directory: str) -> Path:
-    """Return the path of the site's Unix socket for local users."""
-    # `web.sock` was an example for `web.listen_address` and may be in use.
+    """Return the path of the Unix socket through which local users reach the site."""
+    # The name `web.sock` was an example for `web.listen_address`, so it may be in use.
     return Path(runtime_directory) / "local.sock"
 
 

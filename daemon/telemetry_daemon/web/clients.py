@@ -18,7 +18,7 @@ _LOG_INTERVAL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """A connection's client and local address."""
+    """The client of a connection, and the connection's local address."""
 
     client: str
     local_address: object

@@ -28,7 +28,7 @@ class BodyPieces(Protocol):
     """The rest of a response body, which is produced piece by piece while it is sent."""
 
     def begin(self, notify: Callable[[], None], disconnect: Callable[[], None]) -> None:
-        """Accept the callbacks that announce a new piece and close the connection."""
+        """Begin the body. Later, call `notify` when a piece is ready, or `disconnect` to close the connection."""
 
     def next(self) -> bytes | None:
         """Return the next piece, b"" if none is ready, or None after the last."""
@@ -39,7 +39,7 @@ class BodyPieces(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. The `pieces` are generated while the response is sent, after `body`."""
+    """A response. The `pieces` follow `body`, and are generated while the response is sent."""
 
     status: int
     body: tuple[bytes, ...]
@@ -78,7 +78,7 @@ class ReceivedData:
 
 
 class HandshakeError(Exception):
-    """The TLS handshake failed, which `alert` reports to the client."""
+    """The TLS handshake failed. `alert` contains bytes that report this to the client."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)

@@ -113,7 +113,7 @@ def _parse_heading(heading: str) -> Column:
         name, unit = match["words"], match["unit"]
     elif heading.endswith("Ns"):
         name, unit = heading[:-2], "ns"
-    if unit == "%":  # a percentage of another column
+    if unit == "%":  # the column repeats another one as percentages
         return Column("", 0, heading)
     return Column(_ROLES.get(_normalize_heading(name), ""), UNITS.get(unit.lower(), 0), heading)
 
@@ -209,7 +209,7 @@ class _TableBody:
         return any(cell.count("<") > cell.count(">") + cell.count("<<") for cell in names)
 
     def _rejoin_name(self, line: str) -> list[str]:
-        """Return the cells of a row whose name contains unquoted commas."""
+        """Return the cells of a row in which the name contains unquoted commas."""
         name_index = next((index for index, column in enumerate(self._columns) if column.role == "name"), None)
         if name_index is None:
             return []

@@ -31,7 +31,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4",
 
 logger = logging.getLogger(__name__)
 
-# Receives a refusal, or None if the request is allowed.
+# Called with a refusal, or with None if the request is allowed.
 DecisionCallback = Callable[[Response | None], None]
 _OTHER_HOST = (
     b"Misdirected Request: this address does not answer for the host name of the request. "
@@ -94,7 +94,7 @@ def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
 
 
 class AccessControl:
-    """Allows or refuses requests, all of them while the configuration is invalid."""
+    """Allows or refuses requests. While the configuration is invalid, all requests are refused."""
 
     def __init__(self, loaded: LoadedWebConfig, limits: RateLimits | None = None) -> None:
         self._loaded = loaded

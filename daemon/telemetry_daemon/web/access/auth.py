@@ -17,7 +17,7 @@ from telemetry_parsers.dataclass import dataclass
 
 # In a test, 32 password guessers and a scraper were each served within 10 s at bcrypt cost 12.
 MAX_QUEUE_LENGTH = 64
-# Further failures do not delay a client, because a scraper may share its address with guessers.
+# More failures do not delay a client further, because a scraper may share its address with guessers.
 MAX_COUNTED_FAILURES = 16
 SECONDS_TO_FORGIVE_FAILURE = 15.0
 MAX_CACHED_RESULTS = 100
@@ -131,7 +131,7 @@ class BasicAuth:
             callback(LoginResult.TOO_MANY)
 
     def _evict_newest_check(self, client: str) -> bool:
-        """Drop a check of the busiest client. Return False if that is `client`."""
+        """Drop the newest check of the busiest client, unless that is `client`. Return whether a check was dropped."""
         counts = Counter(check.client for check in self._waiting_checks.values())
         counts[client] += 1
         count_failures = self._make_failure_counter()
@@ -150,7 +150,7 @@ class BasicAuth:
             self._send_to_worker(next_check.attempt)
 
     def _make_failure_counter(self) -> Callable[[str], float]:
-        now = time.monotonic()  # the same time for all clients, because failures are forgiven over time
+        now = time.monotonic()  # one time for all clients, so that their failures are comparable
         return lambda client: self._failures.for_client(client).missing_tokens(now)
 
     def refuse_waiting(self) -> None:
@@ -227,7 +227,7 @@ class _ResultCache:
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Cache a login result. If the cache is full, first remove the oldest entry, preferring refused logins."""
+        """Cache a login result. If the cache is full, evict the oldest refused login, or else the oldest login."""
         if sum(map(len, self._results.values())) >= MAX_CACHED_RESULTS:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]

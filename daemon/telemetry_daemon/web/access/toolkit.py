@@ -237,7 +237,7 @@ def _read_curve(table: Table) -> str:
         return CURVES[names[0]]
     if curves and curves != set(CURVES):
         reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
-        raise table.error("curve_preferences", f"{reason}; name one, or remove the key")
+        raise table.error("curve_preferences", f"{reason}; name one curve, or remove the key")
     return ""
 
 

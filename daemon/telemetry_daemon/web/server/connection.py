@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._access_state == self._shared.access.access_state:
             self._continue_sending()
         else:
-            self.finish()  # the client connects again, with the new access rules
+            self.finish()  # when the client connects again, the new access rules apply
 
     def _end_body_pieces(self) -> None:
         self._close_body_pieces()

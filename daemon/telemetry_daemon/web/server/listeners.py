@@ -16,7 +16,7 @@ from telemetry_daemon.guarded.named import bind_unix_socket
 from telemetry_daemon.web.addresses import UNIX_PREFIX, ListenError, TcpAddress, UnixAddress, WebError, parse_address
 from telemetry_parsers.dataclass import dataclass
 
-BACKLOG = 4096  # further clients try again after a second
+BACKLOG = 4096  # when the backlog is full, clients try again after a second
 # Connections inherit this size from the listener. The default is up to 4 MB.
 SEND_BUFFER_BYTES = 256 * 1024
 
@@ -92,7 +92,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
 
 
 def is_listening_at(listeners: Iterable[Listener], local_address: object) -> bool:
-    """Return whether a listener accepts connections to a result of `getsockname`."""
+    """Return whether a listener accepts connections to this address, which `getsockname` returned."""
     return any(_accepts(listener.socket.getsockname(), local_address) for listener in listeners)
 
 
@@ -111,12 +111,12 @@ def _listen_unix(text: str, path: str) -> Listener:
         raise WebError(f"cannot listen on {text}: {error.strerror}; remove the file or choose another path") from None
 
 
-def listen_on_unix_socket(text: str, unix_socket: socket.socket, path: str) -> Listener:
+def listen_on_unix_socket(address: str, unix_socket: socket.socket, path: str) -> Listener:
     """Listen on a Unix socket that is already bound to this path."""
     try:
         unix_socket.listen(BACKLOG)
         unix_socket.settimeout(0)
-        return Listener(text, unix_socket, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
+        return Listener(address, unix_socket, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
     except BaseException:
         unix_socket.close()
         raise
@@ -205,7 +205,7 @@ def sockets_on(port: int) -> Iterator[tuple[tuple[str, int], int, int]]:
 
 
 def _decode_host(digits: str) -> str:
-    """Return the IP address that the kernel printed."""
+    """Convert an IP address from the kernel's hexadecimal form."""
     raw = bytes.fromhex(digits)
     words = [raw[start : start + _WORD_BYTES] for start in range(0, len(raw), _WORD_BYTES)]
     network = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)

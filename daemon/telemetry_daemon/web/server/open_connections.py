@@ -21,7 +21,7 @@ LINGER_BYTES = 1024 * 1024
 MAX_CONNECTIONS = 512
 # Connections are in progress for milliseconds, so the oldest ones probably belong to attackers.
 MAX_IN_PROGRESS = 256
-MAX_SHARE = 0.25  # above the limits, clients with a larger share lose connections first
+MAX_SHARE = 0.25  # above the limits, clients with a larger share of the connections lose theirs first
 MIN_CONNECTIONS = 8
 # The smallest send buffer in Linux fills soon if a client does not read.
 STREAM_BYTES = 4608
@@ -78,7 +78,7 @@ class OpenConnections:
         return len(self._connections[phase])
 
     def add(self, connection: OpenConnection) -> None:
-        """Add a connection, and close an old one beyond the limit."""
+        """Add a connection. If there are too many, close an old one."""
         self._insert(connection, Phase.UNFINISHED)
 
     def move(self, connection: OpenConnection, old: Phase, new: Phase) -> None:
@@ -170,6 +170,6 @@ class SharedState:
     open_connections: OpenConnections
     deadlines: Deadlines
     turn_queue: TurnQueue = field(default_factory=TurnQueue)
-    # The event loop reads from one connection at a time.
+    # All connections share one buffer, because the event loop reads from one connection at a time.
     read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
     handshake_log: RateLimitedLogger = field(default_factory=lambda: RateLimitedLogger(logger))

@@ -1,4 +1,4 @@
-"""Runs one longer callback per round of the event loop."""
+"""Limits longer callbacks to one per round of the event loop."""
 
 from __future__ import annotations
 

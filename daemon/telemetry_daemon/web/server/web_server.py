@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """The current counts of connections, by phase, and of password checks."""
+    """The current number of connections in each phase, and the numbers of password checks."""
 
     connections: Mapping[Phase, int]
     password_checks: int
@@ -114,7 +114,7 @@ class WebServer:
         new_listeners = _open_all([address for address in addresses if address not in self._acceptors], old_listeners)
         kept_listeners = [acceptor.listener for address, acceptor in self._acceptors.items() if address in addresses]
         served = [*kept_listeners, *new_listeners]
-        # An old listener stays open if a new address includes it, because closing could lose a client.
+        # If a new address includes an old one, the old listener stays open, because closing it could lose a client.
         closing_addresses = [
             listener.text for listener in old_listeners if not is_listening_at(served, listener.socket.getsockname())
         ]
@@ -168,7 +168,7 @@ class WebServer:
             self._acceptors[listener.text] = acceptor
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
-        """Check host names at the configured addresses."""
+        """Accept requests for these host names and the configured addresses."""
         listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
         self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
 
