@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Capture, Library, Output, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
@@ -23,7 +23,7 @@ _METRICS: Mapping[str, tuple[str, ...]] = {
 
 def parse(capture: Capture) -> Report:
     """Return the host's readings."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     outputs = {output.name: output for output in capture.outputs if output.name in _METRICS}

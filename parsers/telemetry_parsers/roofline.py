@@ -36,7 +36,7 @@ def measured_peak(lines: Iterable[str]) -> PeakRates:
     for heading, value in _measurements(lines):
         best[heading] = max(value, best.get(heading, value))
     if not best:
-        raise NoRooflineError(f"not a roofline.csv: no number above 0 under {_MEMORY.upper()} or MFMA…FLOPS")
+        raise NoRooflineError(f"not a roofline.csv: no positive number in {_MEMORY.upper()} or MFMA…FLOPS")
     rates = tuple(
         Rate(dtype, float(round(best[heading] * _GIGA)), None) for heading, dtype in _RATES.items() if heading in best
     )

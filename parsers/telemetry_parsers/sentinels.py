@@ -21,7 +21,7 @@ ALL_BITS = frozenset(
 MAX_COUNT = 9e18
 
 _LARGEST_INTS = (2.0**31 - 1, 2.0**32 - 1)
-# Maps the unit of a metric to sentinels in base units, rounded as tools print them.
+# Maps a metric's unit to sentinels in base units, rounded as tools print them.
 OF_UNIT: Mapping[str, frozenset[float]] = {
     "": frozenset(_LARGEST_INTS),
     "bytes": frozenset(_LARGEST_INTS),

@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.merge.device_names import DeviceNames
 from telemetry_parsers.model import Capture, Library, MergedDevice, Plain, Poll, Problem, Report, Sample
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, PartSeconds, StepCounts
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 SCHEMA = "telemetry.steps/1"
@@ -27,8 +27,8 @@ class _BadStepsError(ValueError):
 
 
 def parse(capture: Capture) -> Report:
-    """Return the counts of each file."""
-    refusal = not_read(capture)
+    """Return the step counts in each file."""
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     output = next((output for output in capture.outputs if output.name == SOURCE), None)
@@ -47,7 +47,7 @@ def parse(capture: Capture) -> Report:
 
 
 def parse_file(file: Plain) -> StepCounts:
-    """Return the counts in one file. Raise _BadStepsError for a malformed file."""
+    """Return the step counts in one file. Raise _BadStepsError for a malformed file."""
     if not isinstance(file, dict) or "problem" in file:
         raise _BadStepsError(
             (quote(str(file.get("problem", ""))) if isinstance(file, dict) else "") or "is not an object"
@@ -97,7 +97,7 @@ def _read_label(data: Mapping[str, Plain], key: str) -> str:
 
 
 def _card_name(data: Plain) -> DeviceName:
-    """Return the card's name. An `index` counts within `visible` if that is given."""
+    """Return the card's name. If `visible` is given, `index` is a position in that list."""
     card = data if isinstance(data, dict) else {}
     uuid, bus_id = (
         value if isinstance(value := card.get(key), str) and len(value) <= MAX_NAME_LENGTH else ""
@@ -163,7 +163,7 @@ class ResolvedSteps:
 
 
 def resolve(counts: Sequence[StepCounts], devices: Sequence[MergedDevice]) -> ResolvedSteps:
-    """Return the counts as samples of the daemon's metrics, with the ids of the cards."""
+    """Convert step counts to samples of the daemon's metrics, labelled with the cards' ids."""
     names = DeviceNames(devices)
     samples: dict[str, list[Sample]] = {metric: [] for metric in METRICS}
     problems: list[Problem] = []

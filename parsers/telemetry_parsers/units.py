@@ -69,7 +69,7 @@ _MAX_PLACEHOLDER_LENGTH = 64
 
 
 def placeholder(text: str) -> Absent | None:
-    """Return the absence for a placeholder such as `N/A`, or None for any other text."""
+    """Return the `Absent` value for a placeholder such as `N/A`, or None for any other text."""
     text = text.strip()
     if len(text) > _MAX_PLACEHOLDER_LENGTH:
         return None
@@ -94,7 +94,7 @@ def number(text: str) -> Value:
 
 
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
-    """Parse a number into base units. A bare number has the unit `unit`."""
+    """Parse a number into base units. `unit` is the unit of a bare number."""
     text = text.strip()
     match = _QUANTITY.match(text)
     if match is None:
@@ -116,7 +116,7 @@ def spelled(unit: str, units: Units) -> str | None:
 
 
 def _placeholder_with_unit(text: str, units: Units) -> Absent | None:
-    """Return the absence for a placeholder with a unit, such as `N/A mV`, or None."""
+    """Return the `Absent` value for a placeholder with a unit, such as `N/A mV`, or None."""
     bare_texts = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
     # A unit alone or after a dash is a damaged value, not a placeholder.
     return next((absent for word in bare_texts if word[-1:].isalpha() and (absent := placeholder(word))), None)
@@ -134,6 +134,6 @@ def whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
-def zero_is_none(value: Value) -> Value:
-    """Return the value, or `not_supported` for 0."""
+def zero_as_unsupported(value: Value) -> Value:
+    """Return the value, or `Absent.NOT_SUPPORTED` for 0."""
     return Absent.NOT_SUPPORTED if value == 0.0 else value

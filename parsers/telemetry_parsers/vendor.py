@@ -1,4 +1,4 @@
-"""Types for the declaration of a vendor, which the daemon, deployment files, documentation and simulator use."""
+"""Types that describe a vendor to the daemon, the deployment files, the documentation and the simulator."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Card:
     memory_reserved_mib: int
     idle_watts: float
     cap_watts: float
-    graphics_mhz: tuple[int, int]  # (lowest, highest) clock, like `memory_mhz`
+    graphics_mhz: tuple[int, int]  # (lowest, highest) clock; `memory_mhz` has the same form
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # measured at the die, like `slowdown_celsius`
+    full_load_celsius: float  # of the die; `slowdown_celsius` is of the die, too
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0
@@ -118,7 +118,7 @@ class NodePool:
     classes: tuple[str, ...]
     labels: tuple[str, ...] = ()  # node labels, in addition to those with the PCI vendor id and `classes`
     runtime_class: str = ""
-    privileged: bool = False  # such a pool is off by default
+    privileged: bool = False  # a privileged pool is off by default
     mounts: tuple[Mount, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -133,7 +133,7 @@ class Vendor:
     nodes: tuple[DeviceNodes, ...]
     permissions: str  # the permissions that the daemon's user needs, shown in docs/install.md
     pool: NodePool
-    demo: Demo  # the cards that the simulator shows for `word`
-    other_demos: tuple[tuple[str, Demo], ...] = ()  # (another value of the label, its simulated cards)
+    demo: Demo  # simulated cards with the label value `word`
+    other_demos: tuple[tuple[str, Demo], ...] = ()  # (another value of the label `vendor`, simulated cards)
     missing_metrics: tuple[tuple[str, str], ...] = ()  # (core metric that no known output contains, reason)
     other_tools: tuple[tuple[str, str], ...] = ()  # (other program of the vendor, source with the same readings)

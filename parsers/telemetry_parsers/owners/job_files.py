@@ -10,7 +10,7 @@ from telemetry_parsers.bounds import MAX_CLAIMS, MAX_DEVICES, MAX_NAME_LENGTH
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Way
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 READER = "jobs"
@@ -23,7 +23,7 @@ _DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
 
 
 def _parse_jobs(scheduler: str, capture: Capture) -> Report:
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     output = next((output for output in capture.outputs if output.name == scheduler), None)

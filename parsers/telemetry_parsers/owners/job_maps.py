@@ -11,7 +11,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
 from telemetry_parsers.owners.job_files import READER, device_name, job_keys, scheduler_of
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 CALL = "job-map"
@@ -28,7 +28,7 @@ class _InvalidFileError(Exception):
 
 def parse(capture: Capture) -> Report:
     """Return a claim for each job in each file, and a problem for each malformed file."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     folders = [output for output in capture.outputs if _text_at(output.data, "kind") in _CLAIM_PARSERS]

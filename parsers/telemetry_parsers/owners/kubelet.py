@@ -13,7 +13,7 @@ from telemetry_parsers.library_answers import items, mapping, objects
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
 from telemetry_parsers.owners import device_ids
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 _MAX_ID_LENGTH = 256
@@ -28,7 +28,7 @@ _Path = tuple[str, ...]
 
 def parse(capture: Capture) -> Report:
     """Return the claims of all pods. The poll `allocatable` returns no claims, only problems."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     for output in capture.outputs:

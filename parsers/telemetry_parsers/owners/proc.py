@@ -11,7 +11,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
 from telemetry_parsers.owners.cgroups import owner_in_cgroup
 from telemetry_parsers.ownership import Owner, ProcessUsage, Task
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 _MAX_CHARACTERS = 16_384
@@ -84,7 +84,7 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", 
 
 def parse(capture: Capture) -> Report:
     """Return a task for each process."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     problems: list[Problem] = []

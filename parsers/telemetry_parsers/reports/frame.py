@@ -11,7 +11,7 @@ from telemetry_parsers.dataclass import dataclass, fields, is_dataclass, replace
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reading, Reason, Report, Request
 from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.reports.tool import DeviceTool, Tool, ToolText
-from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, not_read
+from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, failed_midway, reader_failure
 from telemetry_parsers.text.echoes import (
     Run,
     is_document,
@@ -38,7 +38,7 @@ def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
     """Return one report on all outputs of a capture, with the command lines in the texts."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     outputs = [_change_texts(output, without_notes) for output in capture.outputs]

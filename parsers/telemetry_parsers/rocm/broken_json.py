@@ -1,7 +1,7 @@
-"""Reads the invalid JSON of rocm-smi and hy-smi as a listing."""
+"""Reads JSON from rocm-smi and hy-smi, even if it is invalid."""
 
 # The json module rejects missing commas (driver 6.3.31 for BW), surrounding text and truncated documents.
-# If several keys are empty (DTK 24.04), the module keeps only the last.
+# It also keeps only the last of several empty keys (DTK 24.04).
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class _ParsedDocuments:
-    """The merged documents in a string, the surrounding text, and the last end offset."""
+    """The merged documents in a string, the text around them, and the offset at which reading ended."""
 
     listing: Listing
     surrounding_text: str
@@ -33,7 +33,7 @@ class _ParsedDocuments:
 
     @property
     def progress(self) -> tuple[bool, int]:
-        """Return whether all documents are complete, and how far the text was read."""
+        """Return whether all documents are complete, and the offset at which reading ended."""
         return not self.listing.is_cut, self.end
 
 
@@ -134,7 +134,7 @@ def _read_members(scanner: _Scanner) -> None:
 
 
 def _read_value(scanner: _Scanner, depth: int) -> str:
-    """Return a string, number or bare word as text, or skip an object or list."""
+    """Return a string, number or bare word as text. Skip an object or list, and return an empty string."""
     token = scanner.next_token()
     if token not in ("{", "["):
         if token in ("}", "]", ":", ","):

@@ -18,7 +18,7 @@ from telemetry_parsers.rocm.saved import key_text_pairs
 from telemetry_parsers.rocm.values import level_of
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Words in the printed vendor or name that identify the vendor.
+# Words that identify the vendor in a printed vendor or product name.
 _VENDOR_WORDS: Mapping[str, str] = {
     "haiguang": "hygon",
     "c-3000": "hygon",
@@ -77,7 +77,7 @@ def _devices_of(entries_by_card: Mapping[int, Sequence[Entry]], default_vendor: 
 
 
 def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the first text of each normalized key, without placeholders."""
+    """For each normalized key, return the first text that is not a placeholder."""
     texts: dict[str, str] = {}
     for entry in entries[: keys.MAX_KEYS]:
         if units.placeholder(entry.text) is None:
@@ -142,7 +142,7 @@ def _card_facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], positions_by_uuid: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """Map each second die to its package's first die, which prints the power of both."""
+    """Map each second die to its package's first die, for which the tool prints the power of both dies."""
     # The first die is not the second die's parent, because both are separate devices on the PCI bus.
     packages = [dies for dies in positions_by_uuid.values() if len(dies) == _DIES_PER_PACKAGE]
     return {
@@ -243,7 +243,7 @@ def _read_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _store_main_power(device: int, draft: Draft) -> str:
-    """Store the card's main power. Return which kind it is."""
+    """Store the card's main power. Return its kind, or an empty string if the power is unknown."""
     value_by_kind = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in value_by_kind.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]

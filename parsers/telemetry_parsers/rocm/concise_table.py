@@ -35,7 +35,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with the pattern of its cells. `key` is empty if they are not read."""
+    """A column with the pattern of its cells. `key` is empty if the cells are not read."""
 
     key: str
     cell_pattern: re.Pattern[str]
@@ -169,7 +169,7 @@ def _cells_by_blanks(line: str, headings: Sequence[_Heading]) -> list[str] | Non
 
 
 def _check_cells(cells: list[str], headings: Sequence[_Heading]) -> list[str] | None:
-    """Return the cells if the first is an index and most others match, else None."""
+    """Return the cells if the first is an index and most others match their column's pattern, else None."""
     if any(heading.column.is_one_word and " " in text for text, heading in zip(cells, headings, strict=True)):
         return None
     matches = [_fits_column(text, heading.column) for text, heading in zip(cells, headings, strict=True)]
@@ -200,7 +200,7 @@ _RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
 _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
 
-_SECOND_LINE_MISSING = "the second line of headings, which names the sensor and the power of the rows below, is missing"
+_SECOND_LINE_MISSING = "the second heading line is missing, so the sensor and the kind of power are unknown"
 # A table that begins with this heading has a second heading line.
 _TWO_LINE_HEADING = "device"
 # Without /dev/mkfd, hy-smi prints `N/A` for the utilization, and `0%` even for memory in use.
@@ -269,7 +269,7 @@ def _read_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
 
 
 def _read_second_heading(table: _Table, text: str) -> None:
-    """Read the second heading line, such as the sensor and the kind of power."""
+    """Read the second heading line, which names the sensor and the kind of power."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER_KEYS:
             table.power_key = _POWER_KEYS[word]
@@ -290,7 +290,7 @@ def _read_name(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _report_other_line(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Report a line that is no row and no name. Return the table, or None after its end."""
+    """Report a line that is neither a row nor a name. Return the table, or None if it ended above this line."""
     if table.is_closed:
         _report_if_error(line, listing)
         return table if messages.is_notice(line.text) or messages.key_and_placeholder(line.text) is not None else None

@@ -146,7 +146,7 @@ _IGNORED_KEY = re.compile(
 
 
 def targets_of(key: Key) -> tuple[Target, ...]:
-    """Return the targets in which the text of a key is stored."""
+    """Return the metrics, as targets, in which a key's text is stored."""
     if key.name in _TARGETS:
         return _TARGETS[key.name]
     sensor = _SENSOR.match(key.name) or saved.TEMPERATURE_KEY.match(key.name)
@@ -163,7 +163,7 @@ def targets_of(key: Key) -> tuple[Target, ...]:
 
 
 def _block_targets(block: str, error_kind: str | None) -> tuple[Target, ...]:
-    """Return the metric for a RAS block's error count or, without `error_kind`, state."""
+    """Return the metric of a RAS block's error count or, if `error_kind` is None, of the block's state."""
     if error_kind is not None:
         return only(f"ecc_{'corrected' if error_kind == 'correctable' else 'uncorrected'}_total", block)
     return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()

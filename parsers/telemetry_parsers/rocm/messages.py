@@ -19,12 +19,12 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-# After this message, the zeros in the card's row are not readings, because the card sleeps.
+# After this message, the zeros in the card's row are not readings, because the card is asleep.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Messages about a suspended card, which has no readings.
 _SLEEP_MESSAGES = ("low-power state", "data is inaccessible")
-# Headings and messages that are reported only if rocm-smi marks them as errors.
+# Headings and expected messages, which are not problems unless rocm-smi marks them as errors.
 _HARMLESS = (
     "unable to detect fan speed",
     "powerplay not enabled",
@@ -79,8 +79,8 @@ QUIET_STATUSES = frozenset({2, 9})
 PLACEHOLDERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
-    ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel module amdgpu"),
-    ErrorText("initstate: no such file", "failed", "driver_gone", "load the kernel module amdgpu"),
+    ErrorText("driver not initialized", "failed", "driver_gone", "load the amdgpu kernel module"),
+    ErrorText("initstate: no such file", "failed", "driver_gone", "load the amdgpu kernel module"),
     ErrorText("no hydcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("no hycu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
@@ -93,7 +93,7 @@ ERRORS = (
     ErrorText("hfm link status: link failed", "failed", "driver_gone", "the links between the cards failed: see dmesg"),
     ErrorText("rsmi_init", "failed", "driver_gone", "see dmesg; the driver did not answer"),
     ErrorText(
-        "smi returned 8", "failed", "driver_gone", "the library did not start: check driver, /dev/kfd and groups"
+        "smi returned 8", "failed", "driver_gone", "the library failed: check the driver, /dev/kfd and user groups"
     ),
     ErrorText(
         "no drm devices available", "no_devices", None, "check that lspci shows the card and the driver is loaded"
@@ -103,7 +103,7 @@ ERRORS = (
     ErrorText("no amd gpus specified", "no_devices"),
     ErrorText("unable to load the rocm_smi library", "failed", "library_mismatch", "reinstall rocm-smi-lib"),
     ErrorText("unable to find librocm_smi64", "failed", "library_mismatch", "reinstall rocm-smi-lib"),
-    ErrorText("core dumped", "failed", "killed", "the library stopped the tool"),
+    ErrorText("core dumped", "failed", "killed", "the library aborted the tool"),
     ErrorText(
         "device mutex after 5 seconds", "failed", "timeout", "a killed process left a lock: remove /dev/shm/rocm_smi*"
     ),
@@ -114,8 +114,8 @@ ERRORS = (
     ErrorText("usage: rocm_smi", "wrong_request"),
     ErrorText("exit code 127", "failed", "exit_status", "install rocm-smi or give its path"),
     ErrorText("-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
-    ErrorText("in a low-power state", "failed", "driver_gone", "the cards sleep: see power/runtime_status"),
-    ErrorText("data is inaccessible", "failed", "driver_gone", "the cards sleep or the driver does not answer"),
+    ErrorText("in a low-power state", "failed", "driver_gone", "the cards are asleep: see power/runtime_status"),
+    ErrorText("data is inaccessible", "failed", "driver_gone", "the cards are asleep, or the driver does not answer"),
 )
 
 

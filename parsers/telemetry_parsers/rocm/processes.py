@@ -78,7 +78,7 @@ def _read_other_line(line: Line, amd_list: AmdProcessList) -> None:
 
 
 def _continue_list(process: _ProcessCards, line: Line, amd_list: AmdProcessList) -> _ProcessCards | None:
-    """Read a line with more cards of a process. Return None if it has none."""
+    """Read a line below a process. Return None if the line ends the process's list of cards."""
     if not line.ended:
         return None
     if _CARD_NUMBERS.match(line.text):

@@ -1,4 +1,4 @@
-"""Reads output that no poll requests but `telemetry parse` may get."""
+"""Reads output that no poll requests, but that users may pass to `telemetry parse`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "average gpu power": only("power_average_watts"),
     "current gpu use": only("utilization_ratio"),
     "current gpu memory use": only("memory_activity_ratio"),
-    # A key of `hy-smi --showhcuutil`, which measures for a second.
+    # A key of `hy-smi --showhcuutil`, which measures over one second.
     "gpu util in last second": only("utilization_ratio"),
     # Keys of --showmetrics.
     "average_gfx_activity": only("utilization_ratio"),

@@ -51,7 +51,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
 
 
 def report_missing_end(lines: Sequence[Line], listing: Listing) -> None:
-    """Report output whose closing line does not follow the last line about a card."""
+    """Report truncated output, in which no closing line follows the last line about a card."""
     last_line = next((line for line in reversed(lines) if messages.is_end(line.text) or is_card_line(line)), None)
     if last_line is not None and not messages.is_end(last_line.text):
         listing.add_problem(last_line.where, f"{NO_END_LINE}: {quote(last_line.text)}")
@@ -163,7 +163,7 @@ def _block_entries(row: re.Match[str], table: _Table, where: str) -> list[Entry]
         return state_entries
     if table.first_count_kind == "uncorrectable" and first_count != second_count:
         # The order is unknown: up to ROCm 5.7, the headings of these columns are swapped (rocm_smi.py, showRasInfo).
-        first_count = second_count = f"{first_count} and {second_count} below headings that some versions swap"
+        first_count = second_count = f"{first_count} and {second_count} in columns whose headings some versions swap"
     counts = (("correctable", first_count), ("uncorrectable", second_count))
     return [*state_entries, *(Entry(f"{name} RAS {kind}", count, where) for kind, count in counts)]
 

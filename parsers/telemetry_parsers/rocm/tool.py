@@ -128,7 +128,7 @@ def tool_of(variant: ToolVariant) -> Tool:
         wording=problem_by_text,
         quiet_statuses=messages.QUIET_STATUSES,
         marks_first=False,
-        # Checked before the marks of other tools, because rocm-smi prints some of Hygon's error lines.
+        # These checks precede the search for other tools' words, because rocm-smi prints some of Hygon's error lines.
         refusals=(_make_other_tool_refuser(variant), _report_on_error),
         remnants=(partial(_report_on_remnant, tool=variant.name),),
         is_complaint=messages.is_complaint,

@@ -39,7 +39,7 @@ def fan_ratio(text: str, unit: str) -> Value:
 
 
 def hertz(text: str, unit: str) -> Value:
-    """Return the clock in `8 (1725Mhz)` or `1350Mhz`, or in a number whose key has the unit."""
+    """Return the clock in `8 (1725Mhz)`, in `1350Mhz`, or in a plain number if the key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return _absence_in(text.removesuffix(" (None)"))
@@ -51,9 +51,9 @@ def hertz(text: str, unit: str) -> Value:
 def joules(text: str, unit: str) -> Value:
     """Return the energy, or an `Absent` value for 0, which cards without a counter print."""
     if not unit.startswith("15.259uJ"):
-        return units.zero_is_none(units.quantity(text, units.JOULES, unit))
+        return units.zero_as_unsupported(units.quantity(text, units.JOULES, unit))
     value = units.number(text)
-    return value if isinstance(value, Absent) else units.zero_is_none(value / 65_536)
+    return value if isinstance(value, Absent) else units.zero_as_unsupported(value / 65_536)
 
 
 def is_any_bit_set(text: str, unit: str) -> Value:
@@ -93,7 +93,7 @@ def list_items(text: str) -> list[str] | None:
 
 
 def highest_of(target: Target) -> Target:
-    """Return a target that takes the highest item of a list: 133 for `[132, 133, N/A]`."""
+    """Return a target that stores the highest item of a list: 133 for `[132, 133, N/A]`."""
 
     def read(text: str, unit: str) -> Value:
         items = list_items(text) or [text]

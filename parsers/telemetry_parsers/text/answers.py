@@ -16,12 +16,12 @@ PROCESS_TABLE = "the process table"
 
 
 def not_understood(text: str) -> str:
-    """Return the problem text for a line that cannot be parsed."""
+    """Return the message that a line cannot be parsed."""
     return f"not understood: {quote(text)}"
 
 
 def value_without_key(text: str) -> str:
-    """Return the problem text for a value that does not follow a key."""
+    """Return the message that a value has no key in front of it."""
     return f"a value without its key: {quote(text)}"
 
 
@@ -41,17 +41,17 @@ def listed_twice(item: str) -> str:
 
 
 def wrong_count(printed_count: int | str, listed: int) -> str:
-    """Return the problem text for a list whose length differs from the printed number of cards."""
+    """Return the message that a list's length differs from the printed number of cards."""
     return f"the tool reports {printed_count} cards, but lists {listed}"
 
 
 def broken_document(fault: str) -> str:
-    """Return the problem text for JSON that is truncated or invalid."""
+    """Return the message that JSON is truncated or invalid."""
     return f"cut off or broken: {fault}"
 
 
 def several_runs(runs: int) -> str:
-    """Return the problem text for output with several runs of a tool."""
+    """Return the message that a text contains the output of several runs of a tool."""
     return f"{runs} runs of the tool in one text; only the last run is read"
 
 
@@ -60,7 +60,7 @@ MAX_PROBLEMS = 12
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """Words in lower case that a tool prints if it fails, with the reason and a remedy."""
+    """Lower-case words that a tool prints when it fails, with the reason and a remedy."""
 
     words: str
     outcome: Outcome
@@ -87,7 +87,7 @@ _COMMON_ERRORS = (
     ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("segmentation fault", "failed", "killed"),
 )
-# Lines that begin with these words report an unknown error.
+# A line that begins with one of these words, but contains no known error text, reports an unknown error.
 _ERROR_BEGINNINGS = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
 
 
@@ -103,7 +103,7 @@ def failed_midway(report: Report, status: int) -> Report:
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 
-def not_read(capture: Capture) -> Report | None:
+def reader_failure(capture: Capture) -> Report | None:
     """Return the report on a capture whose reader failed, or None if the capture has output."""
     if capture.failure is None:
         return None
@@ -111,7 +111,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequence[ErrorText] = ()) -> Report | None:
-    """Return a report on the first known error in these lines, or else the first unknown one."""
+    """Return a report on the first known error in these lines or, if there is none, on the first unknown error."""
     unknown_error: Line | None = None
     for line in lines:
         text = line.text.lower()
@@ -128,7 +128,7 @@ def error_report(lines: Iterable[Line], status: int | None, tool_errors: Sequenc
 
 
 def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return all problems, or the first 11 and one such as `and 31 more problems`."""
+    """Return at most 12 problems, of which the last may be a count such as `and 31 more problems`."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
     omitted_count = len(problems) - MAX_PROBLEMS + 1

@@ -36,7 +36,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether `bare`, the lines without their prefix, certainly begin a document."""
+    """Return whether removing the prefix, which gave `bare`, uncovered a line that begins a document."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -74,7 +74,7 @@ _MAX_LINE_LENGTH = 400
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One output of a tool, with its command line's arguments if printed."""
+    """One output of a tool, with the command's arguments if the text shows the command."""
 
     arguments: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -146,7 +146,7 @@ def _are_arguments(words: Sequence[str]) -> bool:
 
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
-    """Return the runs of one tool in saved output."""
+    """Split saved output into the runs of one tool."""
     outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []

@@ -1,4 +1,4 @@
-"""Parses framed tables with several lines per device into records, by their headings and rules."""
+"""Uses headings and rules to parse framed tables with several lines per device into records."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The text under a heading, which is in lower case with single blanks."""
+    """The text under a heading. The heading is in lower case with single blanks."""
 
     heading: str
     text: str
@@ -74,7 +74,7 @@ def is_rule(text: str) -> bool:
 
 
 def headings_in(text: str, all_headings: frozenset[str]) -> tuple[str, ...]:
-    """Return the headings in a cell."""
+    """Return the known headings in a cell, and each piece of other text as an unknown heading."""
     headings: list[str] = []
     for piece in _split_at_gaps(text[:_MAX_CELL_LENGTH]):
         words = piece.lower().split()
@@ -197,7 +197,7 @@ def _split_at_gaps(text: str) -> list[str]:
 
 
 def _split_headings(words: Sequence[str], all_headings: frozenset[str]) -> list[str]:
-    """Split these words into known headings, or return [] if a word belongs to none."""
+    """Split these words into known headings, or return [] if a word belongs to no heading."""
     headings: list[str] = []
     start = 0
     while start < len(words):

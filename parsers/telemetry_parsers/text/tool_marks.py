@@ -1,4 +1,4 @@
-"""Words that only one tool prints, which identify its output."""
+"""Identifies a tool by words that no other tool prints."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def identify_tool(text: str) -> str | None:
 
 
 def foreign_tool(text: str, expected_tool: str) -> str | None:
-    """Return the other tool that the text's words identify, or None for the expected tool."""
+    """Return the tool whose identifying words the text contains, or None if they are the expected tool's."""
     return None if any(mark in text for mark in TOOL_MARKS.get(expected_tool, ())) else identify_tool(text)

@@ -1,4 +1,4 @@
-"""All vendors, each with a record and with a folder of parsers."""
+"""All vendors. The parsers of each vendor's tools are in this package, too."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ _TOOL = Tool(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("cannot find mlu", "no_devices", None, "check that lspci shows the cards"),
-        ErrorText("driver error", "failed", "driver_gone", "load the driver cambricon-drv"),
+        ErrorText("driver error", "failed", "driver_gone", "load the cambricon-drv driver"),
     ),
 )
 

@@ -111,12 +111,12 @@ _TOOL = Tool(
         shape(is_monitor, read_monitor, _MONITOR),
         shape(is_table, read_table, _TABLE),
     ),
-    no_output="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
+    no_output="no output: check that the enflame driver is loaded and that /dev/gcu0 can be opened",
     errors=(
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("not find any device", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("libefml", "failed", "library_mismatch", "reinstall the driver package"),
-        ErrorText("efml init", "failed", "driver_gone", "load the driver enflame"),
+        ErrorText("efml init", "failed", "driver_gone", "load the enflame driver"),
     ),
 )
 

@@ -319,7 +319,7 @@ _TOOL = Tool(
         shape(is_card_heading, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
     ),
-    no_output="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",
+    no_output="no output: check that the metax driver is loaded and that /dev/mxcd can be opened",
     errors=(
         ErrorText("parse error: argument", "wrong_request"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),

@@ -42,13 +42,13 @@ _TOOL = tool_of(
         default_sensor="edge",
         is_from_other_tool=is_from_hy_smi,
         other_tool="Hygon's hy-smi",
-        no_output="no output: if the driver amdgpu is not loaded, rocm-smi prints a message on stderr only",
+        no_output="no output: if the amdgpu driver is not loaded, rocm-smi prints a message on stderr only",
         gives=GIVES,
     )
 )
 # -a prints everything, but takes seconds.
 _READINGS_COMMAND = _command(f"{_READINGS} --json", f"{_USUAL} --json", f"{_CORE} --json", "-a --json", "")
-# Only the text output contains each card's processes, each block's errors, and retired pages.
+# Only the text output contains processes per card, errors per RAS block, and retired pages.
 _PROCESSES_COMMAND = _command(f"{_PIDS} --showrasinfo --showpagesinfo", _PIDS, "--showpids")
 _FACTS_COMMAND = _command(f"{_FACTS} --json", "--showbus --showuniqueid --json", "--showid --json")
 # Versions before 6.0 do not print the version of the tool.

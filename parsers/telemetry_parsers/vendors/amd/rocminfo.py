@@ -229,13 +229,13 @@ _ERRORS = (
     ErrorText("is not member of", "failed", "no_permission", _GROUPS),
     ErrorText("not a member of", "failed", "no_permission", _GROUPS),
     ErrorText(
-        "unable to open /dev/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu) and see dmesg; "
+        "unable to open /dev/kfd", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu) and see dmesg; "
         "a container needs /dev/kfd"
     ),
-    ErrorText("module is not loaded", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu)"),
-    ErrorText("module is not live", "failed", "driver_gone", "the module amdgpu has not come up: see dmesg"),
+    ErrorText("module is not loaded", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu)"),
+    ErrorText("module is not live", "failed", "driver_gone", "the amdgpu module has not come up: see dmesg"),
     ErrorText(
-        "/sys/class/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu); save the output of rocminfo"
+        "/sys/class/kfd", "failed", "driver_gone", "load the amdgpu module (Hygon: hycu); save the output of rocminfo"
     ),
     ErrorText(
         "hsa_status_error_out_of_resources", "failed", "exit_status", "usually no right to open /dev/kfd: " + _GROUPS
@@ -353,7 +353,7 @@ def _report_missing_agents(_output: Output, lines: Sequence[Line]) -> Report | N
     listings = [_read_listing(variant) for variant in (lines, without_prefix(lines))]
     if not any(listing.has_heading or listing.module is not None for listing in listings):
         return None
-    return failed("not_understood", lines[-1].where, "the output is cut off before its agents")
+    return failed("not_understood", lines[-1].where, "the output is cut off before the list of agents")
 
 
 def _report_on_extract(_output: Output, lines: Sequence[Line]) -> Report | None:

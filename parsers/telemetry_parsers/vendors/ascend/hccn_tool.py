@@ -27,7 +27,7 @@ LINK_STATES: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 _LINK_KEY = "link status"
 # Chips up to Ascend 910 print `[devid 0]` before this key. A 950 prints the port below this key.
 _FLAPS_KEY = "link up count"
-# Counters of chips up to Ascend 910, which one answer contains.
+# Counters of chips up to Ascend 910. One answer contains all of them.
 _ROCE_COUNTERS: Mapping[str, Target] = {
     "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
     "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
@@ -102,7 +102,7 @@ _PORT_TABLE = TableShape(
 _NUMBER_TABLE = TableShape(
     headings=frozenset({"npu", "udie", "port"}), words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}, opening="npu"
 )
-# The draft needs a key, because the device's number may be printed after the readings.
+# The key of the answer's device in the draft. The device's number may be printed after its readings.
 _DEVICE_KEY = "device"
 
 
@@ -226,7 +226,7 @@ class _AnswerReader:
         elif not self.has_several_devices:
             self.has_several_devices = True
             self.draft.add_problem(
-                where, "answers about several devices without their names are not read; save the command lines, too"
+                where, "answers about several unnamed devices are not read; save the command lines, too"
             )
 
     def finish_answer(self, flags: Sequence[str], where: str) -> None:

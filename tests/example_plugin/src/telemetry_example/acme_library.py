@@ -8,7 +8,7 @@ from telemetry_example.vendor import COOLANT_FLOW, INDEX_SPACE, VENDOR
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Device, Library, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 
@@ -36,7 +36,7 @@ _LARGEST = 2**63
 
 def parse(capture: Capture) -> Report:
     """The report on what the library said."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     answers = {output.name: output for output in capture.outputs}

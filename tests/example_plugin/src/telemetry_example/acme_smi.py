@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Command, Device, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import ErrorText, capped, error_report, not_read
+from telemetry_parsers.text.answers import ErrorText, capped, error_report, reader_failure
 from telemetry_parsers.text.lines import Line, bus_address, lines, quote
 
 
@@ -66,7 +66,7 @@ class _Listing:
 
 def parse(capture: Capture) -> Report:
     """The report on one output of the tool."""
-    refusal = not_read(capture)
+    refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
     output = capture.outputs[0] if capture.outputs else None

@@ -16,7 +16,7 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import OTHER_KINDS, TOOL, Blo
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS, FIELDS
 from telemetry_parsers.vendors.amd.amd_smi.readings import read_readings
 
-# For an in-tree driver, the tool prints /proc/version without blanks.
+# For an in-tree driver, the tool prints the text of /proc/version without blanks instead of a version.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _PLACEHOLDER_SERIALS = frozenset({"0", "0x0"})
@@ -117,7 +117,7 @@ def read_blocks(draft: Draft, blocks: Sequence[Block]) -> None:
 
 
 def report_without_cards(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return the report on output without cards, which needs versions or a complete list."""
+    """Return the report if it has versions, `no_devices` for a complete list, or a failure for a truncated list."""
     return report if report.facts else must_be_complete(report, text, tool)
 
 
@@ -166,7 +166,7 @@ def _merge_blocks(blocks: Sequence[Block]) -> Block:
 
 
 def _entry_key(entry: Entry) -> _EntryKey:
-    """Return the key of an entry, which all entries of a process list share."""
+    """Return the key of an entry. All entries of a process list have the same key."""
     if entry.path[0] == "process_list":
         return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

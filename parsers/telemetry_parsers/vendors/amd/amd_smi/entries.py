@@ -1,4 +1,4 @@
-"""The common form of amd-smi's output, and the meaning of its words."""
+"""The form into which all output of amd-smi is converted, and the meaning of words in the output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device. A truncated block ends at `open_path`."""
+    """The entries of one device. If the block is truncated, its last entry is at `open_path`."""
 
     kind: str
     index: int | None

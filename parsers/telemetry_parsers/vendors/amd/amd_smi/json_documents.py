@@ -30,7 +30,7 @@ def cards_of(overview: Plain) -> list[Plain] | None:
 
 
 def versions_of(overview: dict[str, Plain]) -> dict[str, str]:
-    """Return an overview's versions of the tool and of ROCm, by the names of their facts."""
+    """Return the versions of the tool and of ROCm that an overview contains, by fact name."""
     versions = _version_info(overview)
     rocm_version = versions.get("rocm version")
     texts = {
@@ -75,7 +75,7 @@ _NOT_DEVICES = frozenset(
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """Return the blocks of all devices in JSON text, or None if it is not from amd-smi."""
+    """Return the blocks of all devices in JSON text, or None if the text is not from amd-smi."""
     blocks: list[Block] = []
     json = find_documents(text)
     documents = (document for document in json.documents if document.value or not document.fault)
@@ -94,7 +94,7 @@ def read_documents(text: str, draft: Draft) -> list[Block] | None:
 
 
 def error_message(text: str) -> str | None:
-    """Return the message of the first object such as `{"error": …, "code": …}`, or None."""
+    """Return the first error message, as in `{"error": …, "code": …}`, or None."""
     for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
@@ -141,13 +141,13 @@ def _add_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _flatten_list(name: str, items: list[Plain]) -> list[Plain]:
-    """Return the devices without nesting, and name the neighbours in `link_status`."""
+    """Return the devices in a list that may be nested. Convert each `link_status` to links."""
     devices = [device for item in items for device in (item if isinstance(item, list) else [item])]
-    return [_with_neighbours(device, devices) for device in devices] if name == _LINK_STATUS else devices
+    return [_with_links(device, devices) for device in devices] if name == _LINK_STATUS else devices
 
 
-def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """Convert a device's `link_status` to links in the form of `topology`."""
+def _with_links(item: Plain, devices: list[Plain]) -> Plain:
+    """Return the device with its `link_status` converted to the list `links`, as `amd-smi topology` prints it."""
     states = item.get(_LINK_STATUS) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item

@@ -17,9 +17,9 @@ from telemetry_parsers.vendors.amd.amd_smi.cards import read_blocks, report_with
 from telemetry_parsers.vendors.amd.amd_smi.entries import TOOL, Block
 
 _JOIN_GROUPS = "add the user to the groups render and video"
-_LOAD_DRIVER = "load the module amdgpu"
-_NO_SUCH_GPU = "select a GPU that amd-smi list shows"
-_UNKNOWN_COMMAND = "this version does not know the command line"
+_LOAD_DRIVER = "load the amdgpu module"
+_NO_SUCH_GPU = "select a GPU from the output of `amd-smi list`"
+_UNKNOWN_COMMAND = "this version does not support the command line"
 _REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
 ERRORS = (
     ErrorText("missing the following required groups", "failed", "no_permission", _JOIN_GROUPS),
@@ -48,7 +48,7 @@ ERRORS = (
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
-_SILENT = "no output: amd-smi prints nothing if its driver is not loaded; load the module amdgpu"
+_SILENT = "no output: amd-smi prints nothing if its driver is not loaded; load the amdgpu module"
 
 _VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
 _VERSION_NAMES = {
@@ -74,7 +74,7 @@ def _is_version(line: Line) -> bool:
 
 
 def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
-    """Read the line of `amd-smi version`, which has names and versions between bars."""
+    """Read the line that `amd-smi version` prints, in which bars separate names and versions."""
     for match in _VERSION.finditer(next(filter(_is_version, lines)).text):
         name = _VERSION_NAMES.get(match[1].strip().lower())
         if name is not None:
@@ -109,7 +109,7 @@ def _unsupported_reason(text: str) -> str:
     if _PYTHON_DATA.search(text):
         return f"this is Python data, not JSON{_ADVICE}"
     if _TABLE_TITLE.match(text):
-        return "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
+        return "these are the tables of amd-smi topology, xgmi or partition; run these commands with --json"
     return ""
 
 

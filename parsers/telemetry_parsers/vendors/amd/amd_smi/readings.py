@@ -90,7 +90,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return each process's texts by key path, and the message instead of the list."""
+    """Return each process's texts by key path, and the message that replaces the list or None."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:
@@ -178,7 +178,7 @@ class _ReadingChooser:
         self.levels: tuple[Reading, ...] = ()
 
     def read_entry(self, entry: Entry) -> None:
-        """Read an entry's text into each metric to which its path is mapped."""
+        """Read an entry's text as a candidate for each metric to which its path is mapped."""
         path = field_path(entry.path)
         targets = FIELDS.get(path) or _labelled_targets(entry.path) or self._stack_targets(entry)
         for target in targets:
@@ -224,7 +224,7 @@ class _ReadingChooser:
 
 
 def _prefer(previous: _Candidate, candidate: _Candidate, *, is_repeated: bool) -> _Candidate:
-    """Prefer a number to `Absent`, a main key to a fallback key, and a high repeated number."""
+    """Prefer numbers to `Absent` values, main keys to fallback keys, and the highest of repeated numbers."""
     (previous_item, previous_is_fallback), (item, is_fallback) = previous, candidate
     if isinstance(item.value, Absent):
         return previous

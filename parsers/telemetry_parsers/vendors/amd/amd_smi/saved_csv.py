@@ -22,7 +22,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 from telemetry_parsers.vendors.amd.amd_smi.saved_sections import list_items
 
 _IGNORED_COLUMNS = frozenset({"gpu", "timestamp"})
-# For each ambiguous name: its neighbours in one table, its path beside any of these, and its path otherwise.
+# For each ambiguous name: columns that decide its path, its path beside any of them, and its path otherwise.
 _AMBIGUOUS_NAMES: Mapping[str, tuple[frozenset[str], Path, Path]] = {
     "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
     "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
@@ -171,7 +171,7 @@ def _path_with_label(name: str) -> Path:
 
 
 def _path_above_partition(name: str) -> Path:
-    """Return the path, without the partition, of a name that is printed per partition."""
+    """Return the path, without the partition, of a value that is printed for each partition."""
     if name.endswith(VIOLATION_SUFFIX):
         return ("throttle", name)
     if _IGNORED_NAME.fullmatch(name):

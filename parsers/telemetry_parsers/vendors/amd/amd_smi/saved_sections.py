@@ -114,7 +114,7 @@ class _SectionParser:
 
     def _read_key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
-            # A line that is not indented below the card's name is from another program.
+            # A line that is not indented more than the card's heading is from another program.
             self._draft.add_problem(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)

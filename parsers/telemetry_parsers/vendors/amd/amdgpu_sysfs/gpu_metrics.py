@@ -1,4 +1,4 @@
-"""Reads the binary file gpu_metrics with a table for each version."""
+"""Reads the binary file gpu_metrics, whose versions are described by tables."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _PARTITION_1_8: Mapping[str, Field] = _table({"gfx": (0, "I", 8), "jpeg": (32, "
 def _instinct_layout(
     size: int, energy: int, clocks: int, other_fields: Mapping[str, Field], partitions: _PartitionTable | None = None
 ) -> _Layout:
-    """Return the layout of a version since 1.4."""
+    """Return the layout of version 1.4 or a later 1.x version."""
     fields = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
@@ -130,7 +130,7 @@ _MAX_PARTITIONS = 8
 _MAX_ATTRIBUTES = 512
 _WHOLE_CARD = 0
 
-# Maps the name of each field to its numbers.
+# Maps each field's name to the field's numbers.
 Numbers = Mapping[str, Sequence[int | None]]
 
 # Maps each name to (metric, label, factor, divisor).
@@ -203,7 +203,7 @@ def read_blob(content: bytes) -> list[BlobReading]:
     if layout is None:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
-        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes, {size} by its header")
+        raise UnknownBlobError(f"version {version[0]}.{version[1]} with {len(content)} bytes; the header says {size}")
     readings = list(_readings(_unpack_fields(content, layout.fields)))
     if layout.partitions is not None:
         readings += _partition_readings(content, layout.partitions)
@@ -215,7 +215,7 @@ def _unpack_fields(content: bytes, fields: Mapping[str, Field], start: int = 0) 
 
 
 def _unpack(content: bytes, field: Field, start: int = 0) -> list[int | None]:
-    """Return the numbers of a field, None for unknown numbers."""
+    """Return the numbers of a field, with None for each unknown number."""
     offset, code, count = field
     # In the signed types of version 1.9, -1 is a valid number.
     unknown_number = (1 << 8 * struct.calcsize(code)) - 1

@@ -9,7 +9,7 @@ from dataclasses import replace
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Absent, Capture, Device, Files, Output, Poll, Report
 from telemetry_parsers.reports.draft import REPORTED_ABSENCES, Draft
-from telemetry_parsers.text.answers import failed, not_read
+from telemetry_parsers.text.answers import failed, reader_failure
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import node_problems, nodes_of, read_nodes, read_processes
@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS, tree_of
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
 _PROCESSES = (f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
-# Of a sleeping card, only `runtime_status` is opened, because other files would wake the card.
+# Of a sleeping card's files, only `runtime_status` is opened, because the other files would wake the card.
 _SKIP_WHEN_SUSPENDED = (("power/runtime_status", "suspended"),)
 # The file `pcie_bw` is omitted, because reading it takes a second.
 _FAST_FILES = (
@@ -101,11 +101,11 @@ SOURCE = "amdgpu-sysfs"
 
 def parse(capture: Capture) -> Report:
     """Return the report on the drivers' files."""
-    failure = not_read(capture)
+    failure = reader_failure(capture)
     if failure is not None:
         return failure
-    files = files_in(capture.outputs, SOURCE)
-    return files if isinstance(files, Report) else _report_on(files)
+    result = files_in(capture.outputs, SOURCE)
+    return result if isinstance(result, Report) else _report_on(result)
 
 
 def _report_on(outputs: Sequence[Output]) -> Report:

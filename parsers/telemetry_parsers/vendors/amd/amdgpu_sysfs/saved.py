@@ -65,7 +65,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
         return saved_files
     origin = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
     if origin is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {origin}, not files of a driver"),))
+        return Report("not_mine", problems=(Problem("text", f"this is output of {origin}, not driver files"),))
     first_line = next((line for line in text.splitlines() if line.strip()), "")
     problem = (
         "no output"
@@ -76,7 +76,7 @@ def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
 
 
 def _saved_files_of_cards(text_lines: Sequence[Line]) -> list[Output]:
-    """Return the files in saved output, or [] if none is of a card or KFD node."""
+    """Return the files in saved output, or [] if none of them describes a card or KFD node."""
     files = [output for output in _saved_files(text_lines) if not is_card_folder(output.name)]
     tree = tree_of(files)
     return files if tree.nodes or any(card.vendor for card in tree.cards.values()) else []

@@ -113,10 +113,10 @@ def is_card_folder(name: str) -> bool:
     return match is not None and match[3] is None
 
 
-def is_expected_path(name: str) -> bool:
-    """Return whether a path is a file of a card, a node, a process or a driver."""
+def is_expected_path(path: str) -> bool:
+    """Return whether a path is that of a card file, KFD node file, process file or driver version file."""
     patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
-    return any(pattern.match(name) is not None for pattern in patterns)
+    return any(pattern.match(path) is not None for pattern in patterns)
 
 
 def _set_address(tree: Tree, card_key: str, bus_id: str) -> None:

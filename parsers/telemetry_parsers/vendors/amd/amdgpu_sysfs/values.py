@@ -12,7 +12,7 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver returns these errors for unsupported files.
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# EPERM does not mean this: amdgpu returns EPERM to all users while a card sleeps or is reset
+# EPERM is not among them, because amdgpu returns it to all users while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14).
 _FORBIDDEN = frozenset({errno.EACCES})
 _CURRENT_LEVEL = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
@@ -24,7 +24,7 @@ _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 def absence_of(output: Output) -> Absent | None:
-    """Return the absence for a file without text, or None for a file with text."""
+    """Return the `Absent` value for a file without text, or None for a file with text."""
     if output.status:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED
@@ -80,7 +80,7 @@ def _read_ecc_mode(text: str, _unit: str) -> Value:
 
 
 def page_counts(text: str) -> tuple[float, float] | None:
-    """Return the retired page count and whether pages are pending (1 or 0), or None if unreadable."""
+    """Return the number of retired pages and 1 if pages are pending, else 0. Return None for unreadable text."""
     matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
     states = [match[1] for match in matches if match is not None]
     if not states or len(states) != len(matches):
@@ -112,7 +112,7 @@ TARGETS_BY_FILE: Mapping[str, Target] = {
     "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
     "power1_average": metric("power_average_watts", unit="uW"),
     "power1_input": metric("power_instant_watts", unit="uW"),
-    # Hygon's driver has this file instead of hwmon. Values of an 8-card host are clearly in W.
+    # Hygon's driver has this file instead of hwmon. The values on an 8-card host were clearly in watts.
     "chip_power_average": metric("power_average_watts", unit="W"),
     "ras/features": special("ecc_enabled", _read_ecc_mode),
     "fan1_input": metric("fan_rpm"),

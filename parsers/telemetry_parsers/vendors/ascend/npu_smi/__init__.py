@@ -1,4 +1,4 @@
-"""Parses Huawei's npu-smi, with a module for each shape of its output."""
+"""Parses the output of Huawei's npu-smi. Each shape of output has its own module."""
 
 from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 

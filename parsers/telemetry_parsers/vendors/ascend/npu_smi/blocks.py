@@ -34,7 +34,7 @@ _MAX_CHIPS = 16  # chips of one card; a 310 card has four
 
 
 def is_block_line(line: Line, common_keys: frozenset[str] = keys.COMMON_KEYS) -> bool:
-    """Return whether a line is a process, or has a known key that is not in `common_keys`."""
+    """Return whether a line describes a process, or begins with a known key that is not in `common_keys`."""
     name, colon, _ = line.text.partition(":")
     key = split_key(name)[0]
     is_key = bool(colon) and line.ended and key in KNOWN_KEYS and key not in common_keys
@@ -126,7 +126,7 @@ def _read_section(answer: _CardAnswer, section: Section) -> None:
 def _reason_to_skip(answer: _CardAnswer, section: Section) -> str:
     """Return why a section is not read, or an empty string if it is read."""
     if section.repeated_line is not None and answer.default_slot == Slot() and section.part is None:
-        return "answers about several chips without their names are not read; save the command lines, too"
+        return "answers about several unnamed chips are not read; save the command lines, too"
     if section.repeated_line is not None:
         return "repeated values are not read: the name of a chip or part between them is missing"
     if section.part is not None and section.part.chip is None and not section.part.is_other_part:
@@ -188,7 +188,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """If a chip has a fault, report an event for each chip of its card."""
+    """If a printed fault count is above 0, report an event for each chip of the card."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]
@@ -230,7 +230,7 @@ def _totals_in(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
 
 
 def _check_totals(draft: Draft, printed_totals: Sequence[tuple[Line, int]]) -> None:
-    """Report the list as truncated if a printed total differs from the number of its cards."""
+    """Report the list as truncated if a printed total differs from the number of listed cards."""
     listed_cards = {slot.card for slot in slots_in(draft)}
     for line, count in printed_totals:
         if count != len(listed_cards):

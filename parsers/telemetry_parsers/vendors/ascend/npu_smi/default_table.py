@@ -85,7 +85,7 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
     unread_lines = (line for line in table.unread if not _is_expected(line))
     draft.problems.extend(Problem(line.where, not_understood(line.text)) for line in unread_lines)
     draft.is_open = end == len(lines)
-    if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
+    if draft.is_open and not (table.headed and table.closed and _may_omit_processes(lines, draft.tool_version)):
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if end < len(lines):
@@ -93,8 +93,8 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
     draft.index_space = _index_space(draft, index_kinds)
 
 
-def _may_end(lines: Sequence[Line], version: str | None) -> bool:
-    """Return whether the output may end with the device table."""
+def _may_omit_processes(lines: Sequence[Line], version: str | None) -> bool:
+    """Return whether this version of the tool may print no process table for these chips."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
     major = units.whole((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
@@ -161,7 +161,7 @@ def _add_chip(draft: Draft, record: Record, driver: str | None, id_names: frozen
 
 
 def _store_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
-    """Store the readings in a chip's cells."""
+    """Add the readings in a chip's cells to the draft."""
     draft.store(device, (HEALTH_TARGET,), cells["health"].text, cells["health"].line.where)
     for headings, target in _READINGS:
         cell = next((cells[heading] for heading in headings if heading in cells), None)
@@ -264,7 +264,7 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     if not table.closed and not is_empty:
         draft.add_problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in tally.unlisted_cards.items():
-        draft.add_problem(line.where, f"processes of NPU {card}, which is missing from the device table")
+        draft.add_problem(line.where, f"NPU {card} has processes, but is missing from the device table")
     if not slots:
         for card in sorted((tally.idle_cards | tally.closed_cards) - {slot.card for slot in slots_in(draft)}):
             chip_at(draft, Slot(card))
