@@ -14,21 +14,21 @@ _INTRODUCTION = """\
 
 Generated from the catalogue (`parsers/telemetry_parsers/metrics.py`) by `make docs`.
 
-- Every series of a device has the labels `vendor`, `device`, `id` and `model`, and at most one more label. The values of
-  these four labels do not change after the device is first seen. `id` is unique per node: join with `on (cluster, job, instance, id)`.
-- Other facts of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
-  firmware versions …) are labels of `accelerator_info`. If a fact is unknown, its label is missing.
-  `simulated="true"` marks devices that do not exist, and `replayed="true"` marks devices of a recording. `model_now` is the current model if it differs from the label `model`.
-- If a reading is missing, its series is missing; the value is never 0, -1 or NaN. The JSON document contains the reason.
-- A lost device has only `accelerator_up` 0, `accelerator_info` and the counts of its events.
-- A value outside the range of its metric is missing, with the reason `implausible`.
-- JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) contains each metric under its JSON key. A metric with
-  one more label is an object whose keys are the values of this label.
-- All vendors share the label values below. A vendor's own name (`[a-z0-9_]+`, such as `hbm0`) is used only if no shared
-  value fits.
+- Every device series has the labels `vendor`, `device`, `id` and `model`, and at most one more label. The values of
+  these four labels never change once the device has been seen. `id` is unique per node: join with `on (cluster, job, instance, id)`.
+- Other device properties (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`, `power_kind`,
+  firmware versions …) are labels of `accelerator_info`. If a property is unknown, its label is missing.
+  `simulated="true"` marks simulated devices, and `replayed="true"` marks devices from a recording. `model_now` is the current model if it differs from the label `model`.
+- If a reading is missing, so is its series; it is never replaced with 0, -1 or NaN. The JSON document contains the reason.
+- A lost device has only `accelerator_up` (0), `accelerator_info` and its event counts.
+- A value outside its metric's range is treated as missing, with the reason `implausible`.
+- JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) contains each metric under its JSON key. For a metric with
+  an additional label, the JSON value is an object whose keys are the label's values.
+- All vendors share the label values below. A vendor's own name (`[a-z0-9_]+`, such as `hbm0`) is used only if none of
+  these values fits.
 - `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the usual `process_…` metrics of the daemon. The
-  textfile contains neither, because node_exporter exposes its own.
-- In OpenMetrics, the names of counter and info families omit `_total` and `_info`. The names of samples do not change.
+  textfile omits both, because node_exporter exposes its own.
+- In OpenMetrics, the family names of counters and info metrics omit `_total` and `_info`. Sample names do not change.
 """
 # Maps the first metric of a group to the group's title.
 _GROUPS: Mapping[str, str] = {
