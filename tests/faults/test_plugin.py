@@ -16,12 +16,12 @@ def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> N
         for _ in range(2):
             with pytest.raises(WorkerTimeoutError, match=r"before the deadline$"):
                 worker.call(parse_question("hang"), 0.5)
-            with pytest.raises(WorkerTimeoutError, match="before the deadline; started again in"):
+            with pytest.raises(WorkerTimeoutError, match="before the deadline; next start in"):
                 worker.call(parse_question("echo"), PATIENCE_SECONDS)
             clock.seconds += 60
         with pytest.raises(WorkerOverflowError):
             worker.call(parse_question("flood"), PATIENCE_SECONDS)
-        with pytest.raises(WorkerOverflowError, match="exceeded the limit; started again in"):
+        with pytest.raises(WorkerOverflowError, match="exceeded the limit; next start in"):
             worker.call(parse_question("echo"), PATIENCE_SECONDS)
     finally:
         worker.close()

@@ -102,7 +102,7 @@ def test_crashing_plugin_is_restarted_with_backoff(clock: HandClock) -> None:
                 ask(worker, "echo")
             clock.seconds += wait - 0.5
             started = len(launcher.launches)
-            with pytest.raises(WorkerDiedError, match="exited with status 3; started again in"):
+            with pytest.raises(WorkerDiedError, match="exited with status 3; next start in"):
                 ask(worker, "echo")
             assert len(launcher.launches) == started
             clock.seconds += 0.5

@@ -44,7 +44,7 @@ def test_no_second_process_is_started_beside_one_that_does_not_end(
     stuck.prints(b"GPU 0\n")
     first = read(reader, tool("smi"), deadline=0.5)
     assert outcome(first) == ("stuck", None)
-    printed = r"smi \(process 4194304\) has not exited for \d+ s; no other is started"
+    printed = r"smi \(process 4194304\) has not exited for \d+ s; no new run is started"
     assert first.failure is not None
     assert re.fullmatch(printed, first.failure.text)
     assert [output.text for output in first.outputs] == ["GPU 0\n"]

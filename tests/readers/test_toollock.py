@@ -167,7 +167,7 @@ def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: 
     held = ToolLocks(tmp_path, "smi").acquire("smi", now(), NEVER)
     (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
     output = busy(tmp_path)
-    assert "process 77 of an earlier telemetry process, which has exited, has run for" in output
+    assert "by a telemetry process that has exited, has been running for" in output
     assert "kill it" in output
     held.release()
 

@@ -90,7 +90,7 @@ def made(tmp_path: Path, captures: list[Capture], playing: PlaybackOptions = AS_
 def made_of(path: Path, playing: PlaybackOptions, at: str = "") -> Played:
     node = ReplayNode(path, LOADED, Clock(), playing, parse_time(at) if at else None)
     history = History(node.clock)
-    return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.recorded), history)
+    return Played(node, Store("", node.clock, (), Accumulator(Events(), history), node.replay_info), history)
 
 
 @contextmanager

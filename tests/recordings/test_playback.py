@@ -35,7 +35,7 @@ def test_a_moment_is_shown_as_it_was(tmp_path: Path, at: str, temperatures: list
     it = shown(tmp_path, [replace(capture, hostname="gpu-17") for capture in MINUTE], at)
     assert it.temperatures() == temperatures
     snapshot = it.store.snapshot()
-    assert (snapshot.hostname, it.node.recorded().hostname) == ("gpu-17", "gpu-17")
+    assert (snapshot.hostname, it.node.replay_info().hostname) == ("gpu-17", "gpu-17")
     assert snapshot.recorded is not None
     assert snapshot.recorded.shown is not None
     assert snapshot.wall_time == pytest.approx(snapshot.recorded.shown)
@@ -64,12 +64,12 @@ def test_who_goes_elsewhere_from_the_end_is_reported_so_at_once(tmp_path: Path) 
         assert comes_true(lambda: controls.state_text() == "ended")
         controls.seek(30.0)
         controls.resume()
-        assert controls.state_text() in ("", "on its way to 2026-11-18 11:07:11 UTC")
+        assert controls.state_text() in ("", "seeking to 2026-11-18 11:07:11 UTC")
         assert controls.position == pytest.approx(30.0, abs=15.0)
         controls.seek(60.0)
         assert comes_true(lambda: controls.state_text() == "ended")
         controls.toggle()
-        assert controls.state_text() in ("", "on its way to 2026-11-18 11:06:41 UTC")
+        assert controls.state_text() in ("", "seeking to 2026-11-18 11:06:41 UTC")
         assert controls.position == pytest.approx(0.0, abs=15.0)
 
 
@@ -152,13 +152,13 @@ def test_until_another_place_is_there_the_old_one_is_shown_as_what_it_is(
                 assert snapshot.recorded is not None
                 assert it.temperatures() == [10.0, 50.0]
                 assert snapshot.recorded.shown == pytest.approx(BEGUN + 610, abs=60)
-                assert snapshot.recorded.how == f"paused, on its way to 2026-11-18 {hour} UTC"
+                assert snapshot.recorded.how == f"paused, seeking to 2026-11-18 {hour} UTC"
                 assert snapshot.wall_time == pytest.approx(before.wall_time, abs=5)
         finally:
             goes_on.set()
         assert it.comes(60.0, 50.0)
         assert comes_true(lambda: it.node.controls.state_text() == "paused")
-        assert it.node.recorded().shown == pytest.approx(BEGUN + 3610)
+        assert it.node.replay_info().shown == pytest.approx(BEGUN + 3610)
 
 
 def test_keys_go_elsewhere(tmp_path: Path) -> None:
@@ -249,9 +249,9 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     for act in (
         line.run,
         line.stop,
-        lambda: line.jump_to(50.0, 60.0),
+        lambda: line.continue_seek_from(50.0, 60.0),
         lambda: line.set_speed(0.1),
-        lambda: line.jump_to(0.0, 0.0),
+        lambda: line.continue_seek_from(0.0, 0.0),
     ):
         act()
         line.set_speed(10.0)
@@ -270,7 +270,7 @@ def test_a_timeline_runs_at_its_speed_and_stands_still() -> None:
     now[0] += 100
     assert line.position() == 21.0
     before = line.monotonic()
-    line.jump_to(3.0, 9.0)
+    line.continue_seek_from(3.0, 9.0)
     assert (line.position(), line.seconds_to_target, line.monotonic()) == (3.0, 6.0, before)
 
 

@@ -111,7 +111,7 @@ def test_of_many_bad_lines_the_first_are_named_and_all_counted() -> None:
     [
         (lambda path: None, ": No such file or directory; use a file that `telemetry record` wrote"),
         (lambda path: path.mkdir(), ": it is a folder; name the file in it; use"),
-        (lambda path: path.write_text(""), ": the file has no capture; use"),
+        (lambda path: path.write_text(""), ": the file contains no captures; use"),
         (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
         (
             lambda path: path.write_bytes(gzip.compress(b"telemetry-doctor/CONTENTS\0\0\0 x\n")),
@@ -214,7 +214,7 @@ def test_after_very_many_lines_without_a_capture_nothing_is_read(
     monkeypatch.setattr(recording_file, "_MAX_INVALID", 5000)
     captures, damage = read(WHOLE + useless * 5001 + WHOLE)
     assert captures == CAPTURES
-    assert damage.early_end == "the 5,000 lines up to line 5,004 have no capture; reading stopped there"
+    assert damage.early_end == "the 5,000 lines up to line 5,004 contain no captures; reading stopped there"
 
 
 def test_memory_does_not_grow_with_the_recording(tmp_path: Path) -> None:

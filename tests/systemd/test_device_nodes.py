@@ -36,16 +36,16 @@ def test_what_the_allow_list_refuses_is_told(machine, refusal, expected):
     machine.add("nvidia0", refusal)
     watch = machine.watch()
     machine.now += MIN_LIFE_SECONDS
-    assert [Path(path).name for path in watch.newly_denied()] == expected
+    assert [Path(path).name for path in watch.record_newly_denied()] == expected
 
 
 def test_not_soon_after_a_start(machine):
     machine.add("nvidia0")
     watch = machine.watch()
     machine.now += MIN_LIFE_SECONDS - 1
-    assert watch.newly_denied() == ()
+    assert watch.record_newly_denied() == ()
     machine.now += 1
-    assert len(watch.newly_denied()) == 1
+    assert len(watch.record_newly_denied()) == 1
 
 
 def test_each_node_once_over_new_starts(machine):
@@ -53,12 +53,12 @@ def test_each_node_once_over_new_starts(machine):
     machine.add("nvidia0")
     first = machine.watch()
     machine.now += MIN_LIFE_SECONDS
-    assert len(first.newly_denied()) == 1
+    assert len(first.record_newly_denied()) == 1
     second = machine.watch()
     machine.now += MIN_LIFE_SECONDS
-    assert second.newly_denied() == ()
+    assert second.record_newly_denied() == ()
     machine.add("nvidia1")
-    assert [Path(path).name for path in second.newly_denied()] == ["nvidia1"]
+    assert [Path(path).name for path in second.record_newly_denied()] == ["nvidia1"]
 
 
 def test_without_a_memory_nothing_is_told(tmp_path):
@@ -67,7 +67,7 @@ def test_without_a_memory_nothing_is_told(tmp_path):
     machine.add("nvidia0")
     watch = NodeWatch(tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__)
     machine.now += MIN_LIFE_SECONDS
-    assert watch.newly_denied() == ()
+    assert watch.record_newly_denied() == ()
 
 
 def test_the_kernel_is_asked(tmp_path):

@@ -27,10 +27,12 @@ def heard(manager: socket.socket) -> list[str]:
 @pytest.mark.parametrize(
     ("tell", "lines"),
     [
-        pytest.param(systemd.ready, ["READY=1", "STATUS=ready"], id="ready"),
-        pytest.param(lambda: systemd.ready("8 devices"), ["READY=1", "STATUS=8 devices"], id="ready with a status"),
-        pytest.param(systemd.stopping, ["STOPPING=1"], id="stopping"),
-        pytest.param(systemd.watchdog, ["WATCHDOG=1"], id="watchdog"),
+        pytest.param(systemd.report_ready, ["READY=1", "STATUS=ready"], id="ready"),
+        pytest.param(
+            lambda: systemd.report_ready("8 devices"), ["READY=1", "STATUS=8 devices"], id="ready with a status"
+        ),
+        pytest.param(systemd.report_stopping, ["STOPPING=1"], id="stopping"),
+        pytest.param(systemd.report_alive, ["WATCHDOG=1"], id="watchdog"),
         pytest.param(lambda: systemd.notify("STATUS=läuft"), ["STATUS=läuft"], id="status"),
         pytest.param(
             lambda: systemd.notify("STATUS=two\nlines\rSTOPPING=1"),
@@ -47,7 +49,7 @@ def test_each_message_has_the_lines_that_systemd_reads(manager, tell, lines):
 
 def test_reloading_carries_the_monotonic_time_of_now(manager):
     before = time.monotonic()
-    assert systemd.reloading() is True
+    assert systemd.report_reloading() is True
     first, second = heard(manager)
     assert first == "RELOADING=1"
     name, _, microseconds = second.partition("=")
@@ -70,11 +72,11 @@ def test_nothing_is_sent_and_nothing_raised(monkeypatch, address):
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     if address is not None:
         monkeypatch.setenv("NOTIFY_SOCKET", address)
-    assert systemd.ready() is False
+    assert systemd.report_ready() is False
 
 
 def test_a_listener_that_does_not_read_holds_nobody_up(manager):
-    answers = {systemd.watchdog() for _ in range(3)}
+    answers = {systemd.report_alive() for _ in range(3)}
     sent = 3
     manager.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     while systemd.notify("STATUS=" + "x" * 4000):

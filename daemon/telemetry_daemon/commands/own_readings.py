@@ -159,7 +159,7 @@ def _play_into_store(node: ReplayNode, arguments: argparse.Namespace, settings: 
 
     history = History(node.clock)
     owners = Attribution(node.clock) if any(reports_owners(parser) for parser in node.parsers()) else None
-    store = Store("", node.clock, (), Accumulator(Events(), history), node.recorded, owners)
+    store = Store("", node.clock, (), Accumulator(Events(), history), node.replay_info, owners)
     store.facts.set_peaks(configured_peaks(settings))
     if arguments.watch is None:
         node.show(store, history, arguments.source)

@@ -57,7 +57,7 @@ class Node(ABC):
     """Base class of this machine, a simulated node and a recorded node."""
 
     # For a recorded node, returns the node and time of the recording.
-    recorded: Callable[[], ReplayInfo] | None = None
+    replay_info: Callable[[], ReplayInfo] | None = None
 
     def __init__(self, loaded: ParserSet, clock: Clock) -> None:
         self._loaded = loaded

@@ -29,8 +29,8 @@ _has_wildcard = cache(glob.has_magic)
 
 
 def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
-    """Return a serialized `Output`, sorted by name, for each path that matches `Files`."""
-    # An output has the path below `root` as its name. The text of a link is the target.
+    """Return a serialized `Output` for each path that matches the request, sorted by name."""
+    # An output's name is the path below `root`. A link's text is its target.
     root_path = root.rstrip("/")
     skipped = _SkipRules(root_path, request["skip_when"])
     readers: tuple[tuple[Iterable[str], _Reader], ...] = (
@@ -44,7 +44,7 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 
 
 def has_folder(request: Files, root: str) -> bool:
-    """Return whether the folder of any pattern exists. Cannot block."""
+    """Return whether any pattern's folder, up to the first wildcard, exists. This check cannot block."""
     patterns = (*request.globs, *request.links, *request.binary)
     root_path = root.rstrip("/")
     return any(os.path.exists("/".join((root_path, *fixed_folders(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are strings here
@@ -129,7 +129,7 @@ class PathMatcher:
             yield from [folder + name for name in self._matching_names(folder, file_pattern)]
 
     def errno_of(self, pattern: str) -> int | None:
-        """Return why `matches` could not list the pattern's folder, as errno, or None."""
+        """Return the errno if `matches` could not list the pattern's folder, else None."""
         return self._errors.get("".join(f"{part}/" for part in fixed_folders(pattern)))
 
     def _matching_folders(self, parts: tuple[str, ...]) -> list[str]:
@@ -139,7 +139,7 @@ class PathMatcher:
         return self._matching[parts]
 
     def _subfolders(self, folder: str, part: str) -> list[str]:
-        """Return the matching folders, without checking names that have no wildcards."""
+        """Return the matching folders. A name without wildcards is not checked for existence."""
         names = self._matching_names(folder, part) if _has_wildcard(part) else [part]
         return [f"{folder}{name}/" for name in names]
 

@@ -1,4 +1,4 @@
-"""One child process, which is signalled as a group and reaped with its CPU time."""
+"""One child process. Signals go to its process group, and reaping it returns its CPU time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Process:
         """Send a signal to the group, without waiting for the effect."""
         if self._exit_info is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or none may be signalled
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or none may be signalled
             os.killpg(self.pid, signal_number)
 
     def reap(self) -> ExitInfo:

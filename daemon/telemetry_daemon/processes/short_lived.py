@@ -50,7 +50,7 @@ class ShortLivedProcess:
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
-    def complete(self, deadline_seconds: float, hint: str = "; is the file on a disk that hangs?") -> ProcessResult:
+    def complete(self, deadline_seconds: float, hint: str = "; does the file's disk hang?") -> ProcessResult:
         """Send the request and wait for the exit. Raises NoAnswerError."""
         remaining = max(0.0, self._start_time + deadline_seconds - time.monotonic())
         try:
@@ -80,7 +80,7 @@ def _start(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.Pop
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child and the processes that it started, without a long wait."""
+    """Kill the child and the processes that it started, without waiting long for their exit."""
     with contextlib.suppress(ProcessLookupError):  # the child has already exited
         os.killpg(child.pid, signal.SIGKILL)
     # A process outside the group may keep the pipes open.

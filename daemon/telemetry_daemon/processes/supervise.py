@@ -78,7 +78,7 @@ Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 # A tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
-# Closing a reader may take this much longer: see RunLimits.
+# `closing` may be noticed this late, so the times in RunLimits include a pause.
 _MAX_PAUSE_SECONDS = 0.1
 
 
@@ -89,7 +89,7 @@ class RunLimits:
     output_bytes: int = 8 << 20
     late_output_seconds: float = 0.2
     grace_seconds: float = 0.25
-    kill_seconds: float = 0.5  # less than a second with the grace time and a pause
+    kill_seconds: float = 0.5  # together with the grace time and a pause, less than a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def supervise(
     limits: RunLimits,
     on_deadline: Literal["kill", "abandon"] = "kill",
 ) -> RunResult:
-    """Read the output until the process exits or the deadline passes."""
+    """Read the output until the process exits or must be stopped, and return the result."""
     pipes = OutputPipes(process.stdout, process.stderr, limits.output_bytes)
     kill_seconds = limits.kill_seconds
     cause = _wait_for_exit(process, pipes, deadline, closing)
@@ -145,7 +145,7 @@ def reap_group(process: Process, timeout_seconds: float) -> bool:
 
 
 def wait_for(condition: Callable[[], bool], timeout_seconds: float) -> bool:
-    """Wait for a condition or the timeout, and return the condition's last value."""
+    """Wait until the condition is true or the timeout passes, and return whether it became true."""
     deadline = time.monotonic() + timeout_seconds
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not condition():

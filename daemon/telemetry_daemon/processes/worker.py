@@ -20,7 +20,7 @@ _CLOSE_SECONDS = 1.0
 
 
 class WorkerError(Exception):
-    """A call failed and left the source in `state`."""
+    """A call failed. `state` is the resulting state of the source."""
 
     state: State = "failed"
     reason: Reason | None = "internal"
@@ -104,7 +104,7 @@ class Worker:
 
     @property
     def running_seconds(self) -> float:
-        """Return how long the process has been running, by default 0."""
+        """Return how long the process has been running, or 0 if there is none."""
         return 0.0 if self._process is None else self._clock() - self._started_at
 
     def call(self, request: Ask, deadline_seconds: float, is_cancelled: Callable[[], bool] = lambda: False) -> Plain:
@@ -137,7 +137,7 @@ class Worker:
         self._closed.set()
         self.stop()
 
-    def _interrupted(self) -> bool:
+    def _is_interrupted(self) -> bool:
         return self._stopping.is_set() or self._closed.is_set()
 
     def _current_process(self) -> WorkerProcess:
@@ -145,7 +145,7 @@ class Worker:
             raise WorkerDiedError(f"{self.label}: the worker is closed")
         stuck = self._check_stuck()
         if stuck is not None:
-            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit, its library or driver blocks it")
+            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not exit: its library or driver blocks it")
         if self._process is None:
             self._process = self._start_process()
             self._started_at = self._clock()
@@ -160,10 +160,10 @@ class Worker:
     def _start_process(self) -> WorkerProcess:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
-            raise self._last_error_type(f"{self.label}: {self._last_error}; started again in {wait_seconds:.0f} s")
+            raise self._last_error_type(f"{self.label}: {self._last_error}; next start in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self.environment.items() if name not in NOT_FOR_CHILDREN}
         try:
-            return WorkerProcess(self.label, self._launcher, environment, self._interrupted)
+            return WorkerProcess(self.label, self._launcher, environment, self._is_interrupted)
         except (OSError, ValueError) as error:
             self._back_off(WorkerDiedError, f"{NOT_STARTED}: {error}")
             raise WorkerDiedError(f"{self.label}: {self._last_error}") from None
@@ -177,18 +177,18 @@ class Worker:
         try:
             answer = self._decode_answer(process.exchange(line, deadline))
         except LateError:
-            raise self._kill_error(
+            raise self._kill_worker(
                 process, WorkerTimeoutError, "the worker did not answer before the deadline"
             ) from None
         except AnswerTooLargeError:
-            raise self._kill_error(process, WorkerOverflowError, "the worker's answer exceeded the limit") from None
+            raise self._kill_worker(process, WorkerOverflowError, "the worker's answer exceeded the limit") from None
         except CodecError as error:
-            raise self._kill_error(process, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
+            raise self._kill_worker(process, WorkerDiedError, f"the worker's answer is invalid: {error}") from None
         except GoneError:
-            if self._interrupted():
+            if self._is_interrupted():
                 self._retire(process, process.kill)
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
-            raise self._kill_error(process, WorkerDiedError, "") from None
+            raise self._kill_worker(process, WorkerDiedError, "") from None
         self._crashes = 0
         self._count_cpu(process, answer.cpu_seconds)
         if answer.error is None:
@@ -202,11 +202,11 @@ class Worker:
             raise CodecError("id", f"expected {self._request_id}, found {answer.id}")
         return answer
 
-    def _kill_error(self, process: WorkerProcess, error: type[WorkerError], text: str) -> WorkerError:
+    def _kill_worker(self, process: WorkerProcess, error_type: type[WorkerError], text: str) -> WorkerError:
         is_gone = self._retire(process, process.kill)
-        self._back_off(error, text or process.exit_description())
+        self._back_off(error_type, text or process.exit_description())
         if is_gone:
-            return error(f"{self.label}: {self._last_error}")
+            return error_type(f"{self.label}: {self._last_error}")
         return WorkerStuckError(f"{self.label}: {self._last_error}, and worker {process.pid} does not exit when killed")
 
     def _retire(self, process: WorkerProcess, end_process: Callable[[], bool]) -> bool:

@@ -39,7 +39,7 @@ class WorkerProcess:
     """A started worker process, for use by one thread at a time."""
 
     def __init__(
-        self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
+        self, label: str, launcher: Launcher, environment: Mapping[str, str], is_interrupted: Callable[[], bool]
     ) -> None:
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         arguments = (*_path_flags(), "-m", "telemetry_daemon.processes.worker_main", label, str(read_end))
@@ -53,7 +53,7 @@ class WorkerProcess:
         os.set_blocking(write_end, False)
         self._requests = write_end
         self._requests_closed = False
-        self._interrupted = interrupted
+        self._is_interrupted = is_interrupted
         self._received = bytearray()
         self._stderr_tail = bytearray()
         self._exited_by_itself = False
@@ -117,7 +117,7 @@ class WorkerProcess:
 
     def _wait_for_data(self, poll: select.poll, deadline: float) -> frozenset[int]:
         remaining = deadline - time.monotonic()
-        if self._interrupted():
+        if self._is_interrupted():
             raise GoneError
         if remaining <= 0:
             raise LateError
@@ -136,7 +136,7 @@ class WorkerProcess:
             raise self._exit_error() from None
 
     def _exit_error(self) -> GoneError:
-        """Return the error for a closed pipe, after the process has exited."""
+        """Wait for the process to exit, and return the error for its closed pipe."""
         wait_for(self._process.has_exited, _EXIT_SECONDS)
         return GoneError()
 

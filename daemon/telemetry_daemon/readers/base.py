@@ -20,7 +20,7 @@ class Targets:
 
     @classmethod
     def from_reports(cls, reports: Sequence[SourceReport]) -> Targets:
-        """Return the cards and devices in the newest of these reports."""
+        """Return the cards and devices that the newest of these reports contains."""
         if not reports:
             return cls()
         devices = [

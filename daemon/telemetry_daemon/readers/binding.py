@@ -93,7 +93,7 @@ def to_plain(value: Any) -> Plain:
 
 
 def members_to_dict(*names: str) -> Callable[[Any], Plain]:
-    """Return a function that copies the members `names` of a structure to a dictionary of integers."""
+    """Return a function that converts a structure's members `names` to a dictionary of integers."""
     return lambda result: {name: int(getattr(result, name)) for name in names}
 
 
@@ -103,7 +103,7 @@ def bus_id(text: object) -> str:
     return f"{int(domain, 16):04x}:{rest}".lower()
 
 
-@cache  # old drivers return hundreds of errors per poll
+@cache  # saves memory, because old drivers return hundreds of errors per poll
 def error_result(code: int) -> Plain:
     """Return `{"error": code}`."""
     return {"error": code}

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 CHECK_SECONDS = 60.0
-# The minimum time between restarts for denied nodes.
+# The minimum time between restarts that are caused by denied nodes.
 MIN_LIFE_SECONDS = 600.0
 _RECORD = "denied-nodes"
 _MAX_RECORD_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class NodeWatch:
         self._errno_of = errno_of
         self._started_at = monotonic()
 
-    def newly_denied(self) -> tuple[str, ...]:
+    def record_newly_denied(self) -> tuple[str, ...]:
         """Record and return the denied nodes that have not been reported since boot."""
         if self._monotonic() - self._started_at < MIN_LIFE_SECONDS:
             return ()

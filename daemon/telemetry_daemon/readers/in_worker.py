@@ -25,9 +25,9 @@ _LIBRARY_PATHS = (
     "/etc/ld.so.cache",
     *("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib", f"/lib/{_MULTIARCH}", f"/usr/lib/{_MULTIARCH}"),
 )
-# For a replaced library or an unloaded driver, the worker restarts at most this often.
+# If the library was replaced or the driver unloaded, the worker restarts at most this often.
 _RESTART_SECONDS = 30.0
-# All polls of a source look for a missing library together, about once a minute.
+# A missing library is looked for about once a minute, in one check for all polls of its source.
 _CHECK_SECONDS = 55.0
 # A built-in reader is tried again after half an hour, or if a library folder has changed.
 _BUILT_IN_PREFIX = "telemetry_daemon.readers."

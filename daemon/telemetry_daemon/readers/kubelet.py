@@ -34,7 +34,7 @@ _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
     (TimeoutError, "timeout", "no answer before the deadline"),
     (BlockingIOError, "timeout", "the kubelet accepts no more connections: too many are waiting"),
     (ConnectionRefusedError, "exit_status", "no process listens on the socket: the kubelet is down or restarting"),
-    (PermissionError, "no_permission", "only user 0 may connect, and needs no capability: see docs/owners.md"),
+    (PermissionError, "no_permission", "the daemon must run as user 0, but needs no capabilities: see docs/owners.md"),
 )
 
 
@@ -53,7 +53,7 @@ class KubeletReader(Reader):
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._is_closed = False
-        # The last response to each call, with its decoded list.
+        # The last response to each call, and the list decoded from it.
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods

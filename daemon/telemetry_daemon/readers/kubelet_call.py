@@ -29,7 +29,7 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# The limits apply if the server never stops sending.
+# These limits stop a server that never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
 # The prefix of a message has one byte for the compression flag and four for the length.
@@ -43,17 +43,17 @@ _OK_STATUS = 0
 # Maps status codes of gRPC (https://github.com/grpc/grpc/blob/master/doc/statuscodes.md) to (state, reason, text).
 _STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
     {
-        4: ("failed", "timeout", "it did not answer in time"),
-        7: ("failed", "no_permission", "it does not permit the call"),
+        4: ("failed", "timeout", "the kubelet did not answer in time"),
+        7: ("failed", "no_permission", "the kubelet does not permit the call"),
         8: ("failed", "exit_status", "the kubelet received too many requests; the next poll tries again"),
         12: ("not_supported", None, "this kubelet does not support the call, which Kubernetes has since 1.23"),
-        16: ("failed", "no_permission", "it does not permit the call"),
+        16: ("failed", "no_permission", "the kubelet does not permit the call"),
     }
 )
 
 
 def call(connection: socket.socket, method: str, deadline: float) -> bytes:
-    """Return the response before the monotonic time `deadline`. Raises ReaderRefusal, OSError."""
+    """Return the response to a call. `deadline` is a monotonic time. Raises ReaderRefusal, OSError."""
     http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
     http.initiate_connection()
     stream_id = http.get_next_available_stream_id()
@@ -104,7 +104,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
     if len(data) > _FRAME_TYPE_OFFSET and not response.received_bytes and data[_FRAME_TYPE_OFFSET] != _SETTINGS:
         raise _protocol_error(_quoted(data[:_MAX_MESSAGE_LENGTH]))
     if not data:
-        text = "the connection was closed before the answer was complete: the kubelet is restarting, or another program listens there"
+        text = "the connection was closed before the answer was complete: the kubelet is restarting, or another program listens on the socket"
         raise ReaderRefusal("failed", "exit_status", text)
     response.count_received(len(data))
     return data
@@ -147,9 +147,9 @@ class _Response:
     def message(self) -> bytes:
         self._check_status()
         if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._message_length():
-            raise _protocol_error("a message whose length differs from its header")
+            raise _protocol_error("a message has a different length than its header states")
         if self.body[0]:
-            raise _protocol_error("a compressed message, which was not requested")
+            raise _protocol_error("a message is compressed, which was not requested")
         return bytes(self.body[_PREFIX_BYTES:])
 
     def _message_length(self) -> int:

@@ -82,7 +82,7 @@ def _driver_name(folder: Path) -> str:
 def _read_hexadecimal(path: Path) -> int:
     try:
         return int(_read_text(path), 16)
-    except ValueError:  # the file has disappeared; -1 is no valid ID
+    except ValueError:  # the file has disappeared; -1 is not a valid ID
         return -1
 
 

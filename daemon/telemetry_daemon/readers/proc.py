@@ -1,4 +1,4 @@
-"""Reads the processes on cards from /proc."""
+"""Reads the details of the processes on cards from /proc."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_FDINFO_BYTES = 16 << 10
 _MAX_DESCRIPTORS = 1024
 _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
-# The inode and change time of a process's folder, which differ between processes.
+# The inode and change time of a process's folder. Different processes have different states.
 FolderState = tuple[int, int]
 # Other variables may contain passwords and are dropped.
 VARIABLES = (
@@ -38,18 +38,18 @@ _GETENT_DEADLINE_SECONDS = 1.0
 _RETRY_SECONDS = 600.0
 _MAX_PASSWD_BYTES = 8 << 20
 _MAX_CACHED_USERS = 4096
-# The PID namespace of the boot, in which the driver's PIDs are valid.
+# The initial PID namespace, in which the driver's PIDs are valid.
 FIRST_NAMESPACE = "pid:[4026531836]"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Until this age, a card's process list may mean an old process with the same PID.
+# A driver's process list may be this old, so a reused PID may still mean the previous process.
 _LIST_AGE_SECONDS = 600.0
 # This output shows that /proc was read, even if no process uses a card.
 _PROC_READ = Output("/proc", status=0)
 _OTHER_NAMESPACE = (
-    "this container has its own PID namespace, so the driver's PIDs are not valid here: give it the host's processes "
-    "(hostPID), or the host's / as `path`"
+    "this container has its own PID namespace, so the driver's PIDs are not valid here: use the host's PID namespace "
+    "(hostPID), or mount the host's / and set `path` to it"
 )
-_HIDDEN = "{} hides other users' processes (hidepid): mount it with the option gid= and a group of the service's user"
+_HIDDEN = "{} hides other users' processes (hidepid): remount it with gid= and a group of the service's user"
 
 
 def folder_state(folder: str) -> FolderState | None:
@@ -92,8 +92,8 @@ def job_variables(folder: str) -> dict[str, Plain]:
     return {name: value for name, _, value in pairs if name in VARIABLES}
 
 
-def open_cards(folder: str) -> Iterator[str]:
-    """Yield the fdinfo of each device file of a card that the process has open."""
+def card_fdinfo_texts(folder: str) -> Iterator[str]:
+    """Yield the fdinfo text of each open file of a process that belongs to a card."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability
@@ -140,12 +140,12 @@ class OpenCards:
         self._without_card: set[ProcessKey] = set()
 
     def read(self, proc: str, processes: Collection[ProcessKey]) -> dict[ProcessKey, list[Plain]]:
-        """Return the memory of each process on its open cards."""
+        """Return each process's memory on the cards that it has open."""
         self._without_card.intersection_update(processes)
         self._clients = {key: clients for key, clients in self._clients.items() if key in processes}
         unread = [key for key in processes if key not in self._without_card and key not in self._clients]
         for key in [*unread, *self._clients][:_MAX_READ_PER_POLL]:
-            clients = tuple(parse_clients(open_cards(f"{proc}/{key[0]}")))
+            clients = tuple(parse_clients(card_fdinfo_texts(f"{proc}/{key[0]}")))
             if self._clients.pop(key, clients):
                 self._clients[key] = clients
             else:
@@ -205,7 +205,7 @@ class UserNames:
 
 @dataclass(frozen=True, slots=True)
 class _KnownProcess:
-    """A process that a driver lists, with 0 `ticks` if hidden."""
+    """A process that a driver lists. `ticks` is 0 if /proc does not show the process."""
 
     state: FolderState | None
     ticks: int
@@ -223,7 +223,7 @@ class ProcReader(Reader):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._proc = f"{root.rstrip('/')}/proc"
-        # PIDs below a configured root are those of the driver.
+        # A configured root is the host's, so /proc below it has the PIDs that the driver uses.
         self._is_this_machine = not root
         self._reads_environment = environment
         self._users = UserNames(root)
@@ -282,7 +282,7 @@ class ProcReader(Reader):
         return _KnownProcess(state, ticks, 0.0 if previous is None else now + _LIST_AGE_SECONDS)
 
     def _with_open_cards(self, processes: Iterable[_KnownProcess]) -> tuple[Output, ...]:
-        """Return the output of each process, with the memory on its open cards if known."""
+        """Return each process's output. Add its memory on open cards, if known."""
         outputs = {
             (process.output.name, process.ticks): process.output for process in processes if process.output is not None
         }

@@ -27,7 +27,7 @@ _FUTURE_SECONDS = 60.0
 # A running job writes its file every few seconds.
 _QUIET_SECONDS = 60.0
 _MAX_NAME_LENGTH, _MAX_PARTS = 64, 8
-# A file read within a tick of its change is read again: a later write may have the same timestamp.
+# A file that was read within a tick of its change is read again, because a later write may have the same timestamp.
 _TICK_SECONDS = 1.0
 
 
@@ -47,7 +47,7 @@ class NewRankLimit:
         self._last_reports = {user: ranks for user, ranks in recent_reports.items() if ranks}
         self._rank_count = sum(map(len, self._last_reports.values()))
 
-    def admits(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
+    def admit(self, user: int, reported: Mapping[str, Plain], now: float) -> bool:
         """Return whether this rank may report, and record it if so."""
         ranks = self._last_reports.setdefault(user, {})
         rank_hash = hash(repr((reported.get("job_id"), reported.get("rank"), reported.get("card"))))
@@ -73,7 +73,7 @@ class StepsSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _StepFile:
-    """The content of a file, and its place in the order of discovery."""
+    """The content of a file, and its position in the order of discovery."""
 
     entry: FileVersion
     read_at: float
@@ -110,7 +110,7 @@ class StepsReader(Reader):
         self._new_ranks.forget(now)
         with Inbox.open_public(self._path) as inbox:
             names = inbox.names(lambda name: name.endswith(SUFFIX) and not name.startswith("."), MAX_LISTED)
-            # Files that were read before are checked even beyond the limit.
+            # Files that were read before are checked even if the listing reaches its limit before them.
             entries = inbox.entries_of(sorted(self._files.keys() | names))
             self._files = {name: self._read_file(inbox, name, entry, now) for name, entry in self._recent(entries, now)}
         limit_problem = {"file": str(self._path), "problem": f"has {MAX_LISTED} files or more: some are not read"}
@@ -142,7 +142,7 @@ class StepsReader(Reader):
         else:
             self._last_sequence = sequence = self._last_sequence + 1
         content = _read_content(inbox, name)
-        if "problem" not in content and not self._new_ranks.admits(entry.owner, content, now):
+        if "problem" not in content and not self._new_ranks.admit(entry.owner, content, now):
             content = {"problem": f"exceeds the limit of {MAX_NEW_RANKS_OF_A_USER} new ranks per user and hour"}
         return _StepFile(entry, now, sequence, {"file": name, "uid": entry.owner, **content})
 

@@ -64,8 +64,8 @@ def holder_text(descriptor: int) -> str:
         return f"{command_text} (process {holder_pid}) for its source {source} ({process_text}); {_SKIPPED}"
     child_text = f"process {tool_pid}" if tool_pid else "a process"
     return (
-        f"{child_text} of an earlier telemetry process, which has exited, has run {age_text} for its source {source}; "
-        "kill it; in state D, it exits only after a reset of the device or a reboot"
+        f"{child_text}, started for source {source} by a telemetry process that has exited, has been running "
+        f"{age_text}; kill it; if it is in state D, it exits only after a device reset or a reboot"
     )
 
 
@@ -106,7 +106,7 @@ class HeldLock:
         self.close()
 
     def close(self) -> None:
-        """Close the lock file, which a running child keeps locked."""
+        """Close the lock file. A running child keeps it locked."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None

@@ -55,7 +55,7 @@ class ToolSearch:
             *self.search_path.split(os.pathsep),
             *(path for folder in self.folders for path in _expand_pattern(folder)),
         ]
-        # Relative folders depend on the working directory.
+        # Relative folders are ignored, because they depend on the working directory.
         return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
 
 

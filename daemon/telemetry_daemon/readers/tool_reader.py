@@ -227,7 +227,7 @@ class CommandReader:
             self._raise_if_closed()
             raise _PollFailedError(Failure("stuck", None, str(busy))) from busy
         except OSError as error:
-            raise _PollFailedError(failed("internal", f"{choice.tool.name}: no lock acquired: {error}")) from error
+            raise _PollFailedError(failed("internal", f"{choice.tool.name} cannot be locked: {error}")) from error
 
     def _lock_name(self, choice: ChosenCommand) -> str:
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name

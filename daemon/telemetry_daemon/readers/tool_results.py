@@ -14,7 +14,7 @@ from telemetry_parsers.model import Command, Failure, Output, Reason
 
 # This many bytes of a failed run's output are kept for diagnosis.
 _DIAGNOSTIC_BYTES = 64 << 10
-# The rejection of the first command line may have been a temporary error.
+# After this time, a rejected command line is tried again, because the error may have been temporary.
 _REJECTED_SECONDS = 3600.0
 
 
@@ -41,7 +41,7 @@ def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) ->
 
 def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
     """Return the failure of a poll while an earlier run has not exited."""
-    return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no other is started")
+    return Failure("stuck", None, f"{line} (process {pid}) has not exited for {seconds:.0f} s; no new run is started")
 
 
 def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:

@@ -51,7 +51,7 @@ MAX_CARD_FILES: Mapping[Severity, int] = {Severity.MINOR: 1, Severity.SERIOUS: 2
 MAX_CARD_FILES_OF_SAME_SEVERITY = 2
 # More files about the same fault would add no information.
 MAX_FAULT_FILES_A_DAY = 6
-# A card's first loss in a day gets a file despite the hourly limits. A faulty source may report too many.
+# A card's first loss in a day gets a file despite the hourly limits, up to a maximum for faulty sources.
 MIN_UP_SECONDS, MAX_FIRST_LOSSES_A_DAY = 600.0, 16
 _HOUR_SECONDS, _DAY_SECONDS = 3600.0, 86_400.0
 _MAX_CRITICAL_SUBJECTS = 4096
@@ -60,7 +60,7 @@ _MAX_DEVICE_VALUES = 8 * bounds.MAX_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A fault of a device or source, the `subject`."""
+    """A fault of the device or source `subject`."""
 
     cause: str
     subject: str
@@ -80,7 +80,7 @@ class AlarmDetector:
         self._up_since: dict[str, float] = {}
         self._source_by_device: dict[str, str] = {}
         self._fault_values: dict[str, dict[ReadingKey, float]] = {}
-        # The values that can raise alarms rarely change between updates.
+        # The last values that can raise alarms. They rarely change, so unchanged values are skipped.
         self._values: dict[str, tuple[Shape, object]] = {}
         self._states: dict[tuple[str, str], State] = {}
 
@@ -142,7 +142,7 @@ def _fault_values(readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, fl
 
 
 def _overheating(device: MergedDevice, readings: Readings) -> Iterator[tuple[str, dict[ReadingKey, float]]]:
-    """Yield whether the device is too hot, if it does not report throttling."""
+    """Yield whether the device is too hot. Yield nothing for a device that reports throttling states."""
     positions = _temperature_indices(readings.shape)
     if any(not isinstance(readings.values[index], Absent) for _, index in positions["throttled"]):
         return

@@ -30,7 +30,7 @@ from telemetry_parsers.model import Capture
 # The daemon's polls must not be delayed.
 _NICENESS = 10
 
-# Masking may take these shares of the time: for all captures, and for the captures of one source.
+# The shares of the time limit that masking may take: for all captures, and for those of one source.
 _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 
@@ -78,14 +78,14 @@ def _masked_lines(members: Sequence[bytes], request: WriteRequest) -> Iterator[b
     with load_parsers(find_parsers(request.parser_paths)) as loaded:
         parser = CaptureParser(loaded)
         for report in filter(None, map(parser.parse, _decoded_captures(members))):
-            mask.learn(report)  # all captures are learned, even those that are dropped later
+            mask.learn(report)  # a dropped capture may contain identities of the others
         selected = _within_time(_decoded_captures(reversed(members)), start, request.seconds)
         packed_lines = [zlib.compress(capture_line(mask.masked_capture(item, parser.parse(item)))) for item in selected]
     return map(zlib.decompress, reversed(packed_lines))
 
 
 def _within_time(captures: Iterable[Capture], start: float, seconds: float) -> Iterator[Capture]:
-    """Yield captures until their processing has used up its share of `seconds`."""
+    """Yield the captures that can be processed within the shares of `seconds`."""
     used_seconds: dict[str, float] = {}
     for capture in captures:
         now, source_seconds = time.monotonic(), used_seconds.get(capture.source, 0.0)

@@ -53,7 +53,7 @@ def abbreviated_names(names: Iterable[str]) -> str:
 
 
 def parsers_by_source(survey: Survey, parser_set: ParserSet) -> Mapping[str, Parser]:
-    """Return the installed parser of each recorded source. Raise CommandError if there is none."""
+    """Return the installed parsers of the recorded sources. Raise CommandError if no source has one."""
     capture_parser = CaptureParser(parser_set)
     matches = {name: capture_parser.parser_of(capture) for name, capture in sorted(survey.examples.items())}
     parsers = {name: parser for name, parser in matches.items() if parser is not None}
@@ -95,7 +95,7 @@ class StoreFeed:
         start, wall_time = self._clock.monotonic() - age, self._clock.wall() - age
         capture = replace(capture, monotonic_time=start, wall_time=wall_time)
         report = self._parse(capture)
-        # A replay does not look for a missing tool again, so its report does not expire.
+        # A replay does not look for a missing tool again, so the tool's report must not expire.
         is_missing = capture.failure is not None and capture.failure.state == "missing"
         interval = math.inf if is_missing else max(poll.interval, self._intervals.get(key, 0.0))
         self._store.put(capture.source, poll, capture, report, result_of(capture, report, 0), interval)

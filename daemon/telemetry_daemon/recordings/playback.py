@@ -32,7 +32,7 @@ _ENDED, _BROKEN = "ended", "cannot be played on"
 
 @dataclass(frozen=True, slots=True)
 class PlaybackOptions:
-    """The options of a replay. If `keeps_times`, readings have their recorded times."""
+    """The options of a replay. If `keeps_times` is set, readings keep their recorded times."""
 
     position: float = 0.0
     speed: float = 1.0
@@ -41,7 +41,7 @@ class PlaybackOptions:
 
 
 class Playback:
-    """Passes the captures of a recording to a store, each at its time."""
+    """Passes each capture of a recording to a store when the clock reaches its position."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class Playback:
         if self._clock.is_interrupted():
             return remaining
         self._slot = int(start // SLOT_SECONDS)
-        self._clock.jump_to(start, target)
+        self._clock.continue_seek_from(start, target)
         self._store.reset()
         self._feed.add_sources()
         for placed in newest:
-            self._put_capture(placed)
-        remaining = self._put_until(remaining, target)
+            self._store_capture(placed)
+        remaining = self._store_until(remaining, target)
         if not self._clock.is_interrupted():
             self._advance_to(target, target)
         return remaining
@@ -115,12 +115,12 @@ class Playback:
             newest[placed.key] = placed
         return list(newest.values()), iter(())
 
-    def _put_until(self, captures: Iterator[PlacedCapture], target: float) -> Iterator[PlacedCapture]:
+    def _store_until(self, captures: Iterator[PlacedCapture], target: float) -> Iterator[PlacedCapture]:
         for placed in captures:
             if placed.position > target or self._clock.is_interrupted():
                 return _prepend(placed, captures)
             self._advance_to(placed.position, target)
-            self._put_capture(placed)
+            self._store_capture(placed)
         return iter(())
 
     def _play(self, captures: Iterator[PlacedCapture]) -> None:
@@ -128,7 +128,7 @@ class Playback:
             self._clock.set_limit(placed.position)
             if not self._wait_for(placed.position):
                 return
-            self._put_capture(placed)
+            self._store_capture(placed)
         if not self._wait_for(self._length):
             return
         self._clock.set_limit(self._length)
@@ -151,9 +151,9 @@ class Playback:
 
     def _advance_to(self, position: float, target: float) -> None:
         while self._slot_end() <= position:
-            self._clock.jump_to(max(self._slot_end(), self._clock.position()), target)
+            self._clock.continue_seek_from(max(self._slot_end(), self._clock.position()), target)
             self._update_history()
-        self._clock.jump_to(max(position, self._clock.position()), target)
+        self._clock.continue_seek_from(max(position, self._clock.position()), target)
 
     def _slot_end(self) -> float:
         return (self._slot + 1) * SLOT_SECONDS
@@ -162,7 +162,7 @@ class Playback:
         self._slot = int(self._clock.position() // SLOT_SECONDS)
         self._history.end_slots(self._store.current)
 
-    def _put_capture(self, placed: PlacedCapture) -> None:
+    def _store_capture(self, placed: PlacedCapture) -> None:
         late_seconds = max(0.0, self._clock.position() - placed.position) + placed.age
         self._feed.put(placed.capture, late_seconds)
 
@@ -199,7 +199,7 @@ class PlaybackControls:
         """End the playback."""
         self._playback_clock.close()
 
-    def recorded(self) -> ReplayInfo:
+    def replay_info(self) -> ReplayInfo:
         """Return what is shown: the recorded time and host, and the replay's state."""
         shown = min(self._playback_clock.position(), self.survey.length)
         return ReplayInfo(self.wall_time(0.0), self.survey.hostname, self.wall_time(shown), self.state_text())
@@ -215,7 +215,7 @@ class PlaybackControls:
             "paused" if self._is_started and not self._playback_clock.is_running else ""
         )
         target = self._playback_clock.target()
-        seek_text = "" if target is None else f"on its way to {human.utc(self.wall_time(target))}"
+        seek_text = "" if target is None else f"seeking to {human.utc(self.wall_time(target))}"
         return ", ".join(filter(None, (speed_text, state, seek_text)))
 
     @property

@@ -81,15 +81,15 @@ class PlaybackClock:
             self._target, self._requested, self._halt_reason = self._requested or 0.0, None, ""
             return self._target
 
-    def jump_to(self, position: float, target: float) -> None:
-        """Move to a position, from which the seek continues to the target."""
+    def continue_seek_from(self, position: float, target: float) -> None:
+        """Move the clock to `position`, from which the seek continues to `target`."""
         with self._condition:
             self._offset += max(0.0, self._position() - position)
             self._anchor_at(position)
             self.seconds_to_target = target - position
 
     def set_limit(self, limit: float) -> None:
-        """Do not run past this position."""
+        """Do not let the clock run past this position."""
         with self._condition:
             current = self._position()
             if current >= min(self._limit, limit):  # after waiting at the limit, the clock does not catch up

@@ -32,7 +32,7 @@ from telemetry_parsers.model import Capture, Report
 CaptureSink = Callable[[Capture, "Report | None"], None]
 _FAILED_STATES = ("failed", "stuck")
 _MAX_RECEIVE_SECONDS = 30.0
-# The schema must be within this many bytes at the beginning.
+# The schema must appear within this many bytes of the start.
 _HEAD_BYTES = 1024
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -210,7 +210,7 @@ def _is_recording(first_bytes: bytes) -> bool:
 
 
 class FirstResultGate:
-    """Holds back captures until a source of accelerators returns output. Thread-safe."""
+    """Holds back captures until an accelerator source returns output. Thread-safe."""
 
     def __init__(self, sink: CaptureSink, capture_parser: CaptureParser) -> None:
         self._sink = sink
@@ -292,7 +292,7 @@ class DaemonCaptures:
                     is_round_complete = True
                     seconds = self._seconds if self._is_continued() else 0.0
                     self.until = min(capture_or_status.round_ended, time.monotonic()) + seconds
-            elif capture_or_status.monotonic_time <= self.until:  # a slow caller may receive later captures
+            elif capture_or_status.monotonic_time <= self.until:  # the daemon keeps sending while a slow caller reads
                 yield capture_or_status
 
 

@@ -15,7 +15,7 @@ from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture, Plain
 
-# A line contains several runs, each with up to 8 MiB of output, which escaping makes longer.
+# A line may contain several outputs of up to 8 MiB each, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
 # Decoded JSON may use a hundred times the memory of its text, so these characters are limited.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
@@ -115,7 +115,7 @@ def _early_end_text(line: bytes, line_number: int, reason: str, invalid_count: i
     if len(line) > MAX_LINE_BYTES:
         return f"line {line_number} is longer than {MAX_LINE_BYTES >> 20} MiB; reading stopped there"
     if invalid_count >= _MAX_INVALID:
-        return f"the {invalid_count:,} lines up to line {line_number:,} have no capture; reading stopped there"
+        return f"the {invalid_count:,} lines up to line {line_number:,} contain no captures; reading stopped there"
     if reason and not line.endswith(b"\n"):
         return f"the recording is truncated in line {line_number}; the last complete line is {line_number - 1}"
     return ""
@@ -153,4 +153,4 @@ def _reason_for_no_captures(damage: Damage) -> str:
     if damage.invalid:
         line_number, reason = damage.invalid[0]
         return f"line {line_number} is not a recorded capture ({reason})"
-    return damage.early_end or "the file has no capture"
+    return damage.early_end or "the file contains no captures"

@@ -59,7 +59,7 @@ class ReplayNode(Node):
         self._parsers = parsers_by_source(self.survey, loaded)
         position = start.position(self.survey) if start is not None else options.position
         self.controls = PlaybackControls(file, self.survey, replace(options, position=position))
-        self.recorded = self.controls.recorded
+        self.replay_info = self.controls.replay_info
 
     @property
     def clock(self) -> Clock:
@@ -106,7 +106,7 @@ class ReplayNode(Node):
         return StoreFeed(store, self.clock, parsers, self.survey.intervals())
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Return the handler of the control request of `telemetry replay`."""
+        """Return the handler of `telemetry replay`, by its verb."""
         from telemetry_daemon.remote import control_requests
         from telemetry_daemon.remote.control_socket import Handler  # imports asyncio, which only the daemon needs
 

@@ -14,9 +14,9 @@ from telemetry_exporters import human
 from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Capture
 
-# A smaller difference may come from slewing, or from reading the clock later.
+# A smaller difference may come from slewing, or from a delay between reading the two clocks.
 _STEP_SECONDS = 1.0
-# After this many segments, further steps of the wall clock are ignored.
+# Once a recording has this many segments, later steps of the wall clock are ignored.
 _MAX_SEGMENTS = 1000
 _MAX_POLLS = 1000
 # After a larger jump, the times are from another machine or boot.
@@ -52,7 +52,7 @@ class WallTimes:
     _length: float = 0.0
 
     def add(self, position: float, wall_time: float) -> None:
-        """Add the wall-clock time at a position, which must not decrease."""
+        """Add the wall-clock time at a position. Positions must not decrease."""
         current = ClockSegment(position, wall_time)
         self._length = position
         if not self._segments:
@@ -152,7 +152,7 @@ class Survey:
         return survey
 
     def intervals(self) -> Mapping[PollKey, float]:
-        """Return the average seconds between captures of each poll."""
+        """Return the average interval between each poll's captures, in seconds."""
         return {key: (last - first) / max(1, self.counts[key] - 1) for key, (first, last) in self._spans.items()}
 
 
@@ -194,10 +194,10 @@ def parse_time(text: str) -> RecordingTime:
     return RecordingTime(text, lambda survey: _find_position(survey, lambda _: unix_time))
 
 
-def _find_position(survey: Survey, wall_time: Callable[[ClockSegment], float]) -> float | None:
-    """Return the position of the wall time that `wall_time` finds in a segment, or None."""
+def _find_position(survey: Survey, wall_time_in: Callable[[ClockSegment], float]) -> float | None:
+    """Return the position in the first segment that contains `wall_time_in(segment)`, or None."""
     for segment in survey.wall_times.segments():
-        offset = wall_time(segment) - segment.wall_time
+        offset = wall_time_in(segment) - segment.wall_time
         if -_ROUNDING_SECONDS <= offset <= segment.seconds + _ROUNDING_SECONDS:
             return segment.position + min(max(0.0, offset), segment.seconds)
     return None

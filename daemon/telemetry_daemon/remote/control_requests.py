@@ -7,29 +7,28 @@ from telemetry_parsers.codec.json_types import LongText
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.dataclass import dataclass
 
-# A line with this schema counts dropped captures. `round_ended` is the monotonic time at which all polls had ended
-# once.
+# A line with the number of dropped captures and `round_ended`, the monotonic time at which each poll had run once.
 LOST_SCHEMA = "telemetry.lost/1"
 _MAX_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Forget a lost device, or close the open events of a present device."""
+    """A request to forget a lost device, or to close the open events of a present device."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetLostRequest:
-    """Forget all lost devices, or only those of a vendor."""
+    """A request to forget all lost devices, or only those of a vendor."""
 
     vendor: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """Release a source for some seconds, or until `resume` if None."""
+    """A request to release a source for `seconds`, or if None, until it is resumed."""
 
     source: str
     seconds: float | None
@@ -37,7 +36,7 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """Announce a maintenance window, with the current reason if `reason` is None."""
+    """A request for a maintenance window. If `reason` is None, the current reason is kept."""
 
     seconds: float
     reason: str | None
@@ -57,7 +56,7 @@ class EmptyRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """Control a replay. `value` is a position or speed as the user entered it."""
+    """A request to control a replay. `value` is a position or speed as the user entered it."""
 
     action: str
     value: str
@@ -65,7 +64,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class CapturesRequest:
-    """Request past captures and, if `live`, new captures."""
+    """A request for past captures and, if `live` is set, new captures."""
 
     minutes_before: bool
     live: bool
@@ -104,7 +103,7 @@ class MaintenanceState:
 
     def __post_init__(self) -> None:
         if self.ends_in is not None and not abs(self.ends_in) <= _MAX_SECONDS:
-            raise CodecError("ends_in", "expected at most the seconds of a year")
+            raise CodecError("ends_in", "expected at most a year, in seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def stream_lines(path: Path, verb: str, deadline: Callable[[], float], **argumen
 
 
 def _received_data(connection: socket.socket, deadline: Callable[[], float]) -> Iterator[bytes]:
-    """Yield received bytes until the deadline, and what the daemon has already sent by then."""
+    """Yield received bytes until the deadline, then the bytes that the daemon has already sent."""
     received_bytes = 0
     start_time, end_time = time.monotonic(), None
     while (remaining := (deadline() if end_time is None else end_time) - time.monotonic()) > 0 or end_time is None:

@@ -51,7 +51,7 @@ def _reader(value_type: Any, limit: int | None = None) -> _Read:
     if origin in (Union, UnionType):
         (inner_type,) = (argument for argument in arguments if argument is not NoneType)
         return _nullable(_reader(inner_type, limit))
-    if value_type is str or origin is Literal:  # a newer version may send additional words
+    if value_type is str or origin is Literal:  # a newer version may send unknown words
         return _text_reader(bounds.MAX_NAME_LENGTH if limit is None else limit)
     if origin is tuple:
         (item_type, *_) = arguments

@@ -105,9 +105,9 @@ class CaptureService:
         return error_text
 
     def _flight_times(self) -> Iterator[float]:
-        """Yield when each existing file was written, on the monotonic clock."""
+        """Yield the monotonic time at which each existing file was written."""
         now, wall_time = self._clock.monotonic(), self._clock.wall()
-        # After the clock was set back, a file counts as new.
+        # If the clock was set back, a file from the future counts as new.
         return (now - max(0.0, wall_time - flight.wall_time) for flight in self._flights)
 
     def _on_alarm(self, alarm: Alarm) -> None:

@@ -148,7 +148,9 @@ class Service:
         ledger, attribution = (self._owners.ledger, self._owners.attribution) if self._owners else (None, None)
         events = Events(read_machine_state(), stored_devices.events)
         accumulator = Accumulator(events, self._history, ledger, observer)
-        return Store(socket.gethostname(), node.clock, stored_devices.devices, accumulator, node.recorded, attribution)
+        return Store(
+            socket.gethostname(), node.clock, stored_devices.devices, accumulator, node.replay_info, attribution
+        )
 
     def _create_site(self, clock: Clock) -> Site:
         return Site(
@@ -177,7 +179,7 @@ class Service:
         )
 
     def _create_owners(self, node: Node) -> OwnerAccounting | None:
-        if not self._settings.attribution.enabled and node.recorded is None:
+        if not self._settings.attribution.enabled and node.replay_info is None:
             return None
         from telemetry_daemon.service.owners import OwnerAccounting  # imported only if owners are reported
 
@@ -219,7 +221,7 @@ class Service:
         self._clock_guard.start()
         addresses = ", ".join(self._web_server.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
-        systemd.ready(f"serving on {addresses}")
+        systemd.report_ready(f"serving on {addresses}")
         try:
             await self._serve_until_stopped()
         finally:
@@ -240,7 +242,7 @@ class Service:
 
     async def _shut_down(self) -> None:
         logger.info("stopping")
-        systemd.stopping()
+        systemd.report_stopping()
         timeout = threading.Timer(MAX_END_SECONDS, self._exit_unfinished)
         timeout.daemon = True
         timeout.start()
@@ -290,7 +292,7 @@ class Service:
         loop = asyncio.get_running_loop()
 
         def check_nodes() -> None:
-            denied_paths = self._node_watch.newly_denied()
+            denied_paths = self._node_watch.record_newly_denied()
             if denied_paths:
                 logger.warning("the systemd unit denies new device nodes; restarting", extra={"nodes": denied_paths})
                 self._exit_status = exits.RESTART
@@ -317,7 +319,7 @@ class Service:
             await self._reload()
 
     async def _reload(self) -> None:
-        systemd.reloading()
+        systemd.report_reloading()
         try:
             input_hash = self._arguments.input_hash()
             settings = await asyncio.to_thread(self._arguments.reload_settings)
@@ -331,11 +333,11 @@ class Service:
             logger.error(
                 "the configuration was not reloaded; the running configuration remains", extra={"error": str(error)}
             )
-            systemd.ready("the new configuration is invalid; the running configuration remains")
+            systemd.report_ready("the new configuration is invalid; the running configuration remains")
             return
         self._daemon_metrics.record_reload(succeeded=1.0)
         logger.info("configuration reloaded")
-        systemd.ready("serving on " + ", ".join(self._web_server.addresses))
+        systemd.report_ready("serving on " + ", ".join(self._web_server.addresses))
 
     def _apply_settings(self, settings: Settings) -> None:
         log.setup(settings.log.level, settings.log.format)
@@ -374,7 +376,7 @@ class Service:
         ticks = -1
         while True:
             if self._clock_guard.ticks != ticks and self._poller.is_alive():
-                systemd.watchdog()
+                systemd.report_alive()
             ticks = self._clock_guard.ticks
             await asyncio.sleep(interval / 2)
 

@@ -11,22 +11,22 @@ from telemetry_parsers.units import whole
 _SEND_TIMEOUT_SECONDS = 1.0
 
 
-def ready(status: str = "ready") -> bool:
+def report_ready(status: str = "ready") -> bool:
     """Report that the start or a reload has finished."""
     return notify("READY=1", f"STATUS={status}")
 
 
-def reloading() -> bool:
-    """Report that a reload has begun, which the next `ready` ends."""
+def report_reloading() -> bool:
+    """Report that a reload has begun, which the next `report_ready` ends."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 
-def stopping() -> bool:
+def report_stopping() -> bool:
     """Report that the service is stopping."""
     return notify("STOPPING=1")
 
 
-def watchdog() -> bool:
+def report_alive() -> bool:
     """Report to systemd's watchdog that the service is alive."""
     return notify("WATCHDOG=1")
 
@@ -48,6 +48,6 @@ def notify(*assignments: str) -> bool:
 
 
 def watchdog_interval() -> float | None:
-    """Return the seconds between calls of `watchdog`, or None without a watchdog."""
+    """Return the seconds between calls of `report_alive`, or None without a watchdog."""
     pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

@@ -32,7 +32,7 @@ _COMMUNICATION_SHARE = 0.24
 
 @dataclass(frozen=True, slots=True)
 class _JobsReader(Reader):
-    """The reader of a source about jobs."""
+    """Reads simulated data about jobs."""
 
     source: str
     clock: Clock

@@ -22,7 +22,7 @@ from telemetry_parsers import host, steps
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.past import SLOT_SECONDS, SLOTS
 
-if TYPE_CHECKING:  # not for `telemetry snapshot --demo`, which has no past
+if TYPE_CHECKING:  # not for `telemetry snapshot --demo`, which needs no history
     from telemetry_daemon.state.history import History
     from telemetry_daemon.state.store import Store
 
@@ -32,7 +32,7 @@ _PAST_SLOTS, _MAX_PAST_SLOTS, _CARDS_PER_SLOT = 3, 24, 5
 
 
 class DemoNode(Node):
-    """A node with simulated sources, whose clock starts `past_seconds` behind."""
+    """A node with simulated sources. Its clock starts `past_seconds` before the current time."""
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class Simulation:
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MAX_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
-        """Simulate all seconds up to this time, which begins at the first poll."""
+        """Simulate every second up to this time, in seconds since the first poll."""
         target = float(int(seconds)) + WARM_UP_SECONDS
         self.now = max(self.now, target - _MAX_SECONDS_AT_ONCE)
         while self.now < target:
@@ -133,7 +133,7 @@ class Simulation:
                 card.reset()
 
     def _fault_stages(self) -> Mapping[str, Callable[[float], None]]:
-        """Return the function that stages each fault every second."""
+        """Return the functions that stage the faults, by fault. They are called every second."""
         return {
             "lost": self._stage_loss,
             "hot": self._stage_heat,
@@ -154,7 +154,7 @@ class Simulation:
             self.workload.train_everywhere(self.now, math.inf)
 
     def _stage_incident(self, since_due: float) -> None:
-        """Overheat a card around the present time."""
+        """Overheat a card from some minutes before the end of the simulated past until after it."""
         if since_due == -_INCIDENT_BEFORE_SECONDS:
             self.cards[_HOT_CARD % len(self.cards)].hot_until = self.now + _INCIDENT_SECONDS
 

@@ -61,7 +61,7 @@ _PARTITION_LOADS = (1.0, 0.55, 0.0)
 class _CaptureData:
     """A report, and each device's values by metric."""
 
-    # Numbers and reasons for absence take a fifth of the full report's size.
+    # Plain values take a fifth of the space of the full report's readings.
     report: Report
     values: tuple[Mapping[str, object], ...]
 
@@ -160,7 +160,7 @@ class SimulatedReader(Reader):
 
 
 def parse(capture: Capture) -> Report:
-    """Return the report in a capture, which has failed if its data is invalid."""
+    """Return the report in a capture, or a failed report if the capture's data is invalid."""
     try:
         capture_data = from_plain(_CaptureData, capture.outputs[0].data if capture.outputs else None)
         _check_data(capture_data)

@@ -77,7 +77,7 @@ class Job:
     owners: tuple[Owner, ...] = ()
 
     def load(self, now: float, random: Random) -> float:
-        """Return the share of time during which the job currently keeps a card busy."""
+        """Return the job's current load, which is the share of time in which a card is busy."""
         pattern, age = self.pattern, now - self.start
         if age % pattern.period_seconds < pattern.pause_seconds:
             return _PAUSE_LOAD

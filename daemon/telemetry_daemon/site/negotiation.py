@@ -14,7 +14,7 @@ _CHARSET = "charset=utf-8"
 _MAX_ELEMENTS = 32
 # The cache is small, because a header may be as long as a request.
 _cache_by_header = lru_cache(maxsize=8)
-# No metric name has characters to escape, so all schemes give the same page.
+# Metric names need no escaping, so all escaping schemes give the same page.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 _FAMILY_START = b"# HELP "
 _MAX_QUOTED_LENGTH = 80

@@ -1,4 +1,4 @@
-"""The page's script and style sheet, and the content security policy, which allows no others."""
+"""The page's script and style sheet, and the content security policy that allows only these."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ _READERS: Mapping[Metric, Callable[[_ProcessState], float]] = {
     _metric("cpu_seconds_total", "seconds", "User and system CPU time spent."): lambda state: _seconds(
         state.stat, _UTIME, _STIME
     ),
-    _metric("open_fds", "", "Open file descriptors."): lambda state: len(os.listdir(state.descriptors)),  # noqa: PTH208  # ten times faster than pathlib
-    _metric("max_fds", "", "Most file descriptors that may be open."): lambda _: resource.getrlimit(
+    _metric("open_fds", "", "Number of open file descriptors."): lambda state: len(os.listdir(state.descriptors)),  # noqa: PTH208  # ten times faster than pathlib
+    _metric("max_fds", "", "Maximum number of open file descriptors."): lambda _: resource.getrlimit(
         resource.RLIMIT_NOFILE
     )[0],
 }

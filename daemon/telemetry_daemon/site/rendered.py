@@ -72,7 +72,8 @@ class GzippedBody:
     def with_tail(self, tail: bytes) -> tuple[bytes, bytes]:
         """Return the compressed body and the uncompressed tail."""
         trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTH_MODULUS)
-        return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])  # zlib would release the GIL
+        # The tail is not compressed, because zlib would release the GIL.
+        return self.beginning, b"".join([*_uncompressed_blocks(tail), trailer])
 
 
 def compressed_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:

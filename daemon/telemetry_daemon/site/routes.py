@@ -124,7 +124,6 @@ class Site:
         return () if self._create_peer_pages is None else tuple(PEERS_PATH + name for name in EXPORTERS)
 
     def _peer_page(self, request: Request) -> Response:
-        """Return a page in the format of another exporter."""
         if self._create_peer_pages is None:
             return self._not_found()
         if self._peer_pages is None:

@@ -120,7 +120,7 @@ class Accumulator:
     def add_events(
         self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float
     ) -> None:
-        """Count the events of a report whose devices have these ids."""
+        """Count the events of a report. `ids` are the ids of the report's devices."""
         for counted in self.events.add_report(poll, ids, events, wall_time):
             self._record_event(counted.event)
             if counted.is_start_observed:

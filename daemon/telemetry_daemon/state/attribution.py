@@ -39,7 +39,7 @@ class _OwnershipInput:
 
     @classmethod
     def from_reports(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _OwnershipInput:
-        """Collect the input, sorted independently of the order of the polls."""
+        """Collect the input, sorted so that the order of the polls does not matter."""
         sorted_reports = sorted(
             (source_report.source, source_report.poll, source_report.report)
             for source_report in reports
@@ -61,7 +61,7 @@ class Attribution:
         self.privacy = privacy
         self._input: _OwnershipInput | None = None
         self._node_owners = NodeOwners()
-        # An owner may be reported again with other details.
+        # An owner may be reported again with different details.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
@@ -98,7 +98,7 @@ class Attribution:
             return tuple(devices)
         return tuple(self._ledger.with_totals(device) for device in devices)
 
-    def unresolved(self) -> tuple[Sample, ...]:
+    def unresolved_counts(self) -> tuple[Sample, ...]:
         """Return the count of unresolved device names per source."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(

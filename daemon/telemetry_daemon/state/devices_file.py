@@ -68,7 +68,7 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     except (OSError, CodecError) as error:
         log.warning("devices not loaded: the state file is unusable", extra={"path": str(path), "error": error})
         return StoredDevices(since=now)
-    # A present device without a model gets the same id again when a source reports the device.
+    # Present devices without a model are dropped. They get the same id when a source reports them again.
     usable_devices = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept_devices = presence.keep_most_seen(usable_devices)
     if len(kept_devices) < len(usable_devices):

@@ -41,11 +41,11 @@ class Store:
         clock: Clock,
         identities: tuple[Identity, ...] = (),
         accumulator: Accumulator | None = None,
-        recorded: Callable[[], ReplayInfo] | None = None,
+        replay_info: Callable[[], ReplayInfo] | None = None,
         attribution: Attribution | None = None,
     ) -> None:
-        self._hostname = hostname if recorded is None else recorded().hostname
-        self._replay_info = recorded
+        self._hostname = hostname if replay_info is None else replay_info().hostname
+        self._replay_info = replay_info
         self._clock = clock
         self._lock = threading.RLock()
         self.facts = NodeFacts(self._lock, self._drop_snapshot)
@@ -329,7 +329,7 @@ class Store:
         self._state.needs_counters |= self._attribution.owners != previous
         if self._may_lack_devices(merged):
             return replace(owned, problems=merged.problems)
-        self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved()
+        self.facts.daemon_samples[UNRESOLVED] = self._attribution.unresolved_counts()
         return owned
 
     def _with_steps(self, merged: MergedNode) -> MergedNode:

@@ -48,7 +48,7 @@ class PolledNode:
         self._history = History(node.clock)
         accumulator = Accumulator(Events(read_machine_state()), self._history)
         owners = Attribution(node.clock) if settings.attribution.enabled else None
-        self._store = Store(hostname, node.clock, (), accumulator, node.recorded, owners)
+        self._store = Store(hostname, node.clock, (), accumulator, node.replay_info, owners)
         self._store.facts.set_peaks(configured_peaks(settings))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)

@@ -128,7 +128,7 @@ def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _first_devices(environment: Mapping[str, str], variables: _VariableNames) -> tuple[str, ...]:
-    """Return the devices from the first variable that has any, preferring UUIDs."""
+    """Return the devices from the first variable with UUIDs, or else from the first with any devices."""
     device_lists = [devices for name in variables.devices if (devices := _parse_devices(environment.get(name, "")))]
     uuid_lists = [devices for devices in device_lists if all(device.startswith(_UUID_PREFIXES) for device in devices)]
     return next(iter(uuid_lists or device_lists), ())

@@ -31,7 +31,7 @@ class TooManyFilesError(Exception):
 
 
 def file_name(scheduler: str, job_id: str) -> str:
-    """Return `slurm-1234.json`; characters that file names must not contain are percent-encoded."""
+    """Return the file name of a job, such as `slurm-1234.json`. Unsafe characters are percent-encoded."""
     escaped = (char if char in _UNESCAPED else "".join(f"%{byte:02X}" for byte in char.encode()) for char in job_id)
     return f"{scheduler}-{''.join(escaped)}{SUFFIX}"
 
@@ -113,7 +113,7 @@ def _is_later_run(run: str, other: str) -> bool:
 def _make_room(folder: OwnFolder, now: float) -> None:
     """Remove old files if the folder is full, or raise TooManyFilesError."""
     if len(folder.names()) >= MAX_FILES and not _remove_old(folder, now - _KEPT_IF_FULL_SECONDS):
-        raise TooManyFilesError(f"it has {MAX_FILES:,} files, the maximum; remove those of jobs that have ended")
+        raise TooManyFilesError(f"the folder has the maximum of {MAX_FILES:,} files; remove the files of ended jobs")
 
 
 def _remove_old(folder: OwnFolder, before: float) -> int:
@@ -131,7 +131,7 @@ def _remove_old(folder: OwnFolder, before: float) -> int:
 
 
 def group_of_service(*folders: str) -> int:
-    """Return the group ID of the first folder that exists, or 0."""
+    """Return the service's group ID, which is that of the first existing folder, or 0."""
     for folder in folders:
         with suppress(OSError):  # try the next folder
             return Path(folder).stat().st_gid

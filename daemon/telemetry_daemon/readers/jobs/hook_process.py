@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import streams
 # Slurm drains a node whose prolog or epilog hangs.
 _MAX_SECONDS = 1.2
 _MAX_OUTPUT_BYTES = 16 << 10
-# If poll() reports a pipe as writable, this much fits without blocking (pipe(7), PIPE_BUF).
+# If poll() reports a pipe as writable, writing this much does not block (pipe(7), PIPE_BUF).
 _CHUNK_BYTES = 4096
 _WRITE_MILLISECONDS = 50
 _STDOUT, _STDERR = 1, 2
@@ -59,7 +59,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
         null_descriptor = os.open(os.devnull, os.O_RDWR)
         for descriptor, stream in ((null_descriptor, 0), (output_descriptor, _STDOUT), (error_descriptor, _STDERR)):
             os.dup2(descriptor, stream)
-        # The old stream objects may assume another file position.
+        # The old stream objects may rely on the position in the replaced files.
         sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
         with suppress(SystemExit):  # argparse has printed a usage error or the help text
             run_command()
@@ -73,7 +73,7 @@ def _run_as_child(run_command: Callable[[], int], output_descriptor: int, error_
 
 
 def _read_pipes(output_descriptor: int, error_descriptor: int, deadline: float) -> tuple[bytes, bytes]:
-    """Return the content of both pipes, read until the monotonic time `deadline`."""
+    """Return the content of both pipes. Stop reading at the monotonic time `deadline`."""
     content = {output_descriptor: bytearray(), error_descriptor: bytearray()}
     poller = select.poll()
     for descriptor in content:

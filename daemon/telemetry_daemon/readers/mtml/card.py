@@ -119,7 +119,7 @@ class Card:
 
 
 class CardSlot:
-    """The card at an index of the library, which may be lost."""
+    """The card, possibly lost, at an index of the library."""
 
     def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
         self._mtml = mtml

@@ -17,7 +17,7 @@ _MEMORY_V2 = 0x02000028
 
 
 def _bar1_to_dict(info: Any) -> Plain:
-    """Return the size and use of BAR1, the memory that the host can access."""
+    """Return the total, free and used size of BAR1, the memory that the host can access."""
     return {"total": int(info.bar1Total), "free": int(info.bar1Free), "used": int(info.bar1Used)}
 
 

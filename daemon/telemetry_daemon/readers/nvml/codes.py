@@ -37,7 +37,7 @@ ANOTHER_DEVICE = -2
 DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
 # Some drivers return INVALID_ARGUMENT for a missing field or link.
 FIELD_DISABLING_ERRORS = DISABLING_ERRORS | {INVALID_ARGUMENT}
-# A driver of WSL returned UNKNOWN for the newer form of the memory call.
+# A WSL driver returned UNKNOWN for the newer version of the memory call.
 FALLBACK_ERRORS = DISABLING_ERRORS | {UNKNOWN}
 # After these errors, the GPU is lost.
 GPU_LOST_ERRORS = frozenset({GPU_IS_LOST, RESET_REQUIRED})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DENIED_RETRY_SECONDS = 600.0
 # A GPU is considered lost if a poll begins with this many generic errors.
 _MAX_GENERIC_ERRORS = 3
-# The states are shared, because many fields of links are not supported.
+# These tuples are shared to save memory, because many link fields are not supported.
 _DISABLED = {code: (code, math.inf) for code in codes.FIELD_DISABLING_ERRORS}
 
 
@@ -154,7 +154,7 @@ class DeviceCaller:
         return {field.name: plain_value(item, field) for field, item in zip(fields, result, strict=True)}
 
     def _read_separately(self, fields: Sequence[Field]) -> dict[str, Plain] | FailedCall:
-        """Read each field with a separate call, because one can make the batch fail."""
+        """Read each field with a separate call, because a single field can make the whole batch fail."""
         results: dict[str, Plain] = {}
         for field in fields:
             value = self._read_values((field,))

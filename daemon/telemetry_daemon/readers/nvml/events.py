@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 XID = 0x8
 MIG_CONFIGURATION = 0x100
 _EVENT_TYPES = XID | MIG_CONFIGURATION
-# The waiting thread cannot be interrupted, and a worker must exit within half a second.
+# A wait is this short because it cannot be interrupted, and a worker must exit within half a second.
 WAIT_MILLISECONDS = 400
 _MAX_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
@@ -27,7 +27,7 @@ _NO_INSTANCE = (1 << 32) - 1
 
 
 class EventInbox:
-    """The events that no poll has reported yet, also from earlier sessions."""
+    """The events that no poll has reported yet, including those of earlier sessions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

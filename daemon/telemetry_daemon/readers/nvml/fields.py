@@ -27,7 +27,7 @@ _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
 class Field:
-    """A field of NVML. If `wraps`, 32-bit values are ignored because they overflow."""
+    """A field of NVML. If `wraps` is set, 32-bit values are ignored because they overflow."""
 
     def __init__(
         self, name: str, number: int, scope: int = 0, *, is_counter: bool = False, wraps: bool = False
@@ -144,8 +144,8 @@ LINK = (
 TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # Some drivers report these fields only for all links together.
 LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
-# Maps a driver version to the first number of the slowdown fields. Before 575, the numbers had another meaning.
-_REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
+# Maps a driver version to the number of the first slowdown field. Before 575, these numbers had another meaning.
+_FIRST_REASON_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 
@@ -164,10 +164,10 @@ def branch_version(library: str, driver: str) -> str:
 def counter_fields(driver: str) -> tuple[Field, ...]:
     """Return the fields for energy and throttling times."""
     version = driver_version(driver)
-    base = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
-    if base is None:
+    first_number = max((number for since, number in _FIRST_REASON_SINCE.items() if version >= since), default=None)
+    if first_number is None:
         return _COUNTERS
-    reason_fields = (Field(f"clocks_event_reason_{name}", base + offset) for offset, name in enumerate(_REASONS))
+    reason_fields = (Field(f"clocks_event_reason_{name}", number) for number, name in enumerate(_REASONS, first_number))
     return (*_COUNTERS, *reason_fields)
 
 

@@ -48,11 +48,14 @@ class GpmSampler:
             self._take_sample()
 
     def read(self) -> Plain:
-        """Return the averages since the last poll by metric number, if any."""
+        """Return the averages since the last poll by metric number, or None if there are none yet."""
         code = self._caller.error_if_disabled(self._key)
         if code is not None:
             return error_result(code)
-        if self._is_too_soon():
+        if self._is_first:
+            self._is_first = False
+            time.sleep(self._remaining_seconds())  # the library requires this time between two samples
+        elif self._remaining_seconds() > 0:
             return None
         previous, sampled_at = self._sampled_at, self._clock()
         code = self._take_sample()
@@ -80,13 +83,8 @@ class GpmSampler:
             self._samples.append(sample)
         return 0
 
-    def _is_too_soon(self) -> bool:
-        wait_seconds = 0.0 if self._sampled_at is None else MIN_SECONDS - (self._clock() - self._sampled_at)
-        if wait_seconds > 0 and self._is_first:
-            time.sleep(wait_seconds)  # the library requires this time between two samples
-            wait_seconds = 0.0
-        self._is_first = False
-        return wait_seconds > 0
+    def _remaining_seconds(self) -> float:
+        return 0.0 if self._sampled_at is None else max(0.0, MIN_SECONDS - (self._clock() - self._sampled_at))
 
     def _take_sample(self) -> int:
         code = 0 if self._samples else self._allocate_samples()

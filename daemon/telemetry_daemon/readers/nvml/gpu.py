@@ -72,7 +72,7 @@ class SessionContext:
 
 
 class Gpu:
-    """One GPU of a session. If `is_outdated`, the library must be initialised again."""
+    """One GPU of a session. If `is_outdated` is set, the library must be initialised again."""
 
     def __init__(self, context: SessionContext, index: int, handle: Any) -> None:
         self._context = context
@@ -135,7 +135,7 @@ class Gpu:
         return {"links": self._links.read()}
 
     def read_processes(self) -> dict[str, Plain]:
-        """Read the processes, in MIG mode by instance."""
+        """Read the processes. In MIG mode, read them by instance."""
         lists = self._context.process_lists
         if self._instances:  # the GPU's own list needs privileges
             return {"instances": self._read_instances(lambda instance: instance.read_processes(lists))}
@@ -184,7 +184,7 @@ class Gpu:
     def _read_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
         try:
             return read(instance)
-        except InstanceGoneError:  # a new session reads the card again
+        except InstanceGoneError:  # a new session finds the current instances
             self.is_outdated = True
             return None
 

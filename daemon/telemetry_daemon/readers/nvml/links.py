@@ -38,7 +38,7 @@ class Links:
         self._count: Plain = None
 
     def read(self) -> Plain:
-        """Return the values of each link, and the total traffic if links do not report theirs."""
+        """Return the values of each link, and the sums over all links if no link reports its traffic."""
         count = self._count if self._count is not None else self._link_count()
         if isinstance(count, int) or error_code(count) in codes.FIELD_DISABLING_ERRORS:
             self._count = count
@@ -64,7 +64,7 @@ class Links:
     def _read_by_link(self, count: int) -> dict[str, dict[str, Plain]]:
         batch = _link_fields(count)
         results_by_name = self._caller.field_results(batch)
-        # The batch contains all names of the first link, then of the second.
+        # The batch contains all fields of the first link, then all fields of the second, and so on.
         results = (results_by_name[field.name] for field in batch)
         return {
             str(link): self._with_older_calls(link, dict(zip(_NAMES, islice(results, len(_NAMES)), strict=True)))

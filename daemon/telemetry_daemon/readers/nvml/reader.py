@@ -27,7 +27,7 @@ _MIN_WORKING_SECONDS = 60.0
 # Only a new initialisation finds new MIG instances and the first GPU of a node.
 _MIN_OUTDATED_SECONDS = 5.0
 _MIN_EMPTY_SECONDS = 30.0
-# These errors rarely disappear soon, for example if device nodes are denied.
+# These errors rarely disappear soon. A typical cause is a denied device node.
 _PERSISTENT_ERRORS = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
 
 

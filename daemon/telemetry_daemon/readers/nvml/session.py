@@ -28,7 +28,7 @@ _IDENTITY_KEYS = ("index", "bus_id", "uuid", "name", "serial")
 
 
 class GpuSlot:
-    """The GPU at an index of the library, which may be lost."""
+    """The GPU, possibly lost, at an index of the library."""
 
     def __init__(self, context: SessionContext, events: EventReceiver, index: int) -> None:
         self._context = context
@@ -53,7 +53,7 @@ class GpuSlot:
         return {**self.identity, "lost": {"error": self.code}} if self.identity else None
 
     def _with_watch_state(self, tier: str, result: dict[str, Plain], bus_id: str) -> dict[str, Plain]:
-        """Add to the fast tier whether the GPU's events can be received."""
+        """Add `watched` to the fast tier: whether the GPU's events can be received."""
         return {**result, "watched": self._events.is_watched(bus_id)} if tier == "fast" else result
 
     def begin_gpm(self) -> None:
@@ -174,7 +174,7 @@ class Session:
         return is_stopped
 
     def _host_engine(self) -> int | None:
-        """Return the PID of a DCGM host engine, found every few minutes."""
+        """Return the PID of a DCGM host engine. The search is repeated every few minutes."""
         now = self._clock()
         if now >= self._next_engine_check:
             self._next_engine_check = now + _FIND_DCGM_SECONDS
