@@ -74,7 +74,7 @@ def test_errors_name_their_place(version, change, text: str) -> None:
     ("text", "error"),
     [
         ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2 is not valid JSON: JSON has no comments"),
-        ('{"a": [{\n},\n...\n]}', "line 3 is not valid JSON: replace the dots by"),
+        ('{"a": [{\n},\n...\n]}', "line 3 is not valid JSON: replace the dots with"),
         ('{"a": [1,]\n}', "line 1 is not valid JSON: remove the comma before the closing bracket"),
         ('{"a": 1\n "b": 2}', "line 2 is not valid JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),

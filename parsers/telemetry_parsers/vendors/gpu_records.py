@@ -1,4 +1,4 @@
-"""The records of GPU vendors."""
+"""Describes the vendors whose accelerators are GPUs."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ AMD = Vendor(
     ),
     pool=NodePool(
         comment=(
-            "The driver's files below /sys, which every container has: no device, no library, no rights. For readings that "
-            "only rocm-smi or amd-smi reports, use an image that has them, `privileged`, and add them to `sources`."
+            "Every container can read the driver's files below /sys without devices, libraries or rights. For readings that "
+            "only rocm-smi or amd-smi reports, use an image with the tool, set `privileged`, and add the tool to `sources`."
         ),
         sources=("amdgpu-sysfs",),
         classes=("0300", "0380", "1200"),
@@ -305,7 +305,7 @@ METAX = Vendor(
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
     pool=NodePool(
-        comment="The driver with its tool. For cards sold with ht-smi, mount /opt/htdriver.",
+        comment="Mounts the driver and its tool from the node. For cards sold with ht-smi, mount /opt/htdriver.",
         sources=("mx-smi",),
         classes=("0300", "0380", "1200"),
         privileged=True,
@@ -333,7 +333,7 @@ ILUVATAR = Vendor(
     nodes=(DeviceNodes(("/dev/iluvatar*",), ("iluvatar*",)),),
     permissions="`/dev/iluvatar*`",
     pool=NodePool(
-        comment="The toolkit with its tool and library.",
+        comment="Mounts the toolkit, with its tool and library, from the node.",
         sources=("ixsmi",),
         classes=("0302", "1200"),
         privileged=True,

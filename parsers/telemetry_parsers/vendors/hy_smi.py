@@ -23,13 +23,13 @@ _FOLDERS = (
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
 # Unlike -b and --showhcuutil, none of these flags samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
-# AMD's tool rejects --showmemavailable before it wakes a card, and is then not called again.
+# AMD's tool rejects --showmemavailable before it wakes a card, and the command is then not called again.
 _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")
 
 
 def _command(*lines: str) -> Command:
     """Return a command that tries these command lines in order."""
-    # No run is killed, because a killed run would leave a lock if Hygon's library ignores PRIVATE_LOCKS_ENV.
+    # The tool is never killed, because it would leave a lock behind if Hygon's library ignores PRIVATE_LOCKS_ENV.
     alternatives = tuple(tuple(line.split()) for line in lines)
     return Command(alternatives, env=PRIVATE_LOCKS_ENV, on_deadline="abandon", folders=_FOLDERS)
 

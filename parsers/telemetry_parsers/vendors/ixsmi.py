@@ -107,7 +107,7 @@ _LOG = CardListShape(
         ("link_widths", "current_link_width"): only("pcie_link_width"),
         ("link_widths", "max_link_width"): only("pcie_link_width_max"),
     },
-    # `ecc_errors` is not read, because no document says since when the errors are counted.
+    # `ecc_errors` is not read, because no document says when the tool starts to count.
     ignored=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
@@ -134,7 +134,7 @@ _TOOL = Tool(
         shape(query_headings, read_query, _QUERY),
         shape(is_card_heading, read_list, _NAMES),
     ),
-    no_output="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
+    no_output="no output: check that the driver is loaded and that LD_LIBRARY_PATH contains /usr/local/corex/lib64",
     errors=(
         ErrorText("libixml", "failed", "library_mismatch", "set LD_LIBRARY_PATH to /usr/local/corex/lib64"),
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),

@@ -137,7 +137,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
         if not line.ended:
             fields = fields[:-1]  # the last field of a truncated line may be a fragment
         if _ROW_START.match(text) is None or len(fields) < _MIN_FIELDS or quoted_indices != [_MODEL_INDEX]:
-            draft.add_problem(line.where, f"not a line of -m: {quote(line.text)}")
+            draft.add_problem(line.where, f"not a line of `-m` output: {quote(line.text)}")
         else:
             _read_fields(fields, line, draft)
 
@@ -170,7 +170,7 @@ _TOOL = Tool(
         shape(is_table, read_table, _TABLE),
         of_lines(_is_field_row, _read_field_rows, tables=(_TARGETS_BY_INDEX,)),
     ),
-    no_output="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
+    no_output="no output: check that the kunlun driver is loaded and that /dev/xpuctrl can be opened",
     errors=(
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),

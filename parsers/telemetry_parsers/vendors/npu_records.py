@@ -1,4 +1,4 @@
-"""The records of vendors whose accelerators are not GPUs."""
+"""Describes the vendors whose accelerators are not GPUs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ASCEND = Vendor(
         DeviceNodes(
             ("/dev/davinci_manager", "/dev/davinci[0-9]*"),
             ("devdrv-cdev", "vdevdrv-cdev", "davinci*", "devmm_svm", "hisi_hdc"),
-            "davinci0 … belong to devdrv-cdev, the nodes of virtual NPUs to vdevdrv-cdev",
+            "devdrv-cdev is the driver of davinci0 …, vdevdrv-cdev that of virtual NPUs",
         ),
     ),
     permissions="the driver's group, `HwHiAiUser` by default",
     pool=NodePool(
         comment=(
-            "npu-smi and hccn_tool of the node's driver, with the driver's libraries. On nodes that have "
+            "Mounts npu-smi, hccn_tool and the driver's libraries from the node. On nodes that have "
             "npu-smi in /usr/local/sbin, mount that file."
         ),
         sources=("npu-smi", "hccn-tool"),
@@ -79,7 +79,7 @@ CAMBRICON = Vendor(
     nodes=(DeviceNodes(("/dev/cambricon_ctl", "/dev/cambricon_dev*"), ("cambricon*",)),),
     permissions="`/dev/cambricon_ctl`, `/dev/cambricon_dev*`",
     pool=NodePool(
-        comment="The tool and the devices.",
+        comment="Mounts the tool from the node.",
         sources=("cnmon",),
         classes=("0b40", "1200"),
         privileged=True,
@@ -104,7 +104,7 @@ ENFLAME = Vendor(
     nodes=(DeviceNodes(("/dev/gcu*",), ("gcu*",)),),
     permissions="`/dev/gcu*`",
     pool=NodePool(
-        comment="The tool.",
+        comment="Mounts the tool from the node.",
         sources=("efsmi",),
         classes=("0300", "1200"),
         privileged=True,
@@ -131,7 +131,7 @@ KUNLUNXIN = Vendor(
     nodes=(DeviceNodes(("/dev/xpuctrl", "/dev/xpu[0-9]*"), ("xpu*",)),),
     permissions="`/dev/xpuctrl`, `/dev/xpu*`",
     pool=NodePool(
-        comment="The tool and its library.",
+        comment="Mounts the tool and its library from the node.",
         sources=("xpu-smi-kunlun",),
         classes=("0b40", "1200"),
         privileged=True,

@@ -27,7 +27,7 @@ _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
-    """An invalid rank table. The text has the position of the error and the remedy."""
+    """An invalid rank table. The message contains the position of the error and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """Return the ranks of `server_name` or, by default, of the node's `names`."""
+    """Return the ranks on the server `server_name` or, by default, on the server with one of the node's names."""
     servers = table.servers
     if server_name:
         matching_servers = [server for server in servers if server_name in (server.id, *server.names)]
@@ -211,7 +211,7 @@ def _remedy_for(line: str, error: json.JSONDecodeError) -> str:
     if remaining.startswith(("//", "/*", "#")):
         return "JSON has no comments; remove the comment"
     if remaining.startswith("..."):
-        return "replace the dots by the entries that were left out"
+        return "replace the dots with the omitted entries"
     # Since Python 3.13, the error's position is that of the comma itself.
     if remaining.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
         return "remove the comma before the closing bracket"

@@ -41,7 +41,7 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_rows: _NewestRows) -> None:
-    """Store a row as the newest of its device."""
+    """Store a row as the newest of its device and tile."""
     cells = _csv_cells(line)
     if len(cells) != len(headings):
         draft.add_problem(line.where, wrong_cells(line.text))
@@ -70,15 +70,15 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
 
 
 def _cells_by_target(headings: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
-    """Return (metric, cell) for each column, with only the busiest of several engines."""
-    busiest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
+    """Return (target, cell) for each target: the highest cell if several columns belong to the target."""
+    highest_cells: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(headings, cells, strict=True):
         target = _target_of(name)
         if target is not None:
             key = (target.key, target.label)
-            previous = busiest_cells.get(key)
-            busiest_cells[key] = (target, cell if previous is None else max(previous[1], cell, key=_sort_key))
-    return busiest_cells.values()
+            previous = highest_cells.get(key)
+            highest_cells[key] = (target, cell if previous is None else max(previous[1], cell, key=_sort_key))
+    return highest_cells.values()
 
 
 def _sort_key(cell: str) -> float:

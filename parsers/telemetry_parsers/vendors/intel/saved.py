@@ -80,7 +80,7 @@ def _store_counters(entries: Any, device: int, draft: Draft) -> None:
 
 
 def _store_memory(text: str, device: int, where: str, draft: Draft) -> None:
-    """Store the memory in use, whose unit (MiB or bytes) follows from its magnitude."""
+    """Store the memory in use. The number's magnitude shows whether its unit is MiB or bytes."""
     number = units.number(text)
     is_bytes = not isinstance(number, Absent) and number >= keys.MIN_BYTES
     if not is_bytes and not isinstance(number, Absent) and number > keys.MAX_MEBIBYTES:
@@ -100,7 +100,7 @@ def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
 
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
-    """Add a line of `dump -j` to the draft."""
+    """Add the readings in a line of `dump -j` to the draft."""
     index = units.whole(index_text)
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(index_text)}")

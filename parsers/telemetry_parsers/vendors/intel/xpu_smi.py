@@ -1,4 +1,4 @@
-"""Intel's xpu-smi (1.x with sub-commands, 2.x like nvidia-smi): shapes, polls, JSON of `discovery` and `health`."""
+"""Intel's xpu-smi: its polls, the shapes of its output (2.x is like nvidia-smi), and JSON of 1.x."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _read_health(item: _JsonObject, device: int, draft: Draft) -> None:
         state = str(component.get("status", ""))
         states[item_number] = state.lower()
         if state.lower() not in keys.HEALTHY:
-            draft.add_problem(f"JSON {name}", f"its state is {quote(state)}")
+            draft.add_problem(f"JSON {name}", f"the state is {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
             draft.store(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:
@@ -124,11 +124,11 @@ _TOOL = Tool(
         of_lines(saved.is_matrix_heading, saved.read_matrix),
         of_lines(rows.csv_headings, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
-    no_output="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
+    no_output="no output: check that the i915 or xe driver is loaded and that /dev/dri can be opened",
     errors=(
         ErrorText("argument was not expected", "wrong_request"),
         ErrorText("arguments were not expected", "wrong_request"),
-        ErrorText("usage: xpu-smi", "wrong_request", None, "this is the help text; name a sub-command"),
+        ErrorText("usage: xpu-smi", "wrong_request", None, "this is the help text; the command needs a sub-command"),
         ErrorText("intel xpu system management interface", "wrong_request", None, "this is the help text"),
         ErrorText("no device discovered", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
@@ -148,7 +148,7 @@ def _command(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> C
     return Command(tuple((_TOOL_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
 
 
-_PS_COSTS = "`xpu-smi ps` takes 211 MB of each card's memory while it runs"
+_PS_COSTS = "`xpu-smi ps` uses 211 MB of each card's memory while it runs"
 _DETAILS = _command(("discovery", "-d", "{device}", "-j"), ("discovery", "-d", "{device}"), per="device")
 PARSER = parser_of(
     _TOOL,

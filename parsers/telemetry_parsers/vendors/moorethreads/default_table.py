@@ -112,7 +112,7 @@ def _store_processes(rows: _Rows, draft: Draft) -> None:
     listed_rows = [] if isinstance(rows, Absent) else rows
     counts = Counter(row.index for row in listed_rows)
     for index in sorted(counts.keys() - positions.keys()):
-        draft.add_problem("Processes", f"processes of card {index}, which is not listed")
+        draft.add_problem("Processes", f"card {index} has processes, but is not listed")
     for row in listed_rows:
         if row.index in positions:
             draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))

@@ -29,8 +29,8 @@ _UNKNOWN_FLAG_MESSAGES = (
 )
 ERRORS = (
     # According to the vendor's checker, the usual cause is a disabled IOMMU.
-    ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
-    ErrorText("failed to load driver", "failed", "driver_gone", "load the module mtgpu or reinstall the driver"),
+    ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and the IOMMU is enabled"),
+    ErrorText("failed to load driver", "failed", "driver_gone", "load the mtgpu module or reinstall the driver"),
     ErrorText(
         "failed to initialize mtml",
         "failed",

@@ -168,7 +168,7 @@ def _read_device(device: Device, recorded: dict[str, Plain], where: str, draft: 
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll of the library, which starts no process if `pymtml` is missing."""
+    """Return a poll of the library. If `pymtml` is missing, the poll starts no process."""
     request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
     return Poll(name, request, tier, interval, deadline, lists_devices)
 

@@ -68,7 +68,7 @@ def is_card_heading(line: Line) -> bool:
 
 
 def read_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add the cards of the text to the draft, regardless of its indentation."""
+    """Add the cards in the text to the draft. The text's indentation does not matter."""
     output = _QueryOutput(draft)
     section = ""
     for line in lines:
@@ -165,7 +165,7 @@ def _check_count(output: _QueryOutput, card_count: int) -> None:
 
 
 def _merge_cards(output: _QueryOutput) -> list[_Card]:
-    """Return each card once, with the keys of all answers about it."""
+    """Return each card once, with the keys from all answers about that card."""
     cards: dict[Device, _Card] = {}
     first_identity_by_index: dict[int | None, Device] = {}
     for card in output.cards:

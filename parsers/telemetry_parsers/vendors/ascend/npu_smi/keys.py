@@ -56,7 +56,7 @@ CARD_SENSORS: Mapping[str, Target] = {
     **{f"lm75{letter}_te": metric("temperature_celsius", f"lm75_{letter}") for letter in "abc"},
     "tec_temp": metric("temperature_celsius", "board_tec"),
 }
-# Huawei calls the utilization of the AI cores the utilization of the chip.
+# Huawei uses the term "utilization of the chip" for the utilization of its AI cores.
 FIELDS: Mapping[str, tuple[Target, ...]] = {
     "npu utilization": (metric("engine_utilization_ratio", "npu"),),
     "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
@@ -144,7 +144,7 @@ FACTS: Mapping[str, str] = {
     "error code": "error_codes",
 }
 TOTAL_KEYS = ("total count", "card count")
-# Keys of active faults: the first two contain hexadecimal codes, and the last two a count of chips.
+# Keys of active faults: the first two contain hexadecimal codes, and the last two contain a count of chips.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # The value of this key continues on lines with a blank key.
 MULTILINE_KEY = "error information"
@@ -182,14 +182,14 @@ COMMON_KEYS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Keys of chip links begin with these words, and are not read, because no key names the link.
+# Keys about chip links begin with these words. They are not read, because no key names the link.
 IGNORED_STARTS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 
 
 @dataclass(frozen=True, slots=True)
 class EndKey:
-    """A key that may end an answer with the key `requires` and without the key `excludes`."""
+    """A key that may be the last one of an answer that has the key `requires` and no key `excludes`."""
 
     key: str
     requires: str = ""
@@ -197,29 +197,29 @@ class EndKey:
 
 
 # An answer is complete if it ends with one of these keys, or with a chip's name below the chip's lines.
-# Answers about a 950, which has no chips, begin with the card.
+# Answers about a 950, which has no chips, begin with the card. The comments name the queries (`-t`).
 END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),
-    EndKey("temperature", excludes="aicore usage rate"),  # temp
+    EndKey("temperature", excludes="aicore usage rate"),  # `temp`
 )
 # Answers about one chip, which name the chip above its lines or not at all.
 END_KEYS_OF_CHIPS: tuple[EndKey, ...] = (
-    *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
-    EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # usages of 910A
-    *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
-    EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # common of 310P
+    *map(EndKey, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # `usages`
+    EndKey("hbm bandwidth usage rate", excludes="aivector usage rate"),  # `usages` of a 910A
+    *map(EndKey, ("npu real-time power", RATED_POWER, "power dissipation")),  # `common`, `power`
+    EndKey("temperature", requires="aicore freq", excludes="aicore count"),  # `common` of a 310P
     # Older versions of `common` print no clocks.
     EndKey("temperature", requires="memory usage rate", excludes="hbm usage rate"),
-    EndKey("temperature", excludes="aicore usage rate"),  # temp
-    *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
-    *map(EndKey, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
-    EndKey("ddr clock speed", requires="total ddr capacity"),  # memory of 310P
-    *map(EndKey, (f"{memory} double bit next-isolated pages count" for memory in _MEMORIES)),  # ecc
-    EndKey("hbm double bit isolated pages count"),  # ecc of 910A
-    *map(EndKey, ("double-bit error count", "retry count", *ECC_ENABLED_KEYS)),  # ecc of 310, pcie-err, ecc-enable
+    EndKey("temperature", excludes="aicore usage rate"),  # `temp`
+    *map(EndKey, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # `temp`, `sensors`, `volt`
+    *map(EndKey, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # `memory`
+    EndKey("ddr clock speed", requires="total ddr capacity"),  # `memory` of a 310P
+    *map(EndKey, (f"{memory} double bit next-isolated pages count" for memory in _MEMORIES)),  # `ecc`
+    EndKey("hbm double bit isolated pages count"),  # `ecc` of a 910A
+    *map(EndKey, ("double-bit error count", "retry count", *ECC_ENABLED_KEYS)),  # `pcie-err`, `ecc-enable`, 310: `ecc`
     EndKey("health", requires=CHIP_KEY),
-    EndKey("error information"),  # health
+    EndKey("error information"),  # `health`
 )
 # Only `common` names the card's controller above the controller's lines.
 END_KEYS_OF_PARTS: tuple[EndKey, ...] = (

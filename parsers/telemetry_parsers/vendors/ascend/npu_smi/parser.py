@@ -52,7 +52,7 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# Polls do not repeat metrics of the default table, because values of different times would alternate.
+# Polls do not repeat metrics of the default table, because values read at different times would alternate.
 _METRICS_BY_POLL: Mapping[str, frozenset[str]] = {
     "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
     "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
@@ -79,7 +79,7 @@ def _is_added(poll: str, item: Reading) -> bool:
 
 def _read_blocks(text: ToolText, draft: Draft) -> bool:
     common_keys = frozenset[str]() if "-t" in text.arguments else keys.COMMON_KEYS
-    # Other tools also print such keys, so the text is also searched for marks of other tools.
+    # Other tools also print such keys, so the text is also searched for words that identify other tools.
     is_npu_smi = any(blocks.is_block_line(line, common_keys) for line in text.lines)
     if not is_npu_smi or foreign_tool(text.joined, TOOL) is not None:
         return False

@@ -46,7 +46,7 @@ _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy
 
 
 def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
-    """Read the logic and physical id of each chip."""
+    """Read each chip's logic id and physical id."""
     headings: tuple[str, ...] = ()
     index_spaces: set[str | None] = set()
     for line in lines:
@@ -142,7 +142,7 @@ def is_measured(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Facts about a block of readings: whether it is complete, and whether the product has no HBM."""
+    """Whether a block of readings is complete, and whether the product is known to have no HBM."""
 
     is_complete: bool
     has_no_hbm: bool
@@ -182,7 +182,7 @@ def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None
 
 
 def _targets_of(block: Block, memory_kind: int | None) -> Iterator[tuple[str, Target]]:
-    """Yield each (key, target) of the block, only with readings of this kind of memory."""
+    """Yield each (key, target) of the block, omitting readings of the other kind of memory."""
     yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     memory = {key: _MEMORY_KEYS[key] for key in block if key in _MEMORY_KEYS}

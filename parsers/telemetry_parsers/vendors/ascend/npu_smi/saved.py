@@ -119,7 +119,7 @@ _SHAPE_PREDICATES: Mapping[str, Callable[[Line], object]] = {
 
 
 def answers_in(run: Run) -> list[Run]:
-    """Split the output of a run into answers, where its form changes."""
+    """Split a run's output into answers. A new answer begins where the shape of the output changes."""
     answers: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:

@@ -141,7 +141,7 @@ class Card:
 
 
 def cards_in(lines: Sequence[Line], requested_card: int | None, problems: list[Problem]) -> list[Card]:
-    """Return the cards in these lines. The output need not repeat `requested_card`."""
+    """Return the cards in these lines. Lines before the first card's name belong to `requested_card`."""
     cards = [Card(requested_card)]
     for line in lines:
         text = line.text.strip()
@@ -214,7 +214,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
 
 
 def _join_if_doubled(paragraphs: Sequence[list[_LineContent]]) -> list[list[_LineContent]]:
-    """Return the paragraphs that are not empty, joined if each is a single line."""
+    """Return the paragraphs that are not empty. If each is a single line, join them into one."""
     filled_paragraphs = [paragraph for paragraph in paragraphs if paragraph]
     is_doubled = len(filled_paragraphs) > 2 and all(len(paragraph) == 1 for paragraph in filled_paragraphs)
     return [[item for paragraph in filled_paragraphs for item in paragraph]] if is_doubled else filled_paragraphs

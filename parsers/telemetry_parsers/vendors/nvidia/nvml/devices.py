@@ -78,7 +78,7 @@ def power_kind(recorded: dict[str, Plain]) -> str | None:
 
 
 def instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a MIG instance: its profile and instance ids."""
+    """Yield a MIG instance's facts: its profile and instance ids."""
     _, separator, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
     if separator and profile.strip():
         yield "profile", profile.strip()
@@ -185,8 +185,8 @@ def _with_utilization(processes: tuple[Process, ...], samples: Plain) -> tuple[P
     if not isinstance(samples, list) or len(samples) > _MAX_ENTRIES:
         return processes
     ratios_by_pid = dict(sample for sample in map(_utilization_sample, samples) if sample is not None)
-    # The driver samples active processes, so a process without a sample was idle. This is unknown if a sample has an
-    # unlisted PID, as with MPS, in some containers and after a process has ended.
+    # The driver samples active processes, so a process without a sample was idle. If a sample has an unlisted PID, as with
+    # MPS, in some containers and after a process has ended, that sample may belong to any listed process.
     idle = 0.0 if ratios_by_pid.keys() <= {process.pid for process in processes} else None
     return tuple(replace(process, utilization_ratio=ratios_by_pid.get(process.pid, idle)) for process in processes)
 

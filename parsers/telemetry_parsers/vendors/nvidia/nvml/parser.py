@@ -128,7 +128,7 @@ def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
-    """Return a poll, which wakes sleeping GPUs because it opens all GPUs."""
+    """Return a poll. Every poll opens all GPUs, so it wakes sleeping GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
 
 
@@ -140,7 +140,7 @@ PARSER = SourceParser(
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
         _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
-        # The poll is separate, so that users of DCGM, which uses the same counters, can disable it.
+        # GPM and DCGM use the same counters. With a separate poll, users of DCGM can disable only GPM.
         _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),

@@ -84,7 +84,7 @@ def _read_performance_state(answer: Plain, readings: DeviceDraft) -> None:
 
 
 def _read_reasons(answer: Plain, supported_answer: Plain, readings: DeviceDraft) -> None:
-    """Store whether each supported or active reason is active."""
+    """Store the state of each supported or active throttling reason: 1 if it is active, else 0."""
     value = readings.value(answer, _REASONS)
     all_bits = sum(tables.THROTTLE_REASONS) | tables.IDLE_REASON
     if not isinstance(value, Absent) and (value < 0 or int(value) & all_bits == all_bits):
@@ -116,7 +116,7 @@ def _read_fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readin
 
 
 def _absence_of_field(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
-    """Return the absence for a field with an invalid number, or None."""
+    """Return the `Absent` value that replaces a field's invalid number, or None if the number is valid."""
     if name == tables.MEMORY_POWER:
         return _absence_of_memory_power(answer, average)
     is_invalid = (
@@ -204,7 +204,7 @@ def _fan_row(name: str) -> Row | None:
 
 
 def _read_gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: DeviceDraft) -> None:
-    """Store the GPM values, which are for the time since the previous poll."""
+    """Store the GPM values. They cover the time since the previous poll."""
     values = mapping(answer)
     for name in values:
         if name not in table and name != "error":

@@ -38,7 +38,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # The limits of the temperature margin (T.Limit) that Ada, Hopper and later GPUs report.
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# For each time span (since the driver was loaded, lifetime): its name in fields, number in calls, metric suffix.
+# For each period (since the driver was loaded, lifetime): its name in fields, its number in calls, a metric suffix.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -172,7 +172,7 @@ THROTTLE_REASONS: Mapping[int, str] = {
     0x200: "board_limit",
     0x400: "reliability",
 }
-# The reasons that drivers before 615 report, which lack the last two reasons above.
+# Drivers before 615 report these reasons: all except the last two above.
 DEFAULT_REASONS = 0x1FE
 RECOVERY_FIELD = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = {
