@@ -63,7 +63,7 @@ WAITING_BYTES = {"Prometheus": 5.1, "vmagent": 19.2}
 def waiting(rows: Sequence[VendorSeries]) -> str:
     """Return the disk space that an agent uses for a node of the main vendors while its store is away."""
     heads = ["node", "series"]
-    heads += [head for agent in WAITING_BYTES for head in (f"{agent}, a day", "1 GB lasts")]
+    heads += [head for agent in WAITING_BYTES for head in (f"{agent}, per day", "1 GB lasts")]
     return table(heads, [_waiting_row(row) for row in rows[:MAX_SHOWN]])
 
 
@@ -84,7 +84,7 @@ def sizes(rows: Sequence[VendorSeries]) -> str:
 
 def planned() -> str:
     """Return the planning figures."""
-    heads = ["to plan with", "memory per series", "disk per sample", "CPU per million samples", "CPU of rules per card"]
+    heads = ["planning values for", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
     return table(heads, [_planned_row(server.title, server.plan) for server in SERVERS])
 
 
@@ -143,10 +143,10 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
     series = row.total(MANY_CARDS)
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
-    besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape)"
+    besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} per scrape)"
     rules = f"{MANY_CARDS:,} × ({cost.cpu_per_card_evaluation * 1e3:.2f} ms ÷ {SCRAPE_SECONDS} s + {cost.cpu_per_card_minute * 1e3:.1f} ms ÷ 60 s)"
     return (
-        f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
+        f"The first row: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
         f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {cost.memory(series)}, "
         "in addition to the memory of a server without targets\n"
