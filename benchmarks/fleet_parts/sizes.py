@@ -84,7 +84,7 @@ def sizes(rows: Sequence[VendorSeries]) -> str:
 
 def planned() -> str:
     """Return the planning figures."""
-    heads = ["planning values for", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
+    heads = ["server", "memory per series", "disk per sample", "CPU per million samples", "CPU for rules, per card"]
     return table(heads, [_planned_row(server.title, server.plan) for server in SERVERS])
 
 
