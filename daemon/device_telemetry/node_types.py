@@ -108,7 +108,7 @@ def node_of(document: Any) -> Node:
 
 
 def _counter_ages(sources: list[Mapping[str, Any]]) -> Mapping[str, float]:
-    """Map each source to the age of its counters, if a separate poll reads them."""
+    """Return the age of the counters of each source that polls them separately."""
     polls = ((source["source"], poll) for source in sources for poll in source["polls"])
     return {
         source: poll["age_seconds"]

@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 _COMMAND = (sys.executable, "-m", "telemetry_daemon.cli", "snapshot", "--format", "json", "--from", "tools")
 _MIN_INTERVAL_SECONDS, _DEFAULT_INTERVAL_SECONDS = 0.1, 2.0
 
-# Waits up to this many seconds, and returns whether the next document needs new counters.
+# A function that waits up to the given number of seconds, and returns whether the next document needs new counters.
 Pause = Callable[[float], bool]
 
 
@@ -54,7 +54,7 @@ def node_updates(interval: float | str, url: str | float | None, pause: Pause) -
 
 
 def read_document(url: str | None, timeout: float) -> Any:
-    """Return a daemon's snapshot document, or run the tools if there is no daemon. Raises TelemetryError."""
+    """Return the snapshot document of a daemon, or of the tools if there is no daemon. Raises TelemetryError."""
     address = _daemon_address(url)
     if address is not None:
         with contextlib.closing(Client(address, _credentials(), timeout)) as client:
@@ -107,7 +107,7 @@ def _daemon_address(url: str | None) -> Address | None:
 
 def _local_http_address() -> Address | None:
     """Return an HTTP address for users without access to the daemon's socket."""
-    # Most callers do not need the configuration.
+    # Imported here, because most callers do not need the configuration.
     from telemetry_daemon.commands.daemons import find_local_daemon
     from telemetry_daemon.config import file
     from telemetry_daemon.config.inputs import ConfigInputs
@@ -118,7 +118,7 @@ def _local_http_address() -> Address | None:
             file.load(ConfigInputs(path=None, environment=dict(os.environ), overrides={})), _credentials()
         )
     except CommandError as error:
-        warnings.warn(f"{error}; the tools are read instead", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{error}; reading the tools instead", RuntimeWarning, stacklevel=2)
         return None
 
 

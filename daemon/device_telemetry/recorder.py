@@ -52,7 +52,7 @@ class Recorder(ContextDecorator):
         self._open_sections: list[str] = []
         self._condition = threading.Condition()
         self._last_sample: Sample | None = None
-        # The last begin or end of a section, and the last request for new counters.
+        # The times of the last section boundary, and of the last request for new counters.
         self._boundary = self._last_request = -math.inf
         self._awaits_counters = False
         self._is_stopping = False
@@ -107,7 +107,7 @@ class Recorder(ContextDecorator):
         return super().__call__(name) if callable(name) else _NamedSection(self, str(name))
 
     def results(self, name: str = "") -> dict[str, float]:
-        """Return the numbers of a section, by default of the whole recording. Raises TelemetryError."""
+        """Return a section's numbers, or those of the whole recording without a name. Raises TelemetryError."""
         with self._condition:
             section = self._sections.get(name)
             if section is None:
@@ -121,7 +121,7 @@ class Recorder(ContextDecorator):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all sections so far. The whole recording has an empty name."""
+        """Return the names of all sections so far, and an empty name for the whole recording."""
         with self._condition:
             return tuple(self._sections)
 
@@ -145,7 +145,7 @@ class Recorder(ContextDecorator):
                 self._note_boundary(now)
 
     def _note_boundary(self, now: float) -> None:
-        """Let the sampling thread request new counters. The caller holds `_condition`."""
+        """Note a section boundary, so that new counters are requested. The caller holds `_condition`."""
         self._boundary = now
         if now - self._last_request >= _REQUEST_GAP_SECONDS:
             self._condition.notify_all()

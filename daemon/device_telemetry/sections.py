@@ -27,7 +27,7 @@ class Sample:
 
     @classmethod
     def from_devices(cls, moment: float, devices: Iterable[tuple[str, Device]], age: float = 0.0) -> Sample:
-        """Return a sample from the devices in a document of this age."""
+        """Return a sample of these devices. `age` is the age of their document in seconds."""
         pairs = tuple(devices)
         has_several_vendors = len({device.vendor for _, device in pairs}) > 1
         by_name = {f"{device.vendor}:{name}" if has_several_vendors else name: device for name, device in pairs}
@@ -52,7 +52,7 @@ def _device_numbers(device: Device) -> dict[str, float]:
 
 @dataclass
 class _Statistics:
-    """The time-weighted sum and the extremes of a metric of one device."""
+    """The time-weighted sum and the extremes of one device's metric."""
 
     weighted_sum: float = 0.0
     seconds: float = 0.0
@@ -68,7 +68,7 @@ class _Statistics:
 
 @dataclass
 class Section:
-    """A section, which may run many times, with its statistics so far."""
+    """A section with its statistics over all runs so far."""
 
     seconds: float = 0.0
     ended: float = 0.0
@@ -103,7 +103,7 @@ class Section:
             if seconds > 0:
                 self._add_readings(name, before.values[name], after.values[name], seconds)
                 if ENERGY in before.values[name]:
-                    self._add_energy(name, 0.0, 0.0)  # the results must contain energy of 0
+                    self._add_energy(name, 0.0, 0.0)  # so that the results contain even an energy of 0
             self._add_counter(name, before, after, spans)
         oldest = min((after.counter_time(name) for name in names), default=after.time)
         self._spans = [(begin, end) for begin, end in self._spans if end > oldest]
@@ -113,7 +113,7 @@ class Section:
             self._statistics.setdefault((name, metric), _Statistics()).add(before[metric], after[metric], seconds)
 
     def _add_counter(self, name: str, before: Sample, after: Sample, spans: Sequence[tuple[float, float]]) -> None:
-        """Add the growth of the energy counter between its readings."""
+        """Add the section's share of the energy between two readings of the counter."""
         numbers_before, numbers_after = before.values[name], after.values[name]
         begin, end = before.counter_time(name), after.counter_time(name)
         seconds = _overlap_seconds(spans, begin, end)

@@ -24,7 +24,7 @@ def visible(devices: Iterable[Device], environment: Mapping[str, str] = os.envir
 
 
 def named_visible_devices(devices: Iterable[Device], environment: Mapping[str, str]) -> tuple[tuple[str, Device], ...]:
-    """Return name and device of each visible device."""
+    """Return the visible devices, each with its name."""
     by_vendor: dict[str, list[Device]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device)

@@ -21,7 +21,7 @@ COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
     ("doctor", "find problems with sources, drivers, permissions, limits and the daemon, with remedies"),
-    ("check", "check the node's health for a scheduler or a monitoring system, with an exit status"),
+    ("check", "report the node's health to a scheduler or a monitoring system, as an exit status"),
     ("record", "record the output of tools, files and libraries, for a bug report or a replay"),
     ("replay", "pause, seek or speed up the recording that the daemon plays"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
@@ -99,7 +99,7 @@ def build_parser(command: str | None) -> _Parser:
         return parser
     phrase = dict(COMMANDS)[command]
     description = phrase[0].upper() + phrase[1:] + "."
-    # Without a width, argparse would import shutil. A new flag could make abbreviations ambiguous.
+    # Without a width, argparse would import shutil. Abbreviations could become ambiguous when a flag is added.
     parser = _Parser(
         prog=f"telemetry {command}",
         description=description,
@@ -175,7 +175,7 @@ def _report_bug(error: Exception) -> int:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     streams.say(
         f"this is a bug: {type(error).__name__}: {error} ({frame.name}, line {frame.lineno});"
-        " set TELEMETRY_DEBUG=1 for the traceback and report it"
+        " report it with its traceback (set TELEMETRY_DEBUG=1)"
     )
     return exits.BUG
 

@@ -85,7 +85,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
          'web.listen_address: must be an address without control characters, not "a\\nb:1"'),
         *((f'web.allowed_hosts = ["gpu7", "{host}"]',
            (f'web.allowed_hosts: "{host}" is not a host; write a name or an IP address, without scheme, port and '
-            'brackets, "*.example.com" for all names below one, or "*" for all'))
+            'brackets, "*.example.com" for all names in a domain, or "*" for all'))
           for host in ("gpu7:19820", "[::1]", "", "*gpu7", "*.", "gpu*", "10.0.0.256", "*.10.0.0.7")),
         ("expect.devices = 8", f"expect.devices: {COUNTS}, not 8"),
         ('export.textfile.path = "/a/telemetry.txt"',

@@ -46,7 +46,7 @@ DENIED = status("failed", "no_permission", "denied")
 CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "both see the same": (HERE, VIEW, "", ""),
     "version": (HERE, replace(VIEW, version="0.9"), "version 0.9, this command 1.0", "restart"),
-    "configuration": (HERE, replace(VIEW, settings_hash="bb"), "other settings", "--config"),
+    "configuration": (HERE, replace(VIEW, settings_hash="bb"), "different settings", "--config"),
     "the service may not": (
         HERE,
         there(DENIED),
@@ -66,7 +66,7 @@ CASES: dict[str, tuple[Snapshot, DaemonView, str, str]] = {
     "a reading": (
         HERE,
         there(status(), device(fan=Absent.NOT_PERMITTED)),
-        "the daemon may not read, but this command may: fan_ratio",
+        "only this command, not the daemon, is permitted to read fan_ratio",
         SERVICE,
     ),
     "a simulation": (HERE, there(status("failed"), device(simulated=True), settings_hash=""), "", ""),

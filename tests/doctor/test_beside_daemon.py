@@ -62,7 +62,7 @@ def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     [
         (http(b"", "404 No"), "no telemetry daemon answers there"),
         (http(b"{"), "the document is invalid: "),
-        (http(b"{}"), "there is none, or it is empty"),
+        (http(b"{}"), "missing or empty"),
     ],
 )
 def test_bundle_explains_missing_history(tmp_path: Path, in_its_place: socket.socket, history: bytes, why: str) -> None:
@@ -140,7 +140,7 @@ def test_other_configuration_and_missing_cards_are_findings(node: Played, daemon
     assert other.status == 2
     assert "8 amd devices are expected, 2 found" in other.words
     assert "1 nvidia device is expected, 0 found" in other.words
-    assert "wrong daemon: the daemon has other settings than this command" in other.words
+    assert "wrong daemon: the daemon and this command have different settings" in other.words
     assert "systemctl reload telemetry" in other.words
 
 

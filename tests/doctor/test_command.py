@@ -158,7 +158,7 @@ FAULTS = {
         ),
         fault(
             "but /dev/nvidiactl",
-            "add each of /dev/nvidiactl",
+            "pass each of /dev/nvidiactl",
             container_without_devices,
             machine="container: Docker",
         ),

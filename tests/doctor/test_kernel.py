@@ -31,9 +31,9 @@ def denied(error: int = errno.EACCES, path: str = "/dev/nvidia0", **more: Any) -
     return node(path, error, **more)
 
 
-FOREIGN = ("PCI bus", "nouveau is the driver of 1 nvidia card", "/etc/modprobe.d")
+FOREIGN = ("PCI bus", "1 nvidia card with the driver nouveau", "/etc/modprobe.d")
 NO_NODES = ("device nodes", "but /dev/nvidiactl and /dev/nvidia[0-9]* are missing", "as root, which creates them")
-IN_DOCKER = "runtime (nvidia), or add each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
+IN_DOCKER = "runtime (nvidia), or pass each of /dev/nvidiactl /dev/nvidia[0-9]* with --device"
 # The machine, how its sources fared, and what is found: where, what, and the remedy.
 CASES: dict[str, tuple[Machine, VendorSources, list[tuple[str, str, str]]]] = {
     "nothing there": (machine_with(), VendorSources("nvidia"), []),

@@ -49,4 +49,4 @@ def test_sources_of_a_vendor_are_summarized(
 ) -> None:
     snapshot = Snapshot("n", 1e9, 0.0, 60.0, devices=tuple(devices), sources=tuple(statuses))
     found = vendor_sources(snapshot, "amd")
-    assert (found, found.is_read_well) == (expected, is_well)
+    assert (found, found.is_working) == (expected, is_well)

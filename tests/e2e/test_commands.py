@@ -37,7 +37,7 @@ BAD_INPUT = {
     (): (64, "serve", "snapshot"),
     ("frobnicate",): (64, "frobnicate", "snapshot"),
     ("parse", "mth\nreads", "x"): (64, "unknown source", "mthreads-gmi"),
-    ("parse", "nvml", __file__): (64, "is not a recording", "'nvml' reads no text", "`telemetry record`"),
+    ("parse", "nvml", __file__): (64, "is not a recording", "'nvml' cannot parse text", "`telemetry record`"),
 }
 BAD_SERVE = {
     ("--demo", "8xnvidia", "--fault", "lots"): (64, "'lots' is unknown; known: lost, hot, xid, hung, flapping"),
@@ -150,7 +150,7 @@ def test_invalid_output_is_parsed_to_a_problem(tmp_path, content):
 
 def test_recording_without_captures_is_refused(tmp_path):
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
-    assert "/empty.gz' has no capture; " in run_main("parse", "rocm-smi", f"{tmp_path}/empty.gz").stderr
+    assert "/empty.gz' contains no captures; " in run_main("parse", "rocm-smi", f"{tmp_path}/empty.gz").stderr
 
 
 def test_standard_input_and_files_are_parsed(saved, tmp_path):

@@ -92,7 +92,7 @@ NOT_SECRET = (
     "telemetry top --replay /var/lib/telemetry/flights/20261126T105327Z-xid_31.jsonl.gz\n",
     *(f"remedy: see {path.relative_to(ROOT)}, or docs/owners.md has it\n" for path in ROOT.glob("docs/**/*.md")),
     "/dev/dri/renderD*, /proc/meminfo, /opt/tops/bin, /dev/mkfd, /dev/xpuctrl, /dev/cambricon_ctl, /etc/modprobe.d\n",
-    "the daemon has other settings than this command for sources, paths, parsers or ranks\n",
+    "the daemon and this command have different settings for sources, paths, parsers or ranks\n",
     "token expired, unexpected token in line 3\n",
     "selftest: pass=12 fail=0, open /dev/mxcd failed\n",
     "power: 300 W",

@@ -175,7 +175,7 @@ def test_the_section_gives_the_measured_peak_again(tmp_path: Path, capsys: pytes
         (["peaks", "{}", "--model", " "], "must be the name of a model"),
         (["peaks", "{}", "--model", "MI300X"], "not a roofline.csv"),
         (["peaks", "{}/none", "--model", "MI300X"], "cannot read"),
-        (["show", "{}"], "need 'telemetry config peaks'"),
+        (["show", "{}"], "only for 'telemetry config peaks'"),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -63,12 +63,12 @@ LEFT_OUT = (
     (Reading(2, "power_watts", 1.0), "power_watts has the device 2, but the report lists 2 devices"),
     (Reading(-1, "power_watts", 1.0), "power_watts has the device -1, but the report lists 2 devices"),
     (Reading(0, "power_watts", 1.0, "core"), "power_watts{core} must not have a label"),
-    (Reading(0, "temperature_celsius", 1.0), "temperature_celsius must have a valid sensor as label"),
+    (Reading(0, "temperature_celsius", 1.0), "temperature_celsius must have a valid sensor label"),
     (
         Reading(0, "temperature_celsius", 1.0, "GPU core"),
-        "temperature_celsius{GPU core} must have a valid sensor as label",
+        "temperature_celsius{GPU core} must have a valid sensor label",
     ),
-    (Reading(0, "health", 1.0, "splendid"), "health{splendid} must have a valid state as label"),
+    (Reading(0, "health", 1.0, "splendid"), "health{splendid} must have a valid state label"),
     (Reading(0, "power_watts", 81.0), "power_watts is reported twice"),
 )
 

@@ -169,7 +169,7 @@ def test_broken_metadata_costs_only_itself(site: distributions.Site) -> None:
         failures = {failure.plugin: failure.text for failure in loaded.failures}
     assert "its metadata cannot be read (UnicodeDecodeError" in failures.pop("telemetry_z-1.0.dist-info")
     assert sorted(failures.values()) == [
-        f"its entry point {entry} is not module:object: update or uninstall telemetry-a"
+        f"its entry point {entry} is not of the form MODULE:OBJECT: update or uninstall telemetry-a"
         for entry in ("bad = 'no such thing'", "half = 'module_a'")
     ]
 

@@ -76,7 +76,7 @@ def test_damaged_recording_is_reported_beside_the_screen(tmp_path: Path, recordi
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("top", "--at", "5s"), "--at is for a recording: add --replay FILE"),
+        (("top", "--at", "5s"), "--at is only for recordings: add --replay FILE"),
         (("top", "--once"), "--once is for a recording"),
         (("serve", "--speed", "3"), "--speed is for a recording"),
         (("serve", "--speed", "1000", "--replay", "x"), "'1000' is not a valid speed; give a number from 0.1 to 100"),

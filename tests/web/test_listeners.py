@@ -130,7 +130,7 @@ def test_a_socket_left_behind_is_replaced_and_one_in_use_is_not(tmp_path: Path) 
 def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("data")
-    assert "a file that is not a socket has this name" in start_error(f"unix:{path}")
+    assert "a file exists there that is not a socket" in start_error(f"unix:{path}")
     assert path.read_text() == "data"
 
 

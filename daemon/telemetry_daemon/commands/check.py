@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # imported at run time only when a node is examined
 
 EXAMPLES = {
     "telemetry check": "Check this node as a plugin of Icinga or Nagios.",
-    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check it for Node Health Check, with other thresholds.",
+    "telemetry check --format nhc --thresholds /etc/telemetry/check.toml": "Check the node for Node Health Check, with custom thresholds.",
 }
 
 FORMATS = ("nagios", "nhc", "npd", "json")
@@ -30,7 +30,7 @@ _UNKNOWN_STATUS = 3
 _EXPECTED_METRIC = "telemetry_devices_expected"
 _PCI_METRIC = "telemetry_pci_devices"
 _COUNT_LINE = re.compile(rf'({_EXPECTED_METRIC}|{_PCI_METRIC})\{{vendor="([a-z]{{1,32}})"\}} ([0-9.]{{1,9}})\n')
-# The exit status for "unknown" in formats that differ from monitoring plugins.
+# The exit status for "unknown" in formats whose status differs from that of monitoring plugins.
 _UNKNOWN_STATUS_BY_FORMAT = {"nhc": 1, "npd": 2}
 _MAX_FILE_BYTES = 1 << 20
 _MAX_DEVICES = 4096
@@ -133,7 +133,7 @@ def _run_checkup(arguments: argparse.Namespace) -> Checkup:
 
 
 def _read_snapshot(arguments: argparse.Namespace) -> Result:
-    """Return the daemon's snapshot or, without a daemon, read the sources once."""
+    """Return the daemon's snapshot or, without a daemon, a snapshot of the sources."""
     from telemetry_daemon.commands import daemons
 
     if arguments.node is not None:

@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 EXAMPLES = {
     "telemetry config default > telemetry.toml": "Create a configuration file.",
     "telemetry config check --config telemetry.toml": "Check the file before use.",
-    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print the measurements of rocprofiler-compute as a section of the file.",
+    "telemetry config peaks roofline.csv --model 'AMD Instinct MI300X'": "Print the peaks that rocprofiler-compute measured, as a section of the file.",
 }
 
 _MAX_ROOFLINE_BYTES = 4 * 2**20
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "peaks: print the rates in a roofline.csv of rocprofiler-compute as a section of the configuration file",
     )
     parser.add_argument("file", metavar="ROOFLINE", nargs="?", help="with peaks: the roofline.csv")
-    parser.add_argument("--model", help="with peaks: the model of the cards, as in the label `model`")
+    parser.add_argument("--model", help="with peaks: the cards' model, as in the label `model`")
     options.add_config(parser)
     options.add_flags(parser)
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.what == "peaks":
         return _print_measured_peaks(arguments.file, arguments.model)
     if arguments.file is not None or arguments.model is not None:
-        raise CommandError(f"ROOFLINE and --model need 'telemetry config peaks', not {arguments.what}")
+        raise CommandError(f"ROOFLINE and --model are only for 'telemetry config peaks', not for '{arguments.what}'")
     if arguments.what == "default":
         sys.stdout.write(table.default_toml())
         return exits.OK

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # imported on demand: a snapshot of the daemon needs no setti
 _SNAPSHOT = "/api/v1/snapshot"
 _MAX_FILE_BYTES = 1 << 20
 _TIMEOUT_SECONDS = 2.0
-# The timeout is short for commands that can read the tools instead.
+# A shorter timeout, for commands that can read the tools instead.
 _SHORT_TIMEOUT_SECONDS = 1.0
 _HTTP_NOT_READY = 503
 
@@ -56,7 +56,7 @@ def read_credentials(arguments: argparse.Namespace) -> Credentials:
 
 
 def addresses(nodes: Sequence[str], file: Path | None) -> tuple[Address, ...]:
-    """Return the addresses of the nodes and the file, or raise CommandError."""
+    """Return the addresses of the given nodes and of those in the file, or raise CommandError."""
     file_addresses = parse_node_list(_read_text(str(file))) if file is not None else []
     if file is not None and not file_addresses:
         raise CommandError(f"{file}: no nodes; write one node on each line")
@@ -228,7 +228,7 @@ def shows_simulated_cards(arguments: argparse.Namespace) -> bool:
     return False
 
 
-def daemon_reads_the_same(arguments: argparse.Namespace) -> bool:
+def daemon_has_same_settings(arguments: argparse.Namespace) -> bool:
     """Return whether the local daemon has the same settings as this command."""
     with contextlib.closing(_local_client(arguments)) as client:
         try:

@@ -76,7 +76,7 @@ def _examine_other_node(arguments: argparse.Namespace) -> Examination:
 def _examine_this_node(
     arguments: argparse.Namespace, root: Path, settings: Settings, findings: Sequence[Finding] = ()
 ) -> tuple[Examination, sources.PolledSources]:
-    """Return the examination, with the given findings added, and the polled sources."""
+    """Return the examination of this node, which includes `findings`, and the sources that were polled."""
     with load_parsers(find_parsers(settings.parsers.paths)) as loaded:
         options.check_sources(sorted(arguments.source), [loaded_parser.parser.name for loaded_parser in loaded.parsers])
         if not findings:
@@ -115,13 +115,13 @@ def _list_flight_files(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def _collect_material(arguments: argparse.Namespace, root: Path) -> BundleMaterial:
-    """Collect all facts about this node, including errors of its configuration."""
+    """Collect the material for a bundle, including the errors of an invalid configuration."""
     inputs, credentials = options.settings_inputs(arguments), daemons.read_credentials(arguments)
     try:
         config = load_with_origins(inputs)
         return BundleMaterial(*_examine_this_node(arguments, root, config.settings), config, root, credentials)
     except ConfigError as error:
-        remedy = "correct it; `telemetry config check` checks it"
+        remedy = "correct the configuration, and check it with `telemetry config check`"
         findings = [Finding("configuration", line, remedy) for line in error.lines]
         config = LoadedConfig(Settings(), path_of(inputs), {})
         examined = _examine_this_node(arguments, root, config.settings, findings)

@@ -37,13 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--all-lost", action="store_true", help="all lost devices, for example after a tool reported wrong devices"
     )
     parser.add_argument(
-        "--vendor", metavar="VENDOR", help="with --all-lost: only devices of this vendor, as in the label `vendor`"
+        "--vendor", metavar="VENDOR", help="with --all-lost: only devices with this value of the label `vendor`"
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Forget the devices in the daemon or, without a daemon, in its state file."""
+    """Make the daemon forget the devices or, without a daemon, remove them from its state file."""
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor needs --all-lost; an ID already selects one device", status=exits.USAGE)
     settings = options.settings(arguments)

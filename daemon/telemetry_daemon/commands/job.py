@@ -23,7 +23,7 @@ from telemetry_daemon.terminal.exits import CommandError
 
 EXAMPLES = {
     "telemetry job start": "Report the start of a job, in its prolog.",
-    "telemetry job end": "Report its end, in its epilog.",
+    "telemetry job end": "Report the end of a job, in its epilog.",
 }
 
 _STATE_DIRECTORY = "/var/lib/telemetry"
@@ -36,13 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
         metavar="FOLDER",
-        help="the folder for the files of jobs (default: the setting `attribution.job_directory`)",
+        help="the folder for job files (default: the setting `attribution.job_directory`)",
     )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write a file about the job in the environment, and notify the daemon."""
+    """Write a file about the job that the environment describes, and notify the daemon."""
     now = time.time()
     job = job_of(os.environ)
     if job is None:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _default_directory() -> str:
-    """Return the default folder for job files, with a warning."""
+    """Print a warning, and return the default folder for job files."""
     streams.say(
         f"the configuration defines no folder for jobs; using {DEFAULT_JOB_DIRECTORY}; "
         "`telemetry config check` shows the error"

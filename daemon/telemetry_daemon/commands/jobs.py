@@ -46,9 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only running owners and owners that ended after TIME, such as 7d or 2026-11-01",
     )
     parser.add_argument("--user", metavar="NAME", help="only owners of this user")
-    parser.add_argument(
-        "--by", choices=_GROUPINGS, default="owner", help="print one line for each of these (default: owner)"
-    )
+    parser.add_argument("--by", choices=_GROUPINGS, default="owner", help="how to group the totals (default: owner)")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
     )
@@ -114,7 +112,7 @@ def _read_record_files(arguments: argparse.Namespace) -> Iterator[tuple[str, byt
         remedy = "the daemon writes them if attribution.enabled is true"
         if settings.attribution.enabled:
             remedy = "the daemon writes the first records within a minute after its start"
-        raise CommandError(f"no records in {folder}: {remedy}; or name a jobs.jsonl", status=exits.NOTHING_FOUND)
+        raise CommandError(f"no records in {folder}: {remedy}; or pass a jobs.jsonl", status=exits.NOTHING_FOUND)
     yield from files
 
 

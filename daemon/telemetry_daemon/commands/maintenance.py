@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("on", "off", "status"),
         default="status",
-        help="repeated `on` sets a new end; `status`, the default, shows the maintenance",
+        help="start, end or show the maintenance (default: status); a second `on` changes the end time",
     )
     parser.add_argument(
         "--for",
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_duration(text: str) -> float:
-    """Return the seconds of a duration that has a unit."""
+    """Parse a duration with a unit, and return its seconds. Raises ArgumentTypeError."""
     if text.strip().replace(".", "", 1).isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = options.parse_seconds(text)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
-        raise CommandError("--for and --reason need 'telemetry maintenance on'", status=exits.USAGE)
+        raise CommandError("--for and --reason are only for 'telemetry maintenance on'", status=exits.USAGE)
     reason = arguments.reason or ""
     if len(reason) > MAX_REASON_LENGTH or clean(reason) != reason:
         raise CommandError(

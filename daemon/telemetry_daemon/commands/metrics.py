@@ -91,7 +91,7 @@ def _print_comparison(arguments: argparse.Namespace, table: ExporterTable) -> in
 
     dashboard_names = names_in_queries(_read_dashboard(arguments.dashboard))
     if not dashboard_names:
-        raise CommandError(f"{arguments.dashboard}: no query has a metric; use a dashboard that Grafana exported")
+        raise CommandError(f"{arguments.dashboard}: no query contains a metric; use a dashboard that Grafana exported")
     reported = _fetch_metric_names(arguments)
     print(doc.dashboard_list(table, dashboard_names, reported), end="")
     return exits.OK if reported.issuperset(dashboard_names) else exits.PROBLEMS

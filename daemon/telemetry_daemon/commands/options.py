@@ -16,7 +16,7 @@ from telemetry_daemon.terminal import streams
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
 
-if TYPE_CHECKING:  # imported on demand, so that the help and the snapshot of a daemon need no other module
+if TYPE_CHECKING:  # imported on demand: the help and a snapshot of the daemon do not need these modules
     from telemetry_daemon.config.inputs import ConfigInputs
     from telemetry_daemon.config.settings import Settings
     from telemetry_daemon.plugins.candidates import PluginFailure
@@ -59,7 +59,7 @@ def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def add_origins(parser: argparse.ArgumentParser, verb: str, demo: str, *flags: str) -> argparse._MutuallyExclusiveGroup:
-    """Add these `flags` among `--node`, `--demo` and `--replay` as mutually exclusive options."""
+    """Add `flags`, of `--node`, `--demo` and `--replay`, as a mutually exclusive group."""
     options: Mapping[str, Mapping[str, Any]] = {
         "--node": {"metavar": "NODE", "help": f"{verb} another node: HOST, HOST:PORT or the URL of its daemon"},
         "--demo": {
@@ -135,10 +135,10 @@ def local_socket(arguments: argparse.Namespace) -> Path:
 
 def read_content(path: str, max_bytes: int, remedy: str) -> bytes:
     """Return the content of a file, or of standard input. Raises CommandError."""
-    from telemetry_daemon.guarded.reading import read_named, read_stream
+    from telemetry_daemon.guarded.reading import read_path, read_stream
 
     try:
-        return read_stream(sys.stdin.buffer, max_bytes, path) if path == "-" else read_named(path, max_bytes)
+        return read_stream(sys.stdin.buffer, max_bytes, path) if path == "-" else read_path(path, max_bytes)
     except FileNotFoundError:
         raise CommandError(f"no such file: '{path}'; {remedy}") from None
     except OSError as error:
@@ -164,7 +164,7 @@ def failure_text(failure: PluginFailure) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """Return the seconds of a positive duration, or raise ArgumentTypeError."""
+    """Parse a positive duration, and return its seconds. Raises ArgumentTypeError."""
     from telemetry_daemon.times import parse_duration
 
     duration = parse_duration(text)
@@ -176,7 +176,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_seconds_up_to_a_day(text: str) -> float:
-    """Return the seconds of a duration up to a day, or raise ArgumentTypeError."""
+    """Parse a duration of at most a day, and return its seconds. Raises ArgumentTypeError."""
     duration = parse_seconds(text)
     if not 0.1 <= duration <= 86_400:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
@@ -219,7 +219,7 @@ def check_origin_flags(arguments: argparse.Namespace) -> None:
         raise CommandError("--fault needs --demo, because it stages faults of simulated cards")
     flags = [f"--{flag}" for flag in ("at", "speed", "once") if getattr(arguments, flag, None)]
     if flags and arguments.replay is None:
-        raise CommandError(f"{flags[0]} is for a recording: add --replay FILE")
+        raise CommandError(f"{flags[0]} is only for recordings: add --replay FILE")
 
 
 def playback_options(arguments: argparse.Namespace, *, keeps_times: bool) -> PlaybackOptions:

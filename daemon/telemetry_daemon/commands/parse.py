@@ -83,8 +83,8 @@ def _captures_in_file(parser: Parser, path: str) -> list[Capture]:
         return _recorded_captures(parser, path, content)
     request = parser.polls[0].request
     if isinstance(request, Library):
-        text = f"'{path}' is not a recording, and '{parser.name}' reads no text"
-        raise CommandError(f"{text}; use a file of `telemetry record`")
+        text = f"'{path}' is not a recording, and '{parser.name}' cannot parse text"
+        raise CommandError(f"{text}; use a file that `telemetry record` wrote")
     output = Output(name=path, text=content.decode(errors="replace"))
     return [Capture(source=parser.name, poll=path, request=request, outputs=(output,))]
 
@@ -100,14 +100,14 @@ def _recorded_captures(parser: Parser, path: str, content: bytes) -> list[Captur
             newest_by_poll[capture.poll] = capture
     damage_lines = [f"'{path}': {text}" for text in damage.lines()]
     if not sources:
-        reason = damage_lines[0] if damage_lines else f"'{path}' has no capture"
-        raise CommandError(f"{reason}; give a recording, or output of the tool")
+        reason = damage_lines[0] if damage_lines else f"'{path}' contains no captures"
+        raise CommandError(f"{reason}; use a recording or the tool's output")
     for text in damage_lines:
         streams.say(text)
     if not newest_by_poll:
         raise CommandError(f"'{path}' has no capture of '{parser.name}', only of {', '.join(sorted(sources))}")
     if any(map(simulated_parser, newest_by_poll.values())):
-        text = f"'{path}' is a recording of simulated cards, which have no output of '{parser.name}'"
+        text = f"'{path}' is a recording of simulated cards, which contains no output of '{parser.name}'"
         raise CommandError(f"{text}; show it with `telemetry snapshot --replay FILE`")
     return list(newest_by_poll.values())
 
@@ -143,7 +143,7 @@ def _parse_capture(parser: Parser, capture: Capture, *, is_one_of_several: bool)
 
 
 def _restore_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """Add the problems of a failed report, which the store drops."""
+    """Add the problems of a failed report to the snapshot, because the store drops them."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

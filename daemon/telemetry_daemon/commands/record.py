@@ -63,12 +63,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="how long to record after each source was polled once, such as 60s or 5m (default: 30s)",
     )
-    parser.add_argument("--before", action="store_true", help="include the two minutes in the daemon's flight recorder")
+    parser.add_argument("--before", action="store_true", help="include the flight recorder's last two minutes")
     parser.add_argument(
         "--from",
         dest="origin",
         choices=("daemon", "tools"),
-        help="read from the daemon or from the tools (default: the daemon if it has the same sources, else the tools)",
+        help="read from the daemon or the tools (default: a daemon with the same settings, else the tools)",
     )
     parser.add_argument(
         "--unmasked", action="store_true", help="do not replace serial numbers, UUIDs, addresses, names and passwords"
@@ -128,12 +128,12 @@ def _make_masking_callback(recorder: Recorder, mask: Mask | None, show_progress:
 
 def _choose_origin(arguments: argparse.Namespace) -> tuple[str, _RecordFunction]:
     """Return the name of the origin and the function that records it."""
-    from telemetry_daemon.commands.daemons import daemon_reads_the_same
+    from telemetry_daemon.commands.daemons import daemon_has_same_settings
 
-    if arguments.origin == "daemon" or (arguments.origin is None and daemon_reads_the_same(arguments)):
+    if arguments.origin == "daemon" or (arguments.origin is None and daemon_has_same_settings(arguments)):
         return "the daemon", _record_daemon
     if arguments.before:
-        text = "--before needs a daemon with the same sources; use --from daemon for a daemon with other sources"
+        text = "--before needs a daemon with the same settings; use --from daemon to accept different settings"
         raise CommandError(f"{text}, or leave --before out")
     return "the tools", _record_tools
 
@@ -161,7 +161,7 @@ def _record_daemon(
     except ControlError as error:
         raise CommandError(f"{error}; use --from tools to record the tools", status=exits.UNAVAILABLE) from None
     if not capture_count:
-        text = "the daemon read no source in this time; if it plays a recording, copy that recording instead"
+        text = "the daemon polled no source during this time; if it plays a recording, copy that recording instead"
         raise CommandError(text, status=exits.UNAVAILABLE)
     if gate.is_open:
         _report_gaps(daemon, arguments, earlier_count)
@@ -169,7 +169,7 @@ def _record_daemon(
 
 def _report_gaps(daemon: DaemonCaptures, arguments: argparse.Namespace, earlier_count: int) -> None:
     if arguments.before and earlier_count:
-        streams.say(f"{earlier_count} of the captures are from before the start of this command")
+        streams.say(f"{earlier_count} captures were recorded before the start of this command")
     elif arguments.before:
         reason = "the daemon's flight recorder is off (flight_recorder.enabled is false, or cards are simulated)"
         streams.say(f"no earlier captures: {reason}")
@@ -238,7 +238,7 @@ def _progress(recorder: Recorder, mask: Mask | None, arguments: argparse.Namespa
     has_summary = True
     try:
         yield progress
-    except (RecordError, CommandError):  # the error explains an empty recording
+    except (RecordError, CommandError):  # without captures, the error replaces the summary
         has_summary = recorder.has_captures
         raise
     finally:
@@ -254,7 +254,7 @@ def _summary(recorder: Recorder, mask: Mask | None, output: Path | None, origin_
     size = recorder.size_bytes
     target = "" if size is None else f" to {output} ({human.byte_size(size)})"
     remark = (
-        "nothing is masked: the recording contains identities of this node"
+        "nothing is masked: the recording contains identifying data of this node"
         if mask is None
         else f"{mask.value_count} identities were replaced; check the recording before you send it"
     )

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until a signal ends the process. Return only if this failed to start."""
+    """Serve until a signal ends the process. Return a status only if the daemon cannot start."""
     options.check_origin_flags(arguments)
     inputs = options.settings_inputs(arguments)
     if arguments.demo is not None:

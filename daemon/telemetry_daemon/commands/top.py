@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported on demand, so that the first screen appears soon
     from telemetry_daemon.top.feed import Feed
 
 EXAMPLES = {
-    "telemetry top": "Watch this node, with its last half hour.",
+    "telemetry top": "Watch this node, including its last half hour.",
     "telemetry top gpu-17 gpu-18": "Watch two nodes.",
     "telemetry top --demo 8xnvidia": "Watch simulated cards.",
     "telemetry top --replay node.jsonl.gz --at end-30s": "Watch the end of a recording.",

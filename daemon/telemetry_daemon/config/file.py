@@ -164,7 +164,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _find_setting(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """Return the setting of an environment variable and its path, or None."""
+    """Return the setting that the environment variable sets, and its path, or None."""
     for row in sorted((row for row in settings_rows() if row.variable), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -191,7 +191,7 @@ def _flag_value(row: SettingRow, value: object) -> object:
 
 
 def _parse_value(row: SettingRow, text: str) -> object:
-    """Parse the text of a variable or flag, and keep invalid text."""
+    """Parse the text of a variable or flag. Return an invalid text unchanged, for the validation."""
     if row.kind == "number":
         return _parse_number(text)
     if row.kind == "switch":
@@ -208,7 +208,7 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_counts(text: str) -> dict[str, int | str] | str:
-    """Parse counts such as `amd=1,nvidia=2`, and keep invalid text."""
+    """Parse counts such as `amd=1,nvidia=2`. Return an invalid text unchanged."""
     pairs = [pair_text.partition("=") for pair_text in _split_list(text)]
     if not all(equals for _, equals, _ in pairs):
         return text

@@ -104,14 +104,14 @@ class StepsSettings:
     directory: str = field(
         default=DEFAULT_STEPS_DIRECTORY,
         metadata=about(
-            "The folder in which jobs write their files. All users may write there, but replace only their own files: mode 1777.",
+            "The folder in which jobs write their files. Mode 1777 lets all users write there, but replace only their own files.",
             rule=rules.check_absolute_path,
         ),
     )
     expire_after: float = field(
         default=900.0,
         metadata=about(
-            "How long after its last write a file is read, in seconds. Older files belong to jobs that have ended.",
+            "A file is no longer read this many seconds after its last write. Older files belong to jobs that have ended.",
             low=1,
             high=86_400,
         ),
@@ -174,13 +174,13 @@ class CompatSettings:
     hostname_label: Literal["", "Hostname", "hostname"] = field(
         default="",
         metadata=about(
-            "The spelling of the label with the node's name, which differs between releases of dcgm-exporter. Empty: as in `version`."
+            "The spelling of the label with the node's name, which differs between releases of dcgm-exporter. Empty: as in the release of `version`."
         ),
     )
     version: str = field(
         default="",
         metadata=about(
-            "The release of the exporter whose names are served, if `docs/compatibility.md` has several. Empty: the "
+            "The exporter's release, which determines the metric names, if `docs/compatibility.md` lists several. Empty: the "
             "default. `?version=…` in a request takes precedence.",
             example="4.9",
         ),

@@ -122,7 +122,7 @@ def check_allowed_host(text: str) -> str:
         return text
     raise ValueError(
         f"{quoted(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
-        '"*.example.com" for all names below one, or "*" for all'
+        '"*.example.com" for all names in a domain, or "*" for all'
     )
 
 

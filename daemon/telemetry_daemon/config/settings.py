@@ -76,20 +76,20 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class PollSettings:
-    """Settings of one poll. Replace POLL by its name in `telemetry doctor`, for example `processes`."""
+    """Settings of one poll. Replace POLL with its name in `telemetry doctor`, for example `processes`."""
 
     mode: Literal["auto", "always", "never"] = field(
         default="auto",
         metadata=about(
             "`auto`: polled with its source, unless the poll slows jobs down too much, as `ps` of Intel's xpu-smi does. "
-            "`always`: polled even then. `never`: not polled; readings that only this poll reports are absent."
+            "`always`: polled in any case. `never`: not polled; readings that only this poll reports are absent."
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Settings of a source. Replace NAME by the source's name in `telemetry doctor`, for example `mthreads-gmi`."""
+    """Settings of a source. Replace NAME with the source's name in `telemetry doctor`, for example `mthreads-gmi`."""
 
     mode: Mode = field(
         default="auto",
@@ -212,8 +212,8 @@ class PrivacySettings:
     map_addresses: bool = field(
         default=True,
         metadata=about(
-            "Show the server of a rank as its position in the rank table (0, 1 …), which is the same on every node. `false` "
-            "shows the server's id from the table, which is often a machine's address.",
+            "Replace the id of a rank's server, which is often a machine's address, with the server's position in the "
+            "rank table (0, 1 …), which is the same on every node.",
         ),
     )
 

@@ -26,7 +26,7 @@ _NOT_IN_VARIABLES = frozenset({MODEL, EXPORTER})
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 _WIDTH = 110
 _EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes", MODEL: "MTT S5000", EXPORTER: "dcgm-exporter"}
-# Maps a section to the text for settings without a fixed default.
+# Maps a section to the text that replaces the defaults of settings without a fixed one.
 NO_DEFAULT: Mapping[str, str] = {"sources": "set by the parser for each poll"}
 _FILE_HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
@@ -191,7 +191,7 @@ def _comment_lines(text: str) -> list[str]:
 
 
 def effective_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
-    """Return a file with the effective settings, commented with their variable or flag."""
+    """Return a file with the effective settings. Comments name the variable or flag that sets them."""
     lines: list[str] = []
     for heading, values in _toml_tables(settings):
         lines += [""] if lines else []

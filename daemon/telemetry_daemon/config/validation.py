@@ -44,7 +44,7 @@ _MESSAGE_BY_ERROR_TYPE: Mapping[str, str] = {
 
 
 def validate(document: Document, inputs: ConfigInputs, problems: Sequence[str]) -> Settings:
-    """Return the document's settings, or raise ConfigError with all errors and `problems`."""
+    """Return the document's settings, or raise ConfigError with `problems` and all errors found here."""
     unknown_names = _unknown_names(document, inputs)
     try:
         values = _model(Settings).model_validate(document.data).model_dump()

@@ -39,7 +39,7 @@ _SETTING = re.compile(r"^(?P<key>[ \t]*[\w.\"'-]+[ \t]*=[ \t]*)(?P<value>.*)$")
 _HOST_SETTINGS = frozenset({"rank_table_server", "allowed_hosts"})
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\\n]|\\.)*)"')
 _KEPT_LABELS = frozenset({"owner_kind", "job_id", "basis", "pid"})
-# An owner that is a job number is not masked, so that members can be compared.
+# An owner label that is a job number stays, so that the members' records of a job can be compared.
 _JOB, _OWNER = 'owner_kind="job"', "owner"
 # The values of these labels are names and are masked completely.
 _NAME_LABELS = frozenset().union(*OWNER_LABELS.values(), {"server", "instance", "nodename"}) - _KEPT_LABELS
@@ -60,7 +60,7 @@ class BundleError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in the bundle, with the count of its masked places."""
+    """A file in the bundle, with the number of values that were masked."""
 
     name: str
     title: str
@@ -82,7 +82,7 @@ class Bundle:
     ) -> None:
         """Add a masked text member, truncated to `limit` characters."""
         if not text.strip():
-            self.add_missing(name, "there is none, or it is empty")
+            self.add_missing(name, "missing or empty")
             return
         ending = f"\n… truncated: {len(text) - limit:,} more characters" if len(text) > limit else ""
         previous_count = self._mask.replacement_count
@@ -92,7 +92,7 @@ class Bundle:
     def add_document(self, name: str, title: str, value: Mapping[str, Any]) -> None:
         """Mask a JSON document, and add it."""
         if not value:
-            self.add_missing(name, "there is none, or it is empty")
+            self.add_missing(name, "missing or empty")
             return
         previous_count = self._mask.replacement_count
         content = dumps(self._mask.masked_plain(dict(value)), ensure_ascii=False, indent=1).encode("utf-8", "replace")
@@ -173,7 +173,7 @@ def _decompress_head(head: bytes) -> bytes:
 
 
 def masked_settings(text: str, mask: Mask) -> str:
-    """Mask changed lines of a TOML configuration, and remove comments."""
+    """Mask lines of a TOML configuration that differ from the defaults, and remove comments."""
     default_lines = frozenset(effective_toml(Settings()).split("\n"))
     lines = _COMMENT.sub(lambda match: match[1] or "", text).split("\n")
     return "\n".join(line if line in default_lines else _masked_setting(line, mask) for line in lines)

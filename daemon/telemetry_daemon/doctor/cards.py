@@ -21,10 +21,10 @@ from telemetry_parsers.vendors import VENDOR_BY_WORD
 
 _NODES = "device nodes"
 _READABLE_BY_GROUP = 0o040
-# Maps a driver without readings to the remedy. The empty string means "no driver".
+# Maps a driver that no source can read to the remedy. The empty string means "no driver".
 _DRIVER_REMEDIES = {
     "": "install or load the vendor's driver on the host; dmesg shows why the kernel does not use the driver",
-    "nouveau": "install the driver nvidia, disable nouveau in /etc/modprobe.d, and reboot",
+    "nouveau": "install the nvidia driver, disable nouveau in /etc/modprobe.d, and reboot",
     "radeon": (
         "boot with radeon.si_support=0 radeon.cik_support=0 amdgpu.si_support=1 amdgpu.cik_support=1, if amdgpu "
         "supports the card; older cards are only for displays"
@@ -50,8 +50,8 @@ class VendorSources:
     is_switched_off: bool = False
 
     @property
-    def is_read_well(self) -> bool:
-        """Return whether the vendor's cards are read without problems."""
+    def is_working(self) -> bool:
+        """Return whether the vendor's cards are read, or deliberately paused, and no source has problems."""
         return bool(self.read_by or self.paused) and not self.failed and not self.incomplete
 
 
@@ -110,7 +110,7 @@ def missing_card_findings(snapshots: Sequence[Snapshot], expected: Mapping[str, 
         )
         if count + lost < expected_count and not any(vendor_sources(snapshot, vendor).paused for snapshot in snapshots):
             what = f"{counted(expected_count, f'{vendor} device')} {'is' if expected_count == 1 else 'are'} expected, {count} found"
-            yield Finding("expect.devices", what, "see `lspci` and `dmesg` for the others, or correct expect.devices")
+            yield Finding("expect.devices", what, "check `lspci` and `dmesg`, or correct expect.devices")
 
 
 def present_devices(snapshot: Snapshot) -> Counter[str]:
@@ -129,15 +129,15 @@ def unread_cards(machine: Machine, vendors: Iterable[VendorSources]) -> Iterator
         for driver, remedy in _DRIVER_REMEDIES.items():
             if addresses := [card.bus_id for card in cards if card.driver == driver]:
                 count = counted(len(addresses), f"{sources.vendor} card")
-                what = f"{driver} is the driver of {count}, and no tool works with this driver"
+                what = f"{count} with the driver {driver}, which no tool supports"
                 if not driver:
                     what = f"{count} without a kernel driver"
                 yield Finding(PCI_BUS, f"{what}: {first_names(addresses)}", remedy)
         bound_count = sum(card.driver not in _DRIVER_REMEDIES for card in cards)
         has_display_driver = any(card.driver and card.driver in _DRIVER_REMEDIES for card in cards)
         nodes = machine.nodes_of(sources.vendor)
-        # Device nodes of display drivers do not show that a vendor tool is missing.
-        if not sources.is_read_well and (bound_count or (nodes and not has_display_driver)):
+        # Device nodes alone do not prove that a tool is missing, because a display driver may have created them.
+        if not sources.is_working and (bound_count or (nodes and not has_display_driver)):
             yield from _missing_tool_findings(machine, sources, bound_count)
             if not nodes:
                 yield _missing_node_finding(machine, sources.vendor)
@@ -162,8 +162,8 @@ def _missing_node_finding(machine: Machine, vendor: str) -> Finding:
     paths = node_patterns(vendor)
     remedy = "run the vendor's tool once as root, which creates them, or reload the driver; dmesg shows the reason"
     if machine.container:
-        option = f"add each of {' '.join(paths)} with --device"
-        remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes use the chart's pool of the vendor"
+        option = f"pass each of {' '.join(paths)} with --device"
+        remedy = f"{_runtime_remedy(vendor)}{option}; in Kubernetes use the vendor's pool in the chart"
     what = f"the driver uses the {vendor} cards, but {' and '.join(paths)} are missing"
     return Finding(_NODES, what, remedy)
 
@@ -218,7 +218,7 @@ class Listing:
 
 
 def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> Iterator[Listing]:
-    """Yield a listing for each vendor in one source's list."""
+    """Yield a listing for each vendor whose cards the source lists."""
     physical_devices = [device for device in devices if device.parent is None]
     for vendor in sorted({device.vendor for device in physical_devices}):
         addresses = [device.bus_id for device in physical_devices if device.vendor == vendor]
@@ -227,7 +227,7 @@ def listings(source: str, devices: Iterable[Device], *, is_incomplete: bool) -> 
 
 
 def container_listings(machine: Machine, listed: Sequence[Listing], expected: Mapping[str, int]) -> tuple[Listing, ...]:
-    """Return the incomplete listings that have all cards of the container."""
+    """Return the listings that are incomplete for the node, but complete for its container."""
     if not machine.container:
         return ()
 
@@ -248,7 +248,7 @@ def notes(machine: Machine, container_listings: Iterable[Listing]) -> Iterator[s
     if machine.container:
         yield f"in a container ({machine.container}): the findings about limits and device nodes apply only to the container"
     for listing in container_listings:
-        yield f"{listing.source} lists the {counted(listing.cards, f'{listing.vendor} card')} of the container; the bus has more"
+        yield f"{listing.source} lists the {counted(listing.cards, f'{listing.vendor} card')} of the container; the PCI bus has more cards"
 
 
 def contradictions(

@@ -50,7 +50,7 @@ _MORE_CARDS_REMEDY = (
 _START_REMEDY = "systemctl start telemetry; journalctl -u telemetry -n 50 shows why it stopped"
 _NO_ANSWER_REMEDY = (
     "`ps ax -o pid,stat,cmd | grep telemetry` shows its state (T: stopped by a signal, kill -CONT continues it); otherwise "
-    "systemctl restart telemetry, also for a daemon of another version"
+    "systemctl restart telemetry, which also helps if the daemon has another version"
 )
 _OTHER_CONFIG_REMEDY = (
     "run this command with the service's configuration: --config (systemctl cat telemetry shows the file); otherwise "
@@ -66,8 +66,8 @@ _FAILED_REMEDY = "journalctl -u telemetry -n 50 shows the reason; `telemetry con
 _EXIT_REMEDIES: Mapping[str, str] = {
     "64": "correct the arguments in ExecStart= (systemctl cat telemetry); journalctl -u telemetry -n 50 names the wrong argument",
     "69": (
-        "a listening address is in use or missing on this machine: `ss -ltnp` shows its process, web.listen_address sets "
-        "another; journalctl -u telemetry -n 50 names it"
+        "a listening address is in use or missing on this machine: `ss -ltnp` shows the process that uses it, web.listen_address sets "
+        "another address; journalctl -u telemetry -n 50 names the address"
     ),
     "70": "this is a bug of device telemetry: send the file of `telemetry doctor --bundle FILE`; journalctl -u telemetry -n 50 has the traceback",
     "78": "`telemetry config check` and journalctl -u telemetry -n 50 show the errors of the configuration",
@@ -200,7 +200,7 @@ class LocalDaemon:
 
 
 def probe(addresses: Iterable[Address], credentials: Credentials, page_path: str, daemon: LocalDaemon) -> LocalDaemon:
-    """Return `daemon` with the first report, or with the reason for none."""
+    """Return `daemon` with the first report that an address returns, or with the reason why none does."""
     unanswered_daemon = None
     for address in addresses:
         daemon = _try_address(address, credentials, page_path, daemon)
@@ -238,7 +238,7 @@ def _is_broken(error: NodeError, address: Address) -> bool:
 
 
 def findings(own: Snapshot, daemon: LocalDaemon) -> Iterator[Finding]:
-    """Yield findings about a daemon that does not answer or has other readings."""
+    """Yield findings about a daemon that does not answer, or that differs from this command."""
     return (Finding(_DAEMON, what, remedy) for what, remedy in _problems_and_remedies(own, daemon))
 
 
@@ -274,7 +274,7 @@ def _problems_and_remedies(own: Snapshot, daemon: LocalDaemon) -> Iterator[tuple
         yield f"the address of compat.{exporter} cannot be served", _PORT_REMEDY
     if view.is_real:
         if view.settings_hash and view.settings_hash != daemon.settings_hash:
-            what = "the daemon has other settings than this command for sources, paths, parsers or ranks"
+            what = "the daemon and this command have different settings for sources, paths, parsers or ranks"
             yield what, _OTHER_READINGS_REMEDY
         yield from _source_differences(own, view.snapshot)
         yield from _device_differences(own, view.snapshot)
@@ -330,7 +330,7 @@ def _device_differences(own: Snapshot, reported: Snapshot) -> Iterator[tuple[str
             readable = {reading.metric for reading in device.readings if not isinstance(reading.value, Absent)}
             denied |= {reading.metric for reading in other.readings if reading.value is Absent.NOT_PERMITTED} & readable
     if denied:
-        yield f"the daemon may not read, but this command may: {first_names(sorted(denied))}", _SERVICE_REMEDY
+        yield f"only this command, not the daemon, is permitted to read {first_names(sorted(denied))}", _SERVICE_REMEDY
 
 
 def _sources_read(snapshot: Snapshot) -> frozenset[str]:

@@ -51,7 +51,7 @@ class DeviceNodeJson:
 
     path: str
     vendors: tuple[str, ...]
-    """The vendors that the node may belong to."""
+    """The vendors whose cards may have this device node."""
     owner: str
     group: str
     mode: Annotated[str, Schema({"pattern": "^[0-7]{4}$"})]
@@ -182,7 +182,7 @@ class DoctorJson:
     user: str | None
     """The user who ran the command."""
     groups: tuple[str, ...]
-    """The groups that the command ran in."""
+    """The groups of the command's process."""
     container: str | None
     """The kind of container that the command ran in."""
     cards: tuple[CardJson, ...]

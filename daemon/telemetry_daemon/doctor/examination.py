@@ -1,4 +1,4 @@
-"""Examines all facts of a node, orders the findings by importance, and formats them as lines."""
+"""Derives findings from what was read on a node, orders the findings by importance, and formats them as lines."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _source_rows(source: ExaminedSource) -> Iterator[_Row]:
     for reason, metrics in sources.absent_metrics_by_reason(source).items():
         yield "  absent", f"{reason}: {', '.join(metrics)}"
     if status.unknown_fields:
-        yield "  unknown", f"no table knows {', '.join(status.unknown_fields)}"
+        yield "  unknown", f"fields that the parser does not know: {', '.join(status.unknown_fields)}"
 
 
 def _source_heading(source: ExaminedSource) -> str:

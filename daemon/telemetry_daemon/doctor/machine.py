@@ -26,7 +26,7 @@ _CONTAINER_MARKERS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A device node, its possible vendors, and the errno of opening it."""
+    """A device node, its possible vendors, and why it cannot be opened (errno)."""
 
     path: str
     vendors: tuple[str, ...]
@@ -69,7 +69,7 @@ def read_machine(root: Path, environment: Mapping[str, str]) -> Machine:
 
 
 def current_user() -> str:
-    """Return the current user's name, by default `user UID`."""
+    """Return the current user's name, or `user UID` if the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # the user has no name, as in containers
@@ -118,7 +118,7 @@ def _group_name(group_id: int) -> str:
 
 
 def user_name(uid: int) -> str:
-    """Return the user's name, by default the UID."""
+    """Return the user's name, or the UID if the user has no name here."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:  # the container does not define this user of the host

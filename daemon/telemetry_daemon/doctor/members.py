@@ -50,7 +50,7 @@ _JOURNAL_LINES = "200"
 # The limit applies before compression, which shrinks the output of tools to a tenth.
 _MAX_RECORDING_BYTES = 48 << 20
 _MAX_MASKING_SECONDS = 30.0
-# A page may be longer than other texts, because only its labels are masked.
+# A higher limit than for other texts: only the labels of a page are masked, which is fast.
 _MAX_PAGE_LENGTH = 8 << 20
 _PACKAGES = ("pydantic", "APScheduler", "h11", "nvidia-ml-py", "isal", "prometheus-client", "PyYAML", "bcrypt")
 _DRIVER_VERSION_FILES = ("proc/driver/nvidia/version", "usr/local/Ascend/driver/version.info")
@@ -69,7 +69,7 @@ class BundleMaterial:
 
 
 def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
-    """Add all members, masking identities from the captures everywhere."""
+    """Add all members. Identities that occur in the captures are masked in every member."""
     recording = _create_recording(bundle, mask, material)
     view = material.examined.daemon.view
     if view is not None:
@@ -88,7 +88,7 @@ def add_members(bundle: Bundle, mask: Mask, material: BundleMaterial) -> None:
 
 
 def _create_recording(bundle: Bundle, mask: Mask, material: BundleMaterial) -> Member:
-    """Return a recording of the daemon's last minutes and of this command."""
+    """Return a recording with the captures of the daemon's last minutes and of this command."""
     previous_count = mask.replacement_count
     lines = [capture_line(mask.masked_capture(capture, report)) for capture, report in material.polled.captures]
     earlier_lines: list[bytes] = []
@@ -121,7 +121,7 @@ def _earlier_lines(mask: Mask, material: BundleMaterial, max_bytes: int) -> list
 
 
 def _report_of(capture: Capture, polled: PolledSources) -> Report | None:
-    """Return the report from which the mask learns, or None for plugins."""
+    """Return the report whose identities the mask learns, or None for plugins."""
     source = next((source for source in polled.examined_sources if source.status.source == capture.source), None)
     return report_of(capture, source.parser) if source is not None and source.is_built_in else None
 
@@ -130,7 +130,7 @@ def _add_doctor_output(bundle: Bundle, mask: Mask, examined: Examination) -> Non
     def masked(_whole: str) -> str:
         return "\n".join(examination.text_lines(examined, lambda text: clean(mask.masked_text(text)), show_all=True))
 
-    # `masked` builds the text itself, because masking must precede wrapping.
+    # `masked` ignores its argument and builds the text again, because masking must precede wrapping.
     bundle.add_text("doctor.txt", "the output of `telemetry doctor --all`", "its lines", masked)
     bundle.add_document("doctor.json", "the same as JSON", document(examined))
 
@@ -241,4 +241,4 @@ def _add_flight_files(bundle: Bundle, flights: Sequence[FlightFile]) -> None:
         except OSError as error:
             bundle.add_missing(name, error.strerror or str(error))
             continue
-        bundle.add(Member(name, f"flight recorder: {flight.cause}; masked when it was written", content))
+        bundle.add(Member(name, f"flight recorder: {flight.cause} (masked when the file was written)", content))

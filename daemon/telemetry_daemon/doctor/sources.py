@@ -63,7 +63,7 @@ _REMEDIES = {
 }
 _INSTALL: Mapping[type, str] = {
     Command: "",  # the line above has the remedy
-    Files: "load the vendor's driver if the node has its cards",
+    Files: "load the vendor's driver if the node has cards of the vendor",
     Library: "install the vendor's driver with its library",
 }
 # Remedies for the problems that a working source reports.

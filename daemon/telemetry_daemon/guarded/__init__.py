@@ -1,1 +1,1 @@
-"""Opens files to write, and files in folders of other users."""
+"""Opens files for writing, and files in folders that other users can change."""

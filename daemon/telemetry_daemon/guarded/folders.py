@@ -35,7 +35,7 @@ class UnsafeError(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """A folder, link or file that is passed while a path is resolved."""
+    """A folder, link or file on the way to the end of a path."""
 
     path: Path
     status: os.stat_result
@@ -97,7 +97,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_own_folder(path: Path) -> tuple[int, os.stat_result]:
-    """Return descriptor and status of a folder to which no other user can write."""
+    """Return the descriptor and status of a folder to which no other user can write."""
     check = _OwnPathCheck()
     with ExitStack() as on_error:
         descriptor = open_path(path, check.visit)
@@ -204,7 +204,7 @@ def remove(folder_descriptor: int, name: str) -> None:
 
 @contextlib.contextmanager
 def open_for_listing(parent_descriptor: int, name: str = ".") -> Iterator[int]:
-    """Open a folder, but no link, to list it or to change its owner."""
+    """Open a folder, but not through a link, to list it or to change its owner."""
     descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_descriptor)
     try:
         yield descriptor

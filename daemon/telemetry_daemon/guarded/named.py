@@ -140,7 +140,7 @@ def _create_or_open(folder: int, name: str) -> tuple[int, bool]:
 
 
 def _open_device(folder: int, name: str, status: os.stat_result) -> int:
-    """Return a descriptor to write to a device or an own pipe."""
+    """Return a descriptor to write to a device or to this user's pipe."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):
@@ -157,7 +157,7 @@ def _open_device(folder: int, name: str, status: os.stat_result) -> int:
 
 @contextlib.contextmanager
 def new_socket() -> Iterator[socket.socket]:
-    """Yield a Unix socket, which is closed only after an exception."""
+    """Yield a Unix socket. Close it only if the block raises an exception."""
     created = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         yield created
@@ -220,7 +220,7 @@ def _remove_unused(folder: int, path: Path) -> None:
     if status is None:
         return
     if not stat.S_ISSOCK(status.st_mode):
-        raise FileExistsError(errno.EEXIST, "a file that is not a socket has this name", str(path))
+        raise FileExistsError(errno.EEXIST, "a file exists there that is not a socket", str(path))
     try:
         connect(path, _PROBE_SECONDS).close()
     except ConnectionRefusedError:  # left by a daemon that was killed

@@ -31,7 +31,7 @@ class NotAFileError(OSError):
 
 
 class TooLargeError(OSError):
-    """The file is larger than the limit, which `strerror` names."""
+    """The file is larger than the limit. `strerror` contains the limit."""
 
     def __init__(self, limit_bytes: int, path: str) -> None:
         super().__init__(errno.EFBIG, f"it is larger than {_size_text(limit_bytes)}", path)
@@ -74,7 +74,7 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
     return _read_all(stream.read, limit_bytes, name)
 
 
-def read_named(path: str, limit_bytes: int) -> bytes:
+def read_path(path: str, limit_bytes: int) -> bytes:
     """Return the content of a file, device or pipe. Raises OSError."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:

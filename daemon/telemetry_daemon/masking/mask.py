@@ -62,7 +62,7 @@ class Mask:
             self._known = self._with_identities(report)
 
     def masked_text(self, text: str, key: str = "") -> str:
-        """Return the masked text, given the key that announces it, if any."""
+        """Return the masked text. `key` is the key that precedes the text, if there is one."""
         with self._lock:
             return self._mask_text(text, treatment_of_key(key) if key else None)
 
@@ -77,7 +77,7 @@ class Mask:
             return self._mask_plain(document, None)
 
     def masked_capture(self, capture: Capture, report: Report | None) -> Capture:
-        """Return the masked capture, given what its parser read."""
+        """Return the masked capture, after learning the identities in its report."""
         with self._lock:
             self._known = self._with_identities(Report() if report is None else report)
             return self._mask_capture(capture)

@@ -13,7 +13,7 @@ from telemetry_parsers.dataclass import dataclass, field
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# These treatments examine single words, even in a span that was partly examined before.
+# These treatments examine each word of a span by itself, because other words may have been examined before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 # Results for shorter texts are cached, because keys and words repeat in each capture.
@@ -89,7 +89,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentities:
-    """Known identities, names and processes, and harmless numbers and words."""
+    """The identities, names and processes to mask, and the words and models to keep."""
 
     ids: WholeWords = field(default_factory=WholeWords)
     names: WholeWords = field(default_factory=WholeWords)
@@ -161,7 +161,7 @@ class _Search:
                 self._examined[start:end] = b"\1" * (end - start)
 
     def add_unexamined(self, spans: Iterable[tuple[int, int, Kind]]) -> None:
-        """Add as secrets those spans that were not examined before."""
+        """Add secrets for the spans that were not examined before."""
         for start, end, kind in spans:
             if not any(self._examined[start:end]):
                 self.found.append(Secret(start, end, kind))

@@ -23,7 +23,7 @@ _SERIALS = (
     r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
     r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
 )
-# After these words, a short value is a slot or type, and a long value is a serial number.
+# These keys precede a short value (a slot or type) or a long value (a serial number).
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"
@@ -225,7 +225,7 @@ SHAPES = (*(replace(shape, needs=(*_SECRET_WORDS, *_SECRET_IDEOGRAPHS)) for shap
     (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
     (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}|bytes?))(?![\w])", "keep"),
     (r"(?P<value>Linux ?version ?[0-9][\w.+~-]{0,80})", "keep"),
-    # A file of the flight recorder.
+    # The name of a flight recorder file.
     (r"(?<![\w])(?P<value>[0-9]{8}T[0-9]{6}Z-[a-z0-9_]{1,60}\.jsonl\.gz)(?![\w])", "keep"),
     (r"(?<![\w.])(?P<value>[0-9]+\.[0-9]+)(?![\w]|\.[\w])", "keep"),
     (r"(?<![\w])(?P<value>V[0-9]{3}R[0-9]{3}C[0-9]{2}(?:SPC[0-9]{3})?(?:B[0-9]{3})?|[0-9]{3,6}base\w{1,12}|pci:v[0-9A-F]{8}d\w{8,48})(?![\w-])", "keep"),

@@ -32,7 +32,7 @@ def _words_in_file(name: str) -> frozenset[str]:
 
 # Words in paths, programs, environments and tools that identify no person.
 HARMLESS_WORDS = _words_in_file("harmless_words.txt").union(_METRIC_WORDS, _VENDOR_WORDS)
-# A host with such a name is not masked, because a stand-in could change a value.
+# A host with one of these names is not masked, because the stand-in could replace a word of a tool's output.
 TOOL_WORDS = HARMLESS_WORDS.union(
     _words_in_file("tool_words.txt"), ("amdhsa", "base64", "bif", "hdp", "front", "lm75a", "lm75b", "lm75c", "wafl")
 )
@@ -115,7 +115,7 @@ def _is_tool_part(part: str) -> bool:
 
 
 def _is_tool_word(word: str) -> bool:
-    """Return whether tools print this word, with or without an index."""
+    """Return whether tools print this word, or print the word without its index."""
     stem = word.rstrip("0123456789")
     return word in TOOL_WORDS or (stem in TOOL_WORDS - HOST_WORDS and word[len(stem) :] in _PARTITION_INDICES)
 

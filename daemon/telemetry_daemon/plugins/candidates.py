@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers.dataclass import dataclass, field
 
-# A module in a plugin folder has a parser and may have a library reader.
+# A module in a plugin folder must define a parser, and may define a library reader.
 MODULE_PARSER = "PARSER"
 MODULE_READER = "READER"
 

@@ -104,7 +104,7 @@ def _reading_error(reading: Reading, metric: Metric, device_count: int) -> str |
     if reading.label and not metric.label:
         return "must not have a label"
     if not is_valid_label_for(metric, reading.label):
-        return f"must have a valid {metric.label} as label"
+        return f"must have a valid {metric.label} label"
     return None
 
 

@@ -142,7 +142,7 @@ def _load_isolated(
 
 
 def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Return the parsers whose names are not used twice, and the failures."""
+    """Return the parsers that do not collide with an earlier one, and the failures of the others."""
     by_name = {result.candidate.plugin: result for result in results if result.candidate.is_built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
@@ -163,7 +163,7 @@ def _without_collisions(results: Sequence[_Result]) -> tuple[tuple[LoadedParser,
 def _find_collision(
     result: _Result, loaded: LoadedParser, by_name: Mapping[str, _Result], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
-    """Return which plugin already uses a name of this parser, or ""."""
+    """Return why the parser collides with an earlier plugin, or "" if it does not."""
     earlier = by_name.get(loaded.parser.name, result)
     if earlier is not result:
         return f"the name {loaded.parser.name} is already used by {earlier.candidate.origin}"

@@ -79,7 +79,7 @@ def _convert(distribution: str, version: str, entry: EntryPoint, failures: list[
     if module and attribute:
         candidate = Candidate(plugin, origin, f"{module}:{attribute}", remedy, is_built_in)
         return _EntryPoint(entry.group, entry.name, candidate)
-    text = f"its entry point {entry.name} = {entry.value!r} is not module:object: {remedy}"
+    text = f"its entry point {entry.name} = {entry.value!r} is not of the form MODULE:OBJECT: {remedy}"
     failures.append(PluginFailure(f"{distribution}:{entry.name}", origin, text))
     return None
 
@@ -90,7 +90,7 @@ def _normalize_name(name: str) -> str:
 
 
 def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
-    """Yield these folders' modules that no other user can change, and add failures."""
+    """Yield the safe modules in these folders, and add a failure for each of the others."""
     for path in paths:
         try:
             folder = Path(path).resolve(strict=True)

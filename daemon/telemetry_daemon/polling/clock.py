@@ -70,6 +70,6 @@ class ClockGuard:
                 has_failed = False
             except Exception:  # an uncaught exception would stop the thread
                 if not has_failed:
-                    _logger.exception("the clock guard failed and continues")
+                    _logger.exception("the clock guard failed; it will try again")
                 has_failed = True
             time.sleep(TICK_SECONDS)

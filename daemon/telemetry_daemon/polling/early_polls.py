@@ -33,7 +33,7 @@ class EarlyPolls:
         devices_changed = poll.lists_devices and self._remember_devices((source.name, poll.name), outcome.report)
         if devices_changed or events:
             yield from self._slower_polls(source, poll)
-            yield from self._list_polls_of_other_sources(source, sources)
+            yield from self._outdated_list_polls(source, sources)
         if poll.lists_devices and outcome.result.state == "ok":
             yield from self._polls_without_device(source.parser.vendor, sources)
 
@@ -56,8 +56,8 @@ class EarlyPolls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other
 
-    def _list_polls_of_other_sources(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield other sources' polls that list devices, whose lists may be outdated."""
+    def _outdated_list_polls(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """Yield the polls of other sources whose device lists may be outdated."""
         now = self._clock.monotonic()
         for other in _sources_of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -68,7 +68,7 @@ class EarlyPolls:
                     yield other.name, poll
 
     def _polls_without_device(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
-        """Yield polls that found no device in another source's list."""
+        """Yield the polls that failed because no list contained a device of the vendor."""
         for other in _sources_of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

@@ -26,8 +26,8 @@ class _Suspended:
     checked_at: float
 
 
-class MissingPolls:
-    """Checks in a single job for the missing tools, libraries and files of polls."""
+class SuspendedPolls:
+    """The suspended polls. A single job checks whether their tools, libraries and files exist."""
 
     def __init__(self, scheduler: BaseScheduler, monotonic: Callable[[], float], check: CheckPoll) -> None:
         self._scheduler = scheduler
@@ -88,7 +88,7 @@ class MissingPolls:
                 (source, suspended.poll)
                 for source, polls_of_source in self._suspended.items()
                 for suspended in polls_of_source.values()
-                # A poll may be checked half an interval early, so that all checks share one run.
+                # Include checks that are nearly due, so that one run of the job covers them.
                 if suspended.interval <= shortest or now - suspended.checked_at >= suspended.interval - shortest / 2
             ]
         for source, poll in due_polls:

@@ -65,7 +65,7 @@ class Node(ABC):
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of the data, which in a recording shows the past."""
+        """Return the clock for the timestamps of the data. For a recording, the clock shows the recorded time."""
         return self._clock
 
     def start_data(self, store: Store, history: History, sources: Sequence[Source] = ()) -> None:  # noqa: B027 # only simulated and recorded nodes override it

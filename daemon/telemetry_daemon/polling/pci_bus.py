@@ -1,4 +1,4 @@
-"""Counts each vendor's accelerators on the PCI bus, and finds those that are not listed."""
+"""Counts each vendor's accelerators on the PCI bus, and finds those that no source lists."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PciBus:
 
 
 def unlisted_problem(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """Return a problem if the PCI bus has more devices, else None."""
+    """Return a problem if `devices` does not contain all devices on the PCI bus, else None."""
     cards = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in cards if device.bus_id is not None}
     missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(cards) else []

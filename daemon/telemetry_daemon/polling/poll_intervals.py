@@ -65,7 +65,7 @@ def current_interval(poll: Poll, settings: SourceSettings, state: State | None, 
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Return whether a source runs a tool."""
+    """Return whether the polls of a source are expensive, because they run a tool."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
@@ -116,7 +116,7 @@ class Releases:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
     def release_text(self, source: str) -> str:
-        """Return as text when the source's release ends, or an empty string."""
+        """Return a text with the end of the source's release, or an empty string."""
         with self._lock:
             remaining = self._until.get(source, -math.inf) - self._monotonic()
             if remaining <= 0:

@@ -17,7 +17,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from telemetry_daemon.polling import poll_intervals
 from telemetry_daemon.polling.early_polls import EarlyPolls
 from telemetry_daemon.polling.log_limits import LogLimits
-from telemetry_daemon.polling.missing import MissingPolls
+from telemetry_daemon.polling.missing import SuspendedPolls
 from telemetry_daemon.polling.poll_intervals import FastPollNeed, Releases
 from telemetry_daemon.polling.source import PollOutcome, Source
 from telemetry_daemon.polling.trigger import MonotonicTrigger, SingleThreadExecutor, phase_of, realign_jobs
@@ -57,7 +57,7 @@ class Poller:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_job_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
-        self._missing = MissingPolls(self._scheduler, clock.monotonic, self._check_missing)
+        self._missing = SuspendedPolls(self._scheduler, clock.monotonic, self._check_missing)
         self._counters_due = -math.inf
         self.finished_polls = 0
 
@@ -109,7 +109,7 @@ class Poller:
         self._store.remove_source(name)
 
     def replace_source(self, name: str, create_source: Callable[[], Source]) -> None:
-        """Replace a source with a new source that has other settings."""
+        """Replace a source with the new source that `create_source` returns."""
         with self._change_lock:
             self.remove(name)
             self.add(create_source())

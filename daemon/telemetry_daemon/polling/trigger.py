@@ -15,7 +15,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-# A run that is early by less than this share of the interval counts for the next tick.
+# A run that is early by less than this share of the interval is counted as the run at the next tick.
 _EARLY_SHARE = 0.25
 
 
