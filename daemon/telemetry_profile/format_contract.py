@@ -8,13 +8,13 @@ from typing import Any, Literal, Protocol
 
 from telemetry_parsers.model import Problem
 
-# In facts, times are integer nanoseconds. None and "" mean that the file does not contain the value.
+# In these classes, times are integer nanoseconds. None and "" mean that the file does not contain the value.
 
 # `fused` kernels compute and communicate. `wait` kernels wait for another stream, and are ignored.
 Work = Literal["compute", "communication", "copy", "fused", "wait"]
 # `begin_ns` counts from 1970, from the boot of the node, or from an unknown time.
 Clock = Literal["unix", "boot", "none"]
-# Launches or the host's clock assign kernels to steps. "" means that the tool states the step.
+# How kernels are assigned to steps: by launches or by the host's clock. "" means that the tool states the step.
 StepBasis = Literal["launch", "host", ""]
 # The file states FLOPs, or the shapes of matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
@@ -54,8 +54,8 @@ class Split:
         """Return the values in the order of the fields."""
         return [getattr(self, field.name) for field in fields(Split)]
 
-    def joined(self, other: Split) -> Split:
-        """Return the sum of two splits, in which unknown values stay unknown."""
+    def plus(self, other: Split) -> Split:
+        """Return the sum of two splits. A value is unknown if it is unknown in either split."""
         pairs = zip(self.values(), other.values(), strict=True)
         return Split(*(None if left is None or right is None else left + right for left, right in pairs))
 
@@ -88,8 +88,8 @@ class Kernel:
     block: str = ""
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
-    def joined(self, other: Kernel) -> Kernel:
-        """Return the sum of two kernels."""
+    def plus(self, other: Kernel) -> Kernel:
+        """Return the kernel with the executions of both."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns
@@ -103,7 +103,7 @@ def largest_first(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FirstCollective:
-    """The first collective, unusually long because it waits for profilers."""
+    """A first collective that is unusually long, because it waits for profilers."""
 
     length_ns: int
     rest: Split
@@ -154,13 +154,13 @@ class Device:
         steps = tuple(replace(step, split=step.split.without(*parts)) for step in self.steps)
         return replace(self, split=self.split.without(*parts), steps=steps)
 
-    def joined(self, later: Device) -> Device:
-        """Return the data of two consecutive spans."""
+    def followed_by(self, later: Device) -> Device:
+        """Return the device with the content of this span and of a later one."""
         sums: dict[tuple[str, str], Kernel] = {}
         for kernel in (*self.kernels, *later.kernels):
             previous = sums.get((kernel.work, kernel.name))
-            sums[kernel.work, kernel.name] = kernel if previous is None else previous.joined(kernel)
-        gap_ns, split = (later.begin_ns or 0) - (self.end_ns or 0), self.split.joined(later.split)
+            sums[kernel.work, kernel.name] = kernel if previous is None else previous.plus(kernel)
+        gap_ns, split = (later.begin_ns or 0) - (self.end_ns or 0), self.split.plus(later.split)
         extended = {key: value + gap_ns for key in ("span_ns", "idle_ns") if (value := getattr(split, key)) is not None}
         return replace(
             self,
@@ -174,12 +174,12 @@ class Device:
         )
 
     def limited(self, part: Split) -> Split:
-        """Return `part` without the values that are unknown for the whole time."""
+        """Return `part` without the values that are unknown in the device's whole split."""
         pairs = zip(self.split.values(), part.values(), strict=True)
         return Split(*(None if whole is None else value for whole, value in pairs))
 
 
-THIS_RANK = "this rank"  # the source of a link in a file without a rank number
+THIS_RANK = "this rank"  # stands for the source of a link if the file does not name its rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ class Facts:
     format: str
     tool: str
     clock: Clock = "none"
-    ranks: int | None = None  # the size of the job
+    ranks: int | None = None  # the number of ranks in the job
     boot_to_unix_ns: int | None = None  # Unix time minus the time of the node's boot clock
     devices: tuple[Device, ...] = ()
     links: tuple[Link, ...] = ()

@@ -36,7 +36,7 @@ from telemetry_profile.verdict.usual_step import usual_step_of
 
 EXAMPLES = {
     "telemetry profile trace.json.gz": "Explain why the steps in a trace are slow.",
-    "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job with each other and the peak.",
+    "telemetry profile traces/ --flops-per-step 2.1e14 --dtype bf16": "Compare the ranks of a job with each other and with the peak.",
 }
 
 _MAX_LISTED_NAMES = 3
@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--publish",
         metavar="JOB",
-        help="write the steps of each rank as those of this job, for the daemon, to the folder of `steps.directory`",
+        help="write the steps of each rank to the folder `steps.directory`, where the daemon reads them as steps of this job",
     )
     options.add_config(parser)
 
@@ -196,7 +196,7 @@ def _summarize(profile: Profile, arguments: argparse.Namespace) -> ProfileSummar
 
 
 def _with_begin(members: tuple[Member, ...], begin: float | None) -> tuple[Member, ...]:
-    """Return the members, with unknown Unix times counted from `begin`."""
+    """Return the members. Unknown Unix times are derived from `begin`, the time of the first activity."""
     starts = [member.device.begin_ns for member in members if member.begin_unix_ns is None]
     known_starts = [start for start in starts if start is not None]
     if begin is None or not known_starts:

@@ -123,7 +123,7 @@ class GapJson:
     """A long time in which nothing ran."""
 
     begin_seconds: float
-    """The time since the card's first interval."""
+    """The start of the gap, relative to the start of the card's first work."""
     seconds: float
 
 
@@ -199,7 +199,7 @@ class ProfileJson:
     schema: Literal["telemetry.profile/1"]
     verdict: Verdict
     job_ranks: int | None
-    """The size of the job, which may have more ranks than were read."""
+    """The number of ranks in the job, which may be more than were read."""
     ranks: RanksJson | None
     """The comparison of the ranks; null for a single card and for several runs."""
     devices: tuple[ProfiledJson, ...]
@@ -248,7 +248,7 @@ def document(summary: ProfileSummary) -> dict[str, Any]:
 
 
 def _build(cls: type[_T], source: object, **values: Any) -> _T:
-    """Return an instance of `cls` with these values and other attributes of `source`."""
+    """Return an instance of `cls` with these values. Its other fields are attributes of `source`."""
     return cls(**{name: values[name] if name in values else _value_of(source, name) for name in _field_names(cls)})  # type: ignore[arg-type]  # a class is hashable
 
 

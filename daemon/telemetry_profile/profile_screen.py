@@ -21,7 +21,7 @@ from telemetry_profile.verdict.usual_step import UsualStep, judged_ranks, mean_s
 
 LINES, COLUMNS = 24, 80
 _MIN_KERNELS, _MAX_KERNELS = 2, 10
-_MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "a guess by its number"}
+_MATCH_TEXTS = {"uuid": "by uuid", "bus_id": "by bus address", "rank": "by rank", "index": "guessed from its number"}
 _BASES = {"given": "from --flops-per-step", "told": "as the file says", "shapes": "a lower bound, from shapes"}
 _NS_PER_SECOND = 10**9
 _MIN_RATE = 1e9  # FLOP/s; lower rates are negligible
@@ -65,7 +65,7 @@ def screen(summary: ProfileSummary, width: int, colour: Colour) -> str:
         notes = [line for text in _file_notes(summary.profile) for line in _wrap(text, width, 2)]
         return "\n".join([*lines_of_runs, _paint(notes, frozenset(), width, colour)])
     head = _head_lines(summary, width)
-    evidence = [*_parts_lines(summary.ranks, width), *_rank_table(summary.ranks, width)]
+    evidence = [*_mean_step_lines(summary.ranks, width), *_rank_table(summary.ranks, width)]
     foot = [line for text in _note_lines(summary) for line in _wrap(text, width, 2)]
     free_lines = LINES - len(head) - len(evidence) - len(foot) - 1
     kernels = _kernel_table(summary.profile.members, max(_MIN_KERNELS, min(_MAX_KERNELS, free_lines)), width)
@@ -81,7 +81,7 @@ def _common_folder(folders: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _run_lines(run: ProfileSummary, heading: str, width: int, colour: Colour) -> str:
     files = list(dict.fromkeys(name for member in run.profile.members for name in member.files))
     kernels = _kernel_table(run.profile.members, _MIN_KERNELS + 1, width)
-    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_parts_lines(run.ranks, width)]
+    lines = [f"{heading}: {first_names(files, ', ', 3)}", *_head_lines(run, width), *_mean_step_lines(run.ranks, width)]
     return _paint([*lines, *kernels], frozenset({0}), width, colour)
 
 
@@ -149,8 +149,8 @@ def _time_text(summary: ProfileSummary) -> str:
     return human.utc(min(begins) / _NS_PER_SECOND)
 
 
-def _parts_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
-    """Return one or two lines with the parts of the mean step."""
+def _mean_step_lines(rank_steps: Sequence[UsualStep], width: int) -> list[str]:
+    """Return one or two lines that show the mean step and its parts."""
     judged_steps, names = judged_ranks(rank_steps)
     split = mean_split([rank_step.split for rank_step in judged_steps]) if judged_steps else Split()
     unit, scale = _unit_for(max(getattr(split, name) or 0 for name, _ in _PARTS))
@@ -233,7 +233,7 @@ def _format_scaled(value: int | None, scale: int) -> str:
 
 
 def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list[str]:
-    """Return the kernel table and the line of kinds."""
+    """Return the kernel table, followed by the shares of the kernel kinds."""
     sums = kernel_sums(members)
     if not sums:
         return []

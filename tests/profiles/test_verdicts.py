@@ -135,7 +135,7 @@ def test_a_long_gap_is_reported_and_the_rest_judged(tmp_path: Path) -> None:
     assert "outside 1 idle gap of 463.0 ms at 4.0 µs" in found["text"]
     busy = [entry for begin in (463_000, 900_000) for entry in runs(20, 1000, 1000, begin=begin)]
     found = verdict([*runs(1, 4, 4), *busy], tmp_path)
-    assert "outside 2 idle gaps totalling 880.0 ms (the longest of 463.0 ms at 4.0 µs)" in found["text"]
+    assert "outside 2 idle gaps totalling 880.0 ms (the longest: 463.0 ms at 4.0 µs)" in found["text"]
     found = verdict([*runs(20, 400, 2000), *runs(20, 400, 2000, begin=463_000)], tmp_path)
     assert (found["cause"], "2.0 ms between two launches" in found["text"]) == ("host", True), found
     kernels = [entry for entry in runs(20, 400, 2000, begin=463_000) if entry["cat"] == "kernel"]

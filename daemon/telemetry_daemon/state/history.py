@@ -86,7 +86,7 @@ class MetricHistory:
 
     since: int
     last_values: array[float] = field(default_factory=lambda: array("f", [math.nan]) * STORED_SLOTS)
-    # None if the last value of each slot was its highest, as for a constant limit.
+    # None as long as the last value of every slot is also its highest, for example for constant limits.
     highest_values: array[float] | None = None
     reason_codes: bytearray | None = None
     open_last: float = math.nan

@@ -114,14 +114,14 @@ class LedgerCard(Generic[_Holder]):
         """Add the part of a segment during which the card was present."""
         _, segment = segment.split(self._counted_from)
         if metric == POWER:
-            self._count_power(segment)
+            self._estimate_energy(segment)
         curve = self._curves.get(metric)
         if curve is None:
             curve = self._curves[metric] = array("d")
         curve.extend(segment)
         self.longest_segment = max(self.longest_segment, segment.end - segment.begin)
 
-    def _count_power(self, segment: CurveSegment) -> None:
+    def _estimate_energy(self, segment: CurveSegment) -> None:
         """Estimate the energy from the power while the energy counter does not work."""
         if not self._is_counter_working:
             self.add_segment(ENERGY_ESTIMATED, segment)

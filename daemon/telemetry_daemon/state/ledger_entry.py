@@ -63,7 +63,7 @@ class CardUse:
     exposed: Totals = Totals(0.0, None, None)
 
     def update(self, allocation: Allocation) -> None:
-        """Update the use from a current allocation."""
+        """Update the use with the data of the current allocation."""
         self.is_allocated = self.is_allocated or allocation.is_allocated
         self.is_used = self.is_used or bool(allocation.is_used)
         if allocation.basis not in self.basis:

@@ -42,7 +42,7 @@ class Follower(Feed):
         self._address = address
         self._credentials = credentials
         self._is_over = False
-        self._request_now = threading.Event()
+        self._request_event = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._focus = Focus()
@@ -69,7 +69,7 @@ class Follower(Feed):
             self._focus = focus
             if focus.view is View.CARD:
                 self._show_all_sensors()
-            self._request_now.set()
+            self._request_event.set()
 
     def _show_all_sensors(self) -> None:
         """Show every sensor of the card from the last complete snapshot."""
@@ -81,7 +81,7 @@ class Follower(Feed):
     def close(self) -> None:
         """Stop without waiting for the threads, which end with the process."""
         self._is_over = True
-        self._request_now.set()
+        self._request_event.set()
 
     def _read_stream(self) -> None:
         while self._has_stream and not self._is_over:
@@ -104,7 +104,7 @@ class Follower(Feed):
                     self._apply_numbers(read_as(ReadingsJson, document), columns, scales)
                 elif name in ("state", "device"):
                     self._fetched_at = NEVER
-                    self._request_now.set()
+                    self._request_event.set()
         except NodeError as error:
             self._has_stream = error.status not in _NO_STREAM_STATUSES
             if self._has_stream:
@@ -126,8 +126,8 @@ class Follower(Feed):
         while not self._is_over:
             with self._showing_errors():
                 self._request_due(client)
-            self._request_now.wait(_POLL_SECONDS)
-            self._request_now.clear()
+            self._request_event.wait(_POLL_SECONDS)
+            self._request_event.clear()
         client.close()
 
     @contextlib.contextmanager

@@ -300,12 +300,12 @@ class CsvRows:
         self._damaged_count += 1
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return the problem that rows were damaged, or () if none were."""
+        """Return a problem with the number of damaged rows, or () if there are none."""
         return (Problem("rows", f"{self._damaged_count} ignored: damaged"),) if self._damaged_count else ()
 
 
 def headings_predicate(*names: str) -> IsHeading:
-    """Return a predicate that accepts cells that include all of these headings."""
+    """Return a function that accepts rows whose cells include all of these headings."""
     return lambda cells: set(cells).issuperset(names)
 
 

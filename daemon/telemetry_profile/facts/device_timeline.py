@@ -30,7 +30,7 @@ from telemetry_profile.format_contract import (
 MAX_NAME_CHARACTERS = 1 << 16
 MAX_NAMES = 100_000
 OTHERS = "(others)"
-MAX_NS = 400 * 86_400 * 10**9  # only broken timestamps give longer runs
+MAX_NS = 400 * 86_400 * 10**9  # only invalid timestamps result in longer times
 _EARLIEST_NS, _LATEST_NS = -(2**62), 2**62
 _WORKS: tuple[Work, ...] = ("compute", "communication", "copy", "fused")
 LaunchKind = Literal["kernel", "graph", "copy"]
@@ -109,7 +109,7 @@ class Timeline:
         if process is not None:
             device_work.processes.add(process)
 
-    def add(  # no object for the arguments, because each event needs a call
+    def add(  # no object for the arguments, because this is called for every event
         self,
         key: Hashable,
         work: Work,
@@ -172,7 +172,7 @@ class Timeline:
         sums[1] += length_ns
 
     def add_launch(self, begin_ns: int | None, kind: LaunchKind, number: int | None = None) -> None:
-        """Add a launch on the host. The launched work has the same `number`."""
+        """Add a launch on the host. `number` also identifies the work that was launched."""
         if begin_ns is None or not _EARLIEST_NS < begin_ns < _LATEST_NS:
             return
         if number is not None:
@@ -187,7 +187,7 @@ class Timeline:
         return [(step.begin, step.end) for step in self._steps]
 
     def facts(self, name: str, tool: str, clock: Clock, devices: tuple[Device, ...] | None = None) -> Facts:
-        """Return the facts of a file, with the timeline's devices by default."""
+        """Return the content of a file. By default, its devices are those of the timeline."""
         devices = self.devices() if devices is None else devices
         return Facts(name, tool, clock, devices=devices, calls=self.calls(), problems=self.problems())
 
@@ -208,7 +208,7 @@ class Timeline:
         return tuple(sorted((Call(name, *sums) for name, sums in self._calls.items()), key=lambda call: -call.total_ns))
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return the problem that events were ignored, or () if none were."""
+        """Return a problem with the number of ignored events, or () if there are none."""
         message = f"{self._invalid_count} ignored: impossible time or length"
         return (Problem("events", message),) if self._invalid_count else ()
 
@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Add the launches within `host_span`, or all if it is None."""
+        """Add the launches within `host_span` to the split, or all launches if `host_span` is None."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)

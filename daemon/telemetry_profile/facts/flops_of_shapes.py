@@ -14,7 +14,7 @@ from typing import Any
 from telemetry_profile.facts.intervals import Interval, sorted_indices
 from telemetry_profile.format_contract import Flops
 
-_MAX_FLOPS = 10**21  # a larger operator would take an hour on 1,000 of the fastest cards
+_MAX_FLOPS = 10**21  # a larger operator would keep 1,000 of the fastest cards busy for minutes
 _LATEST_NS = 2**62
 _NUMBER = re.compile(r"-?\d{1,9}")
 _DTYPES = {
@@ -136,7 +136,7 @@ class _Thread:
         """Yield start and FLOPs of each outermost operator that launched work."""
         launches, last_end = array("q", (self.launches[index] for index in sorted_indices(self.launches))), -(2**63)
         indices = sorted_indices(self.begins)
-        if not isinstance(indices, range):  # of operators with the same start, the longest is the outermost
+        if not isinstance(indices, range):  # if operators have the same start, the longest is the outermost
             indices = sorted(indices, key=lambda index: (self.begins[index], -self.ends[index]))
         for index in indices:
             begin, end = self.begins[index], self.ends[index]

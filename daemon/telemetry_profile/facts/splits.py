@@ -11,10 +11,10 @@ from itertools import pairwise
 from telemetry_profile.facts.intervals import Executions, Interval, Intervals, sorted_indices
 from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 
-_UNUSUAL_FACTOR = 2  # an unusual first collective takes more than this many times as long as any other
-# A gap must be longer than gaps from a single host call.
+_UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
+# A long gap has at least this share of the span and this length, so that a single host call causes none.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if the launches of a smaller share of work are known, steps use the host's clock
+_MIN_LAUNCHED = 0.5  # if the launches of less work are known, the host's clock assigns work to steps
 
 
 class Splitter:
@@ -68,7 +68,7 @@ class Splitter:
         total_split = Split(*(0 for _ in range(len(Split.__dataclass_fields__))))
         for piece_begin, piece_end in zip(edges[::2], edges[1::2], strict=True):
             if piece_end > piece_begin:
-                total_split = total_split.joined(self.split(piece_begin, piece_end))
+                total_split = total_split.plus(self.split(piece_begin, piece_end))
         # A gap may be long for a piece but not for the whole time.
         return replace(total_split, gaps=0, gap_ns=0)
 
@@ -87,7 +87,7 @@ def index_of_long_first(begins: Sequence[int], lengths: Sequence[int]) -> int | 
 
 
 def first_collective_of(executions: Executions, splitter: Splitter) -> tuple[Interval, FirstCollective] | None:
-    """Return the first collective with its span if it is unusually long."""
+    """Return the span of the first collective and its description if it is unusually long, or None."""
     lengths = [end - begin for begin, end in zip(executions.begins, executions.ends, strict=True)]
     index = index_of_long_first(executions.begins, lengths)
     if index is None:
@@ -120,7 +120,7 @@ class Launches:
         self._is_ordered = False
 
     def step_spans(self, by_work: Mapping[Work, Executions], steps: Sequence[Interval]) -> list[Interval] | None:
-        """Return the device's span of each host step, or None if unknown."""
+        """Return the device's span for each step on the host, or None if too few launches are known."""
         if not self._numbers or not steps or any(step[1] > next_step[0] for step, next_step in pairwise(steps)):
             return None
         work_of_steps, total, known_launches = _WorkOfSteps(steps), 0, 0
@@ -165,12 +165,12 @@ class _WorkOfSteps:
             self._first_begin = begin if self._first_begin is None else min(self._first_begin, begin)
 
     def step_spans(self) -> list[Interval]:
-        """Return the device's span of each step, without overlaps."""
+        """Return the device's span for each step. The spans do not overlap."""
         first_begin = self._first_begin if self._first_begin is not None else self._steps[0][0]
         previous_end = max([self._earlier_end, *(end for begin, end in self._unlaunched if begin < first_begin)])
         ends = [max(end, work_end) for (_, end), work_end in zip(self._steps, self._work_ends, strict=True)]
         tails = [end - work_end for end, work_end in zip(ends, self._work_ends, strict=True)]
-        # The profiler stops during the last step: in Kineto's samples 80 ms after the work of a 120 ms step.
+        # The profiler stops during the last step, and so adds idle time: in Kineto's samples 80 ms to a 120 ms step.
         excess = tails[-1] - max(tails[:-1], default=tails[-1])
         if excess >= _min_gap(self._begins[-1], ends[-1]) and self._work_ends[-1] > self._begins[-1]:
             ends[-1] -= excess

@@ -11,7 +11,7 @@ from telemetry_profile.facts.device_timeline import Timeline
 from telemetry_profile.format_contract import Schema, Tables
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*\Z", re.ASCII)
-_INTEGER_LIMIT = 2**63  # beyond SQLite's integers
+_INTEGER_LIMIT = 2**63  # larger than any SQLite integer
 NO_NAME = "(no name)"
 Row = tuple[Any, ...]
 
@@ -51,7 +51,7 @@ def add_calls(
     expressions: Sequence[str | None],
     names: Mapping[object, str] | None = None,
 ) -> None:
-    """Add a table's calls to the timeline."""
+    """Add the calls in a table to the timeline. The expressions give begin, end and name of a call."""
     begin, end, name = expressions
     if begin and end and name:
         where = f"WHERE typeof({begin}) = 'integer' AND typeof({end}) = 'integer' AND {end} >= {begin} GROUP BY {name}"

@@ -19,7 +19,7 @@ from telemetry_profile.verdict.summary import CardTelemetry, Match, MinMeanMax
 if TYPE_CHECKING:  # this module is large, and only recordings need it
     from telemetry_daemon.recordings.recording_file import RecordingFile
 
-# The nearest sample within this time is used for a step without samples.
+# If there are no samples during a profile, the nearest one within this time is used.
 _NEAREST_SECONDS = 15.0
 _MAX_ERRORS = 10
 _RESPONSE_SECONDS = 20.0
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(slots=True)
 class CardHistory:
-    """The samples of one card, with its errors as (time, message)."""
+    """The samples and the errors of one card. An error is (time, message)."""
 
     node: str
     device: str
@@ -61,7 +61,7 @@ class CardHistory:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledCard:
-    """A card in the profile, with the Unix times between which it was profiled."""
+    """A card in the profile, and the Unix times between which it was profiled."""
 
     card: Card
     rank: int | None
@@ -81,7 +81,7 @@ def telemetry_of(profiled_card: ProfiledCard, histories: Sequence[CardHistory]) 
 
 
 def _same_index(profiled_card: ProfiledCard, history: CardHistory) -> bool:
-    """Return whether the indices are equal and the card has no better identity."""
+    """Return whether the indices match, and the profile identifies the card only by its index."""
     card = profiled_card.card
     return not (card.uuid or card.bus_id) and card.index is not None and history.device == str(card.index)
 
@@ -272,7 +272,7 @@ def _history_of(labels: _Labels) -> CardHistory:
 def _series_of_cards(
     url: str, span: tuple[float, float], histories: Mapping[tuple[str, str], CardHistory], query: str
 ) -> Iterator[tuple[CardHistory, _Labels, _Points]]:
-    """Run the query, and yield history, labels and points of each known card."""
+    """Run the query. For each series of a known card, yield the card's history, the labels and the points."""
     for labels, points in _query_range(url, query, span):
         if points and (history := histories.get(_card_key(labels))):
             yield history, labels, points

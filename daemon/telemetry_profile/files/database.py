@@ -35,7 +35,7 @@ _STORED_COLUMNS_QUERY = """
     SELECT objects.name, columns.name FROM sqlite_master AS objects, pragma_table_xinfo(objects.name) AS columns
     WHERE objects.type = 'table' AND objects.sql NOT LIKE 'CREATE VIRTUAL%' AND columns.hidden IN (0, 3) LIMIT ?
 """
-# SQLite errors may quote the file, which can cause UnicodeDecodeError, and are never shown.
+# SQLite's messages may quote the file, so they are never shown. Decoding them may raise UnicodeDecodeError.
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 _DAMAGED = Problem("database", "damaged or invalid; only the readable part is shown")
 _TRUNCATED = Problem("database", "truncated; only the readable part is shown")
@@ -87,7 +87,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
                 _decompress(stream, copy.stream)
                 with _connect(copy.add_name()) as connection:
                     database = _create_database(connection, seconds, copy.stream)
-                    copy.remove_name()  # SQLite has opened the file, and needs no name
+                    copy.remove_name()  # SQLite has opened the file, and no longer needs its name
                     yield database
             return
         with _connect(str(path)) as connection:

@@ -47,7 +47,7 @@ _FORMAT_TYPES = (DatabaseFormat, Refusal, TextFormat, TraceFormat)
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """A file to read. `is_named` is false if only its folder was named."""
+    """A file to read. `is_named` is false if the user named only its folder."""
 
     path: str
     display_name: str
@@ -106,7 +106,7 @@ def installed_formats() -> tuple[ProfileFormat, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The facts of one file, or in `error` the reason why there are none."""
+    """The content of one file, or the reason (`error`) why there is none."""
 
     file: ProfileFile
     facts: Facts | None = None
@@ -118,7 +118,7 @@ Read = Callable[[ProfileFile], Outcome]
 
 
 def read_all(files: Sequence[ProfileFile], read: Read, processes: int | None = None) -> Generator[Outcome, None, None]:
-    """Yield an outcome for each file. Closing the generator kills the processes."""
+    """Read each file in a process, and yield the outcomes. Closing the generator kills the processes."""
     waiting = deque(files)
     running: dict[Connection, tuple[ProfileFile, BaseProcess]] = {}
     process_limit = processes or len(os.sched_getaffinity(0))
@@ -266,7 +266,7 @@ class _Content(io.BufferedReader):
         while line := self.readline(_MAX_LINE_LENGTH):
             if not line.endswith(b"\n"):
                 self._skip_rest_of_line()
-                if self.damage:  # a number in the incomplete last line may be cut
+                if self.damage:  # the last line is incomplete, and a number in it may be cut
                     return
             yield line.decode(encoding, "replace").rstrip("\r\n")
             encoding = "utf-8"

@@ -25,7 +25,7 @@ from telemetry_profile.files.trace_events import (
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
 
 _MAX_EVENTS = 100_000_000
-MAX_EVENT_BYTES = 32 * 2**20  # far more than a real event has
+MAX_EVENT_BYTES = 32 * 2**20  # real events are far smaller
 _MAX_KEY_BYTES = 2**20  # larger values of keys are skipped
 _NOT_READ = object()
 _EVENTS = "traceEvents"
@@ -82,7 +82,7 @@ def _problems_of(damage: Damage) -> tuple[Problem, ...]:
 
 
 def _with_problems(facts: Facts, problems: Sequence[Problem]) -> Facts:
-    """Add problems, and drop the values that need all events."""
+    """Add the problems. If there are any, drop the values that would be wrong without all events."""
     if not problems:
         return facts
     devices = tuple(_incomplete_device(device) for device in facts.devices)
@@ -148,7 +148,7 @@ def _read_member(name: str, window: Window, damage: Damage) -> Iterator[_Key | l
 
 
 def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
-    """Yield the events after the opening bracket in blocks, the first of which is empty."""
+    """Yield the events of a list in blocks. The first block is empty, so that empty lists are noticed, too."""
     count = 0
     yield []
     while count < _MAX_EVENTS:
@@ -171,7 +171,7 @@ def _read_events(window: Window, damage: Damage) -> Iterator[list[Event]]:
 
 
 def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], bool]:
-    """Return events that were decoded singly, and whether the list ends after them."""
+    """Decode events singly. Return them, and whether the list ends after them."""
     text = _text(window.data)
     decoded = decode_singly(text)
     window.data = _bytes(text[decoded.consumed :])
@@ -220,7 +220,7 @@ def _skip_value(window: Window) -> None:
 
 
 def _structural_characters(window: Window) -> Iterator[tuple[int, bytes]]:
-    """Yield position and character of each bracket and comma outside of strings."""
+    """Yield position and character of each bracket and comma outside strings."""
     is_in_string, position = False, 0
     while True:
         match = (_IN_STRING if is_in_string else _STRUCTURE).search(window.data, position)

@@ -16,7 +16,7 @@ from telemetry_profile.facts.printed_numbers import US, nanoseconds
 from telemetry_profile.format_contract import NotReadError
 
 BLOCK_BYTES = 4 * 2**20
-_SCALES = (1000, 100, 10, 1)  # nanoseconds per last digit of microseconds with 0 to 3 decimals
+_SCALES = (1000, 100, 10, 1)  # nanoseconds per unit of the last digit, for microseconds with 0 to 3 decimals
 _SAFE_DIGITS = 20  # enough for Unix time in nanoseconds, and below the limit of int()
 _PIECE_BYTES = 2**17
 _EMPTY = msgspec.Raw(b"")
@@ -25,7 +25,7 @@ _POSSIBLE_END = re.compile(rb"\}(?=\s*(,\s*\{\s*[\"}]|\]))")
 _LAST_PART_BYTES = 64 * 2**10
 _MAX_TRIES = 3
 _READ_ERRORS = (OSError, EOFError, zlib.error, NotReadError)
-NEAR_THE_END = 16  # decoder errors this close to the end mean a truncated value
+NEAR_THE_END = 16  # a decoding error this close to the end means that the value is truncated
 
 _NEXT_EVENT = re.compile(r"\}\s*,\s*(?=\{\s*\")")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
@@ -137,9 +137,9 @@ def next_block(window: Window) -> Block | None:
             return None
         try:
             events = _DECODER.decode(b"[%b]" % data[: match.end()])
-        except (msgspec.ValidationError, UnicodeDecodeError):  # an invalid event: an earlier end does not help
+        except (msgspec.ValidationError, UnicodeDecodeError):  # an event is invalid, so another end would not help
             return None
-        except (msgspec.DecodeError, RecursionError):  # not the end of an event: try the previous match
+        except (msgspec.DecodeError, RecursionError):  # no event ends here: try the previous match
             continue
         return Block(events, match.end(), match[1] == b"]")
     return None
@@ -221,7 +221,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def next_event(text: str, start: int) -> int:
-    """Return where the next event after a broken event probably starts."""
+    """Return where the next event after a damaged event probably starts."""
     match = _NEXT_EVENT.search(text, start)
     return match.end() if match else len(text)
 

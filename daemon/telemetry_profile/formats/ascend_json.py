@@ -1,4 +1,4 @@
-"""Reads Ascend's JSON files, and recognises unneeded files of Ascend and MindSpore."""
+"""Reads Ascend's JSON files, and recognises files of Ascend and MindSpore that are not needed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MATRIX_MARKS = ("Transport Type", "Transit Size(MB)", "Transit Time(ms)")
 _MEGABYTE = 10**6
 _SUM_OF_KINDS = "SDMA"  # the sum of HCCS, PCIE and SIO
 _KINDS = frozenset({"HCCS", "HCCS_SW", "PCIE", "RDMA", "ROCE", "STANDARD_ROCE", "SIO", "UB", _SUM_OF_KINDS})
-# Sums of groups, and calls that another entry of a matrix sums up, repeat other entries.
+# Matches entries that repeat others: sums of groups, and calls that another entry of a matrix sums up.
 _REPEATS = re.compile(r"Total Op Info(@|\Z)|[-_](top|middle|bottom)\d*(@|\Z)")
 # Matches the end of a name with a call number, such as hcom_allReduce__445_0_1.
 _CALL = re.compile(r"(__\d+)?(_\d+)*\Z")
@@ -73,9 +73,9 @@ class _RankSums:
     calls: list[tuple[int, int, int]] = field(default_factory=list)
 
     def add(self, name: str, step: str, times: Mapping[str, Any], elapsed: int) -> None:
-        """Add one collective. If `step` is empty, also store its times."""
+        """Add one collective. Without a step, also store when it ran and how long it waited."""
         collective, previous = Kernel(name, "communication", 1, elapsed, elapsed), self.kernels.get(name)
-        self.kernels[name] = collective if previous is None else previous.joined(collective)
+        self.kernels[name] = collective if previous is None else previous.plus(collective)
         begin, wait_ns = _number(times, "Start Timestamp(us)", 1e17), _ns(times, "Wait Time(ms)")
         if wait_ns is not None:
             self.waits[step] = self.waits.get(step, 0) + wait_ns
@@ -263,7 +263,7 @@ def _read_document(lines: Iterable[str], max_mib: int) -> Any:  # JSON of any sh
         read_lines.append(line)
         length += len(line) + 1
         if length > max_mib << 20:
-            raise NotReadError(f"the file is larger than {max_mib} MiB; pass the folder of fewer steps")
+            raise NotReadError(f"the file is larger than {max_mib} MiB; pass a folder with fewer steps")
     document = _parse_json("\n".join(read_lines))
     if document is None:
         raise NotReadError("the JSON is damaged or truncated; copy the file again")

@@ -129,7 +129,7 @@ class _Ranks:
     """Collects the steps of each rank and card."""
 
     def __init__(self) -> None:
-        self._whole_times: dict[tuple[int | None, int | None], Split] = {}
+        self._whole_splits: dict[tuple[int | None, int | None], Split] = {}
         self._steps: dict[tuple[int | None, int | None], list[Step]] = {}
 
     def add(self, rank: int | None, card: int | None, step: str, split: Split) -> None:
@@ -138,11 +138,11 @@ class _Ranks:
         if step:
             steps.append(Step(f"step {step}", split))
         else:
-            self._whole_times[rank, card] = split
+            self._whole_splits[rank, card] = split
 
     def devices(self) -> tuple[Device, ...]:
         return tuple(
-            Device(Card(card), rank, split=self._whole_times.get((rank, card), Split()), steps=tuple(steps))
+            Device(Card(card), rank, split=self._whole_splits.get((rank, card), Split()), steps=tuple(steps))
             for (rank, card), steps in self._steps.items()
         )
 
@@ -160,7 +160,7 @@ def _split(compute: int | None, communication: int | None, exposed: int | None, 
 def _read_steps(_clue: Clue, lines: Iterable[str]) -> Facts:
     rows, ranks = CsvRows(lines, _STEP_HEADINGS), _Ranks()
     for row in rows:
-        if row.get("Type", "rank") != "rank":  # the ranks of a stage have their own rows
+        if row.get("Type", "rank") != "rank":  # a stage, whose ranks have their own rows
             continue
         step, exposed = row["Step"], cell_ns(row.get(_EXPOSED, ""), US)
         compute, communication, free = (cell_ns(row[name], US) for name in ("Computing", "Communication", "Free"))
@@ -197,7 +197,7 @@ def _read_analysis(tables: Tables) -> Facts:
     for table in _STEP_TABLES:
         for step, kind, rank, card, *times in records(tables, table, _STEP_COLUMNS):
             split = _split(*(_scaled(time, US) for time in times))
-            # The ranks of a stage have their own rows.
+            # Stages are skipped, because their ranks have their own rows.
             if split is not None and kind in (None, "rank"):
                 ranks.add(integer(rank), integer(card), "" if step is None else str(step)[:20], split)
     for table in _LINK_TABLES:

@@ -42,7 +42,7 @@ _DEVICE_IN_NAME = re.compile(r"(?:msprof|hccl|task_time|step_trace)_(\d{1,4})_\d
 # Matches the end of a name with a call number, such as hcom_allReduce__428_0_1.
 _CALL_NUMBER = re.compile(r"__\d+(_\d+)*(@.*)?\Z", re.DOTALL)
 _PROFILER_RANGES = ("ProfilerStep#", "enumerate(DataLoader)")  # the profiler itself marks these ranges
-_NO_RANK = 2**16  # all bits are set if a task has no partner
+_MAX_RANK = 2**16  # if a task has no partner, all bits of the partner's rank are set
 _DATA_WAIT = "Data_aug Bound"
 
 
@@ -74,7 +74,7 @@ class _Reader:
         self._data_waits: dict[int, int] = {}
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the document's keys, which the reader does not need."""
+        """Ignore the document's keys, because this format does not need them."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:
@@ -154,7 +154,7 @@ class _Reader:
         stream = arguments.get("stream id")
         if isinstance(stream, int | str):
             self._collective_streams.add(stream)
-        source, target = (whole_number(arguments.get(end), _NO_RANK) for end in ("src rank", "dst rank"))
+        source, target = (whole_number(arguments.get(end), _MAX_RANK) for end in ("src rank", "dst rank"))
         size = whole_number(arguments.get("size(Byte)"), 2**60)
         transport = arguments.get("transport type")
         if size and source is not None and target is not None and source != target and isinstance(transport, str):

@@ -9,7 +9,7 @@ from telemetry_profile.format_contract import Clue, Refusal
 
 
 def _file_predicate(beginnings: tuple[bytes, ...], endings: tuple[str, ...]) -> Callable[[Clue], bool]:
-    """Return a predicate that accepts files with such a beginning or name."""
+    """Return a function that accepts files with one of these beginnings, or a name with one of these endings."""
     return lambda clue: clue.head.startswith(beginnings) or clue.name.lower().endswith(endings)
 
 

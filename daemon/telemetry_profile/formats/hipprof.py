@@ -140,7 +140,7 @@ def _read_counters(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _kernel_blocks(lines: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the printed values of each kernel, and their units, as a mapping."""
+    """Yield a mapping for each kernel, with the printed values and their units."""
     block: dict[str, str] = {}
     for line in lines:
         if match := _KERNEL_NAME.match(line):
@@ -158,7 +158,7 @@ def _add_kernel(kernels: dict[str, Kernel], block: Mapping[str, str], length: in
     name = block["name"]
     grid, block_size = block.get("grid size", ""), block.get("work group size", "")
     kernel, previous = Kernel(name, work_of(name), 1, length, length, grid, block_size), kernels.get(name)
-    kernels[name] = kernel if previous is None else previous.joined(kernel)
+    kernels[name] = kernel if previous is None else previous.plus(kernel)
 
 
 COUNTERS = TextFormat("hipprof-pmc", _TOOL, _recognises_counters, _read_counters)
@@ -197,7 +197,7 @@ class _Reader:
         self._rank = rank_in_name(clue)
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the keys, which describe the node and the command line."""
+        """Ignore the document's keys. They describe the node and the command line."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

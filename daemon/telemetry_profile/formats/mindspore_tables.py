@@ -189,7 +189,7 @@ def _read_operators(clue: Clue, lines: Iterable[str]) -> Facts:
             name = OTHERS
         longest = cell_ns(row[layout.longest], layout.unit) if layout.longest else time if count == 1 else None
         kernel, previous = Kernel(name, work_of(name.rpartition("/")[2]), count, time, longest), sums.get(name)
-        sums[name] = kernel if previous is None else previous.joined(kernel)
+        sums[name] = kernel if previous is None else previous.plus(kernel)
     facts = Facts("mindspore-operators", _TOOL, problems=rows.problems())
     if layout.is_host or not sums:
         return replace(facts, calls=tuple(Call(name, kernel.calls, kernel.total_ns) for name, kernel in sums.items()))

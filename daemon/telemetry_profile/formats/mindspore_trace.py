@@ -41,7 +41,7 @@ class _Reader:
         self._index: int | None = None
 
     def read_key(self, name: str, value: Any) -> None:  # JSON of any shape
-        """Ignore the keys. These files have none."""
+        """Do nothing, because these files have no keys."""
 
     def read_events(self, events: Sequence[TraceEvent]) -> None:
         for event in events:

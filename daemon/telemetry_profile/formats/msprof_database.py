@@ -29,7 +29,7 @@ _COPIES: dict[int | None, str] = {
     5: "addr device to device", 6: "host to device ex", 7: "device to host ex",
 }  # fmt: skip
 _COPY_TASK_TYPES = ("MEMCPY_ASYNC", "PCIE_DMA_SQE", "SDMA_SQE")  # values of TASK.taskType
-_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # such as the end of hcom_allReduce__428_0_1
+_CALL_NUMBER = re.compile(r"__\d+_\d+_\d+\Z")  # matches the end of a name such as hcom_allReduce__428_0_1
 
 
 def _recognises(schema: Schema) -> bool:
@@ -47,7 +47,7 @@ def _read(tables: Tables) -> Facts:
         timeline.add(integer(card), "copy", *interval(start, end), name)
     for start, end, card, kind, call in records(tables, "COMMUNICATION_OP", (*_TIMES, "deviceId", "opType", "opName")):
         name = strings.get(kind) or _CALL_NUMBER.sub("", strings.get(call, "")) or NO_NAME
-        # Older versions do not store the device of a task, which is clear if there is only one.
+        # Older versions do not store the card of a collective. If there is only one card, it must be this one.
         card_number = cards[0] if card is None and len(cards) == 1 else integer(card)
         timeline.add(card_number, "communication", *interval(start, end), name)
     _add_host_activity(tables, timeline, strings)

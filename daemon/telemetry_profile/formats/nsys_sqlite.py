@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import Card, DatabaseFormat, Facts, Schem
 
 _TOOL = "Nsight Systems"
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
-_RUN_COLUMNS = ("start", "end", "globalPid", "deviceId")
+_EXECUTION_COLUMNS = ("start", "end", "globalPid", "deviceId")
 _KERNEL_COLUMNS = ("demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 _RANGE_COLUMNS = ("start", "end", "text", "textId", "globalTid")
 _CARD_COLUMNS = ("id", "cuDevice", "name", "busLocation", "uuid")
@@ -27,7 +27,7 @@ _COPIES: Mapping[int | None, str] = {
 _VERSION = re.compile(r"_v\d+(_ptsz|_ptds)?\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 
-# The values of _RUN_COLUMNS, the name and kind of work, the grid, and the block.
+# The values of _EXECUTION_COLUMNS, the name and kind of work, the grid, and the block.
 _Execution = tuple[Sequence[Any], tuple[str, Work], str, str]
 
 
@@ -96,24 +96,24 @@ def _process_id(global_id: object) -> int | None:
 def _kernels(tables: Tables, strings: Mapping[object, object]) -> Iterator[_Execution]:
     names_and_works: dict[tuple[object, object], tuple[str, Work]] = {}
     for table in (f"{_ACTIVITY}KERNEL", f"{_ACTIVITY}CONCURRENT_KERNEL"):
-        for *run, demangled, short, x, y, z, block_x, block_y, block_z in records(
-            tables, table, (*_RUN_COLUMNS, *_KERNEL_COLUMNS)
+        for *execution, demangled, short, x, y, z, block_x, block_y, block_z in records(
+            tables, table, (*_EXECUTION_COLUMNS, *_KERNEL_COLUMNS)
         ):
             name_and_work = names_and_works.get((demangled, short))
             if name_and_work is None:
                 name = text(strings.get(demangled)) or text(strings.get(short)) or NO_NAME
                 name_and_work = names_and_works[demangled, short] = name, work_of(name)
-            yield run, name_and_work, shape(x, y, z), shape(block_x, block_y, block_z)
+            yield execution, name_and_work, shape(x, y, z), shape(block_x, block_y, block_z)
 
 
 def _copies_and_graphs(tables: Tables) -> Iterator[_Execution]:
     """Yield the copies, and the CUDA graphs whose kernels were not traced singly."""
-    for *run, graph in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_RUN_COLUMNS, "graphId")):
-        yield run, (f"CUDA graph {integer(graph)}", "compute"), "", ""
-    for *run, kind in records(tables, f"{_ACTIVITY}MEMCPY", (*_RUN_COLUMNS, "copyKind")):
-        yield run, (f"[CUDA memcpy {_COPIES.get(integer(kind), 'of unknown kind')}]", "copy"), "", ""
-    for *run, _ in records(tables, f"{_ACTIVITY}MEMSET", (*_RUN_COLUMNS, "memKind")):
-        yield run, ("[CUDA memset]", "copy"), "", ""
+    for *execution, graph in records(tables, f"{_ACTIVITY}GRAPH_TRACE", (*_EXECUTION_COLUMNS, "graphId")):
+        yield execution, (f"CUDA graph {integer(graph)}", "compute"), "", ""
+    for *execution, kind in records(tables, f"{_ACTIVITY}MEMCPY", (*_EXECUTION_COLUMNS, "copyKind")):
+        yield execution, (f"[CUDA memcpy {_COPIES.get(integer(kind), 'of unknown kind')}]", "copy"), "", ""
+    for *execution, _ in records(tables, f"{_ACTIVITY}MEMSET", (*_EXECUTION_COLUMNS, "memKind")):
+        yield execution, ("[CUDA memset]", "copy"), "", ""
 
 
 def _add_host_activity(

@@ -56,7 +56,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             for row in table.rows:
                 _add_execution(row.text("name"), row, timeline)
             continue
-        if not any(column.role == "total" and column.unit for column in table.columns):  # a table of bytes
+        if not any(column.role == "total" and column.unit for column in table.columns):  # the sums are bytes
             continue
         kernels_of_table: dict[str, Kernel] = {}
         for row in table.rows:
@@ -66,7 +66,7 @@ def _read_nsys(_clue: Clue, lines: Iterable[str]) -> Facts:
             elif _is_of_device(table, row):
                 # Some reports have a row for each grid size of a kernel.
                 previous = kernels_of_table.get(kernel.name)
-                kernels_of_table[kernel.name] = kernel if previous is None else previous.joined(kernel)
+                kernels_of_table[kernel.name] = kernel if previous is None else previous.plus(kernel)
             else:
                 calls.append(Call(kernel.name, kernel.calls, kernel.total_ns))
         # A combined report repeats the rows of separate reports.
@@ -105,7 +105,7 @@ NSYS = TextFormat("nsys-stats", "Nsight Systems", _recognises_nsys, _read_nsys)
 
 
 _NVPROF_SEARCHED_LINES = 200
-_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # follows the name of each kernel
+_RUN_NUMBER = re.compile(r"\s+\[\d+\]\Z")  # the number of the execution, after the kernel's name
 _HOST_TYPE = "API calls"
 # In files without a type column, only names identify host calls.
 _HOST = re.compile(r"(cuda|cu)[A-Z]\w*\Z|(OpenACC|NVTX|clEnqueue|Gpu page fault)")
@@ -147,7 +147,7 @@ _RAW_HEADINGS = {"ID", "Kernel Name"}
 _LONG_HEADINGS = {"ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"}
 _MEASURED = ("gpu__time_duration_measured_wallclock", "gpu__time_duration_measured_user")
 _DURATIONS = ("gpu__time_duration.sum", "Duration", *_MEASURED)
-# Other profilers estimate the theoretical occupancy instead of measuring.
+# The theoretical occupancy is used, and not the measured one, because other profilers report only estimates.
 _OCCUPANCY = ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy")
 _GROUPS = re.compile(r"\d{1,3}(?P<sign>[.,'’\u202f ])\d{3}((?P=sign)\d{3})*\Z")
 _NANOSECONDS = ("ns", "nsecond")
@@ -164,8 +164,8 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _DecimalSign:
-    """Finds out which decimal sign a file uses."""
+class _DecimalSeparator:
+    """Finds out which decimal separator a file uses."""
 
     decimal: str = ""
 
@@ -216,7 +216,7 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
     line_iterator = iter(lines)
     headings = _find_ncu_headings(line_iterator) or []
     runs: dict[str, _Run] = {}
-    decimal_sign = _DecimalSign()
+    decimal_separator = _DecimalSeparator()
     garbled_count = 0
     units: Mapping[str, str] = {}
     for line in line_iterator:
@@ -232,10 +232,10 @@ def _read_ncu(_clue: Clue, lines: Iterable[str]) -> Facts:
             row["ID"], _Run(row["Kernel Name"], _shape(row.get("Grid Size", "")), _shape(row.get("Block Size", "")))
         )
         for cell in cells:
-            decimal_sign.update(cell)
+            decimal_separator.update(cell)
         for name, unit, value in _metrics(row, units):
             _set_metric(run, name, unit, value)
-    kernels, ambiguous_count = _ncu_kernels(runs.values(), decimal_sign)
+    kernels, ambiguous_count = _ncu_kernels(runs.values(), decimal_separator)
     counts_and_messages = (
         (ambiguous_count, "ignored: a comma or dot may separate thousands or decimals; export in the C locale"),
         (garbled_count, "ignored: garbled"),
@@ -254,7 +254,7 @@ def _metrics(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple
 
 
 def _set_metric(run: _Run, name: str, unit: str, value: str) -> None:
-    """Store a duration or occupancy as text until the decimal sign is known."""
+    """Store a duration or occupancy as text until the decimal separator is known."""
     if name in _DURATIONS and run.duration is None:
         run.duration = value, unit
     elif name in _OCCUPANCY and run.occupancy is None:
@@ -266,25 +266,25 @@ def _shape(printed: str) -> str:
     return "×".join(numbers) if len(numbers) <= 3 else ""
 
 
-def _ncu_kernels(runs: Iterable[_Run], decimal_sign: _DecimalSign) -> tuple[list[Kernel], int]:
+def _ncu_kernels(runs: Iterable[_Run], decimal_separator: _DecimalSeparator) -> tuple[list[Kernel], int]:
     runs_by_name: dict[str, list[tuple[int, _Run]]] = {}
     ambiguous_count = 0
     for run in runs:
         printed, unit = run.duration or ("", "")
-        number_text = decimal_sign.normalized(printed, unit)
+        number_text = decimal_separator.normalized(printed, unit)
         ambiguous_count += number_text is None
         scale = UNITS.get(unit.strip().lower())
         duration = nanoseconds(number_text, scale) if number_text and scale else None
         if duration is not None:
             runs_by_name.setdefault(run.name, []).append((duration, run))
-    kernels = [_ncu_kernel(name, kernel_runs, decimal_sign) for name, kernel_runs in runs_by_name.items()]
+    kernels = [_ncu_kernel(name, kernel_runs, decimal_separator) for name, kernel_runs in runs_by_name.items()]
     return kernels, ambiguous_count
 
 
-def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_sign: _DecimalSign) -> Kernel:
+def _ncu_kernel(name: str, runs: list[tuple[int, _Run]], decimal_separator: _DecimalSeparator) -> Kernel:
     longest_ns, longest = max(runs, key=lambda run: run[0])
     total = sum(duration for duration, _ in runs)
-    occupancy = _parse_ratio(decimal_sign.normalized(longest.occupancy or "", ""))
+    occupancy = _parse_ratio(decimal_separator.normalized(longest.occupancy or "", ""))
     return Kernel(name, work_of(name), len(runs), total, longest_ns, longest.grid, longest.block, occupancy)
 
 

@@ -15,7 +15,7 @@ from telemetry_profile.format_contract import Card, Clue, Device, Facts, Split, 
 _RUN_ROLES = ("name", "begin", "end")
 # Rows of host operations, such as memory allocation, may name a device.
 _HOST_KIND = re.compile(r"MEMORY_ALLOC|SCRATCH|PAGE_MIGRATION|\w*_API")
-_ONLY_KERNELS = "copies are in another file: idle time is unknown"
+_ONLY_KERNELS = "memory copies are in another file, so the idle time is unknown"
 
 
 def _first_line(clue: Clue) -> str:
@@ -93,13 +93,13 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _copy_card(row: Row) -> str:
-    """Return the agent that is the card in a copy."""
+    """Return the one of a copy's two agents that is the card."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 
 
 def _card_key(agent: str, timeline: Timeline) -> str:
-    """Set the card of an agent, and return the agent's number as its key."""
+    """Add an agent's card to the timeline, and return the agent's number, which is the card's key."""
     number = agent.strip().removeprefix("Agent ").strip()
     timeline.set_card(number, Card(int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None))
     return number
@@ -120,7 +120,7 @@ RUNS = TextFormat("runs-csv", "rocprofv3", _recognises_runs, _read_runs)
 
 _SUM_ROLES = ("name", "calls", "total")
 _HEADING = re.compile(r'"?Name"?,"?Calls"?,"?TotalDurationNs"?', re.IGNORECASE)
-# Excludes collective kernels, whose names begin like functions of the runtimes.
+# Does not match collective kernels, although their names begin like functions of the runtimes.
 _HOST = re.compile(
     r"(__)?hip[A-Z]\w*\Z|hsa_\w+\Z|(roctx|rocdecode|rocjpeg|(nccl|rccl|mscclpp)(?!(Dev)?Kernel)[A-Z]|MPI_)\w*\Z"
 )

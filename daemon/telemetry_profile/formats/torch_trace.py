@@ -50,7 +50,7 @@ _NO_DEVICE = "the trace contains no device work: the program used only the CPU, 
 _ANNOTATION = "user_annotation"
 _PROFILER_STEP = "ProfilerStep#"  # without the profiler's steps, ranges of the program are used
 _LOADER = "enumerate(DataLoader)"
-_MIN_RUN_RATIO = 0.5  # if a smaller share of the launched kernels ran, a graph was captured
+_MIN_RUN_RATIO = 0.5  # if fewer of the launched kernels ran, a graph was captured
 _MAX_INDEX = 10_000
 _MAX_RANK = 10_000_000
 _MAX_BASE_NS = 4 * 10**18
@@ -109,7 +109,7 @@ class _Reader:
         return replace(facts, ranks=self._rank_count, remarks=remarks)
 
     def _flops(self, device: Device) -> Flops | None:
-        """Return the FLOPs by the operators' shapes, or None if a graph was captured."""
+        """Return the FLOPs, computed from the operators' shapes, or None if a graph was captured."""
         runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
         if runs < (device.split.launches or 0) * _MIN_RUN_RATIO:
             return None

@@ -61,7 +61,7 @@ class Evidence:
 
     ranks: Sequence[UsualStep]
     hints: Sequence[Hint]
-    names: str = ""  # the names of `ranks` if the files contain more ranks
+    names: str = ""  # what sentences call `ranks` if the files contain more ranks
 
     def total(self, part: str) -> int | None:
         """Return the sum of a `Split` field over the ranks, or None if incomplete."""
@@ -84,18 +84,18 @@ class Evidence:
         return waits if waits is None or idle is None else min(waits, idle)
 
     @property
-    def share_base(self) -> str:
-        """Return what percentages refer to, such as `of the step`."""
+    def share_suffix(self) -> str:
+        """Return the words after a percentage, such as `of the step`."""
         gaps = [gap for rank_step in self.ranks for gap in rank_step.gaps]
         has_steps = any(rank_step.steps for rank_step in self.ranks)
         span = f"{'of the step' if has_steps else 'of the time'}{self.names and f' of {self.names}'}"
         if has_steps or not gaps:
             return span
         longest = max(gaps, key=lambda gap: gap.length_ns)
-        longest_text = f"of {human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
+        longest_text = f"{human.short_duration(longest.length_ns)} at {human.short_duration(longest.since_ns)}"
         total_text = human.short_duration(sum(gap.length_ns for gap in gaps))
-        gaps_text = f"{len(gaps)} idle gaps totalling {total_text} (the longest {longest_text})"
-        return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap {longest_text}'}"
+        gaps_text = f"{len(gaps)} idle gaps totalling {total_text} (the longest: {longest_text})"
+        return f"{span} outside {gaps_text if len(gaps) > 1 else f'1 idle gap of {longest_text}'}"
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -119,7 +119,7 @@ class Evidence:
 
 
 class _CauseRow(NamedTuple):
-    """A cause with the smallest reported share, and how to compute and describe it."""
+    """A cause, the smallest share at which it is reported, and how to compute and describe it."""
 
     cause: Cause
     min_share: float
@@ -141,12 +141,12 @@ def _data_sentence(evidence: Evidence, share: float) -> str:
     loader_text = f"the data loader takes {evidence.mean_text('data_wait_ns')} of {evidence.mean_text('span_ns')}"
     idle = evidence.ratio("idle_ns")
     if idle is None:
-        return f"{loader_text}, {human.percent(share)} {evidence.share_base}"
-    return f"the card waits {human.percent(idle)} {evidence.share_base}; {loader_text}"
+        return f"{loader_text}, {human.percent(share)} {evidence.share_suffix}"
+    return f"the card waits {human.percent(idle)} {evidence.share_suffix}; {loader_text}"
 
 
 def _largest_data_hint(evidence: Evidence) -> Hint | None:
-    """Return the largest hint at slow data loading, unless the wait was measured."""
+    """Return the hint at slow data loading with the largest share, unless the wait was measured."""
     if evidence.total("data_wait_ns") is not None:
         return None
     hints = (hint for hint in evidence.hints if hint.cause == "data")
@@ -165,7 +165,7 @@ def _hint_sentence(evidence: Evidence, _share: float) -> str:
 
 def _communication_sentence(evidence: Evidence, share: float) -> str:
     waiting = f", {evidence.mean_text('wait_ns')} of it waiting for other ranks" if evidence.total("wait_ns") else ""
-    return f"communication without overlapping compute takes {human.percent(share)} {evidence.share_base}{waiting}"
+    return f"communication without overlapping compute takes {human.percent(share)} {evidence.share_suffix}{waiting}"
 
 
 def _communication_advice(evidence: Evidence) -> str:
@@ -176,7 +176,7 @@ def _communication_advice(evidence: Evidence) -> str:
 
 def _launch_sentence(evidence: Evidence, share: float) -> str:
     launches, graphs = evidence.total("launches") or 0, evidence.total("graph_launches") or 0
-    text = f"the card waits {human.percent(share)} {evidence.share_base} for the host"
+    text = f"the card waits {human.percent(share)} {evidence.share_suffix} for the host"
     launching_ns = evidence.total("launching_ns")
     if launching_ns is None or launches < _FEW_KERNELS * len(evidence.ranks):
         return text
@@ -191,7 +191,7 @@ def _launch_sentence(evidence: Evidence, share: float) -> str:
 def _gap_sentence(evidence: Evidence, share: float) -> str:
     gap_count = max(1, round((evidence.total("gaps") or 0) / len(evidence.ranks)))
     count_text = "1 gap" if gap_count == 1 else f"{gap_count} gaps, together"
-    return f"nothing runs for {human.percent(share)} {evidence.share_base}, in {count_text} of {evidence.mean_text('gap_ns')}"
+    return f"nothing runs for {human.percent(share)} {evidence.share_suffix}, in {count_text} of {evidence.mean_text('gap_ns')}"
 
 
 def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
@@ -199,12 +199,12 @@ def _small_kernels_sentence(evidence: Evidence, share: float) -> str:
     block_count = _block_count(largest) or 1
     count_text = "1 block" if block_count == 1 else f"{block_count} blocks"
     return (
-        f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_base}: "
+        f"kernels with few blocks, which use only a small part of the card, take {human.percent(share)} {evidence.share_suffix}: "
         f"{largest.name[:60]} has {count_text}"
     )
 
 
-_FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_base}; the files do not show whether communication or computation takes longer"
+_FUSED_SENTENCE = "kernels that communicate and compute at once take {share} {share_suffix}; the files do not show whether communication or computation takes longer"
 
 _ROWS = (
     _CauseRow("parallelism", _MIN_SHARE, lambda evidence: evidence.small_ratio, _small_kernels_sentence,
@@ -215,10 +215,10 @@ _ROWS = (
     _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_communication_ns"), _communication_sentence,
          _communication_advice),
     _CauseRow("communication", _MIN_SHARE, lambda evidence: evidence.ratio("fused_ns"),
-         lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_base=evidence.share_base),
+         lambda evidence, share: _FUSED_SENTENCE.format(share=human.percent(share), share_suffix=evidence.share_suffix),
          lambda _: "compare with the same step without fused kernels, or with the other ranks"),
     _CauseRow("copy", _MIN_SHARE, lambda evidence: evidence.ratio("exposed_copy_ns"),
-         lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_base}",
+         lambda evidence, share: f"copies without overlapping work take {human.percent(share)} {evidence.share_suffix}",
          lambda _: "pin the host's memory and copy asynchronously, or keep the data on the card"),
     _CauseRow("gap", _MIN_SHARE, lambda evidence: _idle_excluding_data_wait(evidence, in_gaps=True), _gap_sentence,
          lambda _: "check what the program does in these gaps: checkpoint, evaluation, logging, or a wait for a result"),
@@ -228,7 +228,7 @@ _ROWS = (
 
 
 def verdict_of(profile: Profile, rank_steps: Sequence[UsualStep], telemetry: Sequence[CardTelemetry | None]) -> Verdict:
-    """Return the verdict, which prefers causes outside the program."""
+    """Return the verdict. Causes outside the program take precedence."""
     judged, names = judged_ranks(rank_steps)
     slow_rank = straggler_of(judged)
     telemetry_by_id = {id(rank_step): card for rank_step, card in zip(rank_steps, telemetry, strict=True)}
@@ -297,7 +297,7 @@ def _unclear_verdict(evidence: Evidence) -> Verdict | None:
 def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
     compute = evidence.ratio("compute_ns")
     if compute is not None:
-        share = f"{human.percent(compute)} {evidence.share_base}"
+        share = f"{human.percent(compute)} {evidence.share_suffix}"
         if evidence.total("idle_ns") is None:
             return Verdict("unknown", f"kernels run {share}; the file does not contain other activity", compute)
         return Verdict("compute", f"the card computes {share}", compute)
@@ -306,7 +306,7 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
             return Verdict("unknown", "the files do not show the work of the card in each step")
         return Verdict("unknown", "the file has only sums of kernels, and not the time between them")
     if profile.calls:
-        return Verdict("unknown", "the file has only calls of the host, and no work of a card")
+        return Verdict("unknown", "the file contains only host calls, and no work of a card")
     return Verdict("unknown", "the file contains no work of a card")
 
 

@@ -1,4 +1,4 @@
-"""Combines the facts of many files into a member for each rank and card."""
+"""Combines the content of many files into one member per rank and card."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INNER_FOLDER = re.compile(
 )
 # rocprof puts a process name before `_kernel_stats.csv` or `.copy_stats.csv`.
 _PROCESS = re.compile(r"(.+?)_(?:kernel|memory|domain|\w+_api|counter|results)[_.]|([^.]+)\.(?:\w*stats\.csv|json|db)")
-_SUMS_OF_PROGRAM = "sums-csv"  # each file with kernels has all kernels of its program
+_SUMS_OF_PROGRAM = "sums-csv"  # if such a file has kernels, these are all kernels of its program
 _NUMBER = re.compile(r"\d+\Z")
 _CardOrSplit = TypeVar("_CardOrSplit", Card, Split)
 # MindSpore up to 1.3 numbers files in `cluster_profiler/ALIAS/profiler/…` by card, not by rank.
@@ -38,12 +38,12 @@ _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-_NO_RANK_TABLE = f"the ranks of some cards are unknown: no rank table with a host_ips_mapping.txt is next to {_CLUSTER}"
+_NO_RANK_TABLE = f"the ranks of some cards are unknown: there is no rank table with a host_ips_mapping.txt next to {_CLUSTER}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts of a file, with the names of the file and its folders."""
+    """The content of a file, and the names of the file and its folders."""
 
     folders: tuple[str, ...]
     name: str
@@ -142,7 +142,7 @@ def _group_by_card(parts: Sequence[_DeviceInFile]) -> list[list[_DeviceInFile]]:
         if part.device.card.index is not None:
             indices.setdefault(owner, set()).add(part.device.card.index)
     for part, owner in owners:
-        # If the owner has a single numbered card, parts without a card number belong to this card.
+        # If an owner has only one numbered card, the owner's parts without a card number belong to this card.
         index = part.device.card.index if len(indices.get(owner, ())) > 1 else None
         groups.setdefault((*owner, index), []).append(part)
     return list(groups.values())
@@ -156,7 +156,7 @@ def _owner_keys(parts: Iterable[_DeviceInFile]) -> Iterator[tuple[object, ...]]:
         for part in untimed
         for work in [str(kernel.work) for kernel in part.device.kernels] or [""]
     }
-    # Without times, results for a rank, format and kind of work in several folders belong to several jobs.
+    # If several folders have results without times for one rank, format and kind of work, these are separate jobs.
     counts = Counter(result[:3] for result in results)
     repeated = {None, *(rank for (rank, _, _), count in counts.items() if count > 1)}
     for part in parts:
@@ -231,7 +231,7 @@ def _join_consecutive(session: list[_DeviceInFile]) -> list[_DeviceInFile]:
         if previous is None:
             joined[part.file.facts.format] = part
         elif not _overlaps(previous, part) and _continues(previous, part):
-            joined[part.file.facts.format] = replace(previous, device=previous.device.joined(part.device))
+            joined[part.file.facts.format] = replace(previous, device=previous.device.followed_by(part.device))
         else:
             others.append(part)
     return [*joined.values(), *others]

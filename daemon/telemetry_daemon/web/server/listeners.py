@@ -81,7 +81,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
             for listening_at, uid, inode in sockets_on(port)
             if _accepts(listening_at, local_address) or _accepts(local_address, listening_at)
         }
-        process_text = _process_with_socket(set(users_by_inode))
+        process_text = _text_of_process_with_socket(set(users_by_inode))
     except (OSError, ValueError):  # /proc is missing or has another format
         users_by_inode, process_text = {}, None
     if process_text is not None:
@@ -212,7 +212,7 @@ def _decode_host(digits: str) -> str:
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, network)
 
 
-def _process_with_socket(inodes: set[int]) -> str | None:
+def _text_of_process_with_socket(inodes: set[int]) -> str | None:
     socket_links = {f"socket:[{inode}]" for inode in inodes}
     deadline = time.monotonic() + SEARCH_SECONDS
     for process in PROC.iterdir() if socket_links else ():
