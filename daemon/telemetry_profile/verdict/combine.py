@@ -38,7 +38,7 @@ _CLUSTER = "cluster_profiler"
 _Folders = tuple[str, ...]
 # Maps (parent of `cluster_profiler`, alias of a node) to the node's ranks by card number.
 _Ranks = Mapping[tuple[_Folders, str], Mapping[int, int]]
-_NO_RANK_TABLE = f"the ranks of some cards are unknown: there is no rank table with a host_ips_mapping.txt next to {_CLUSTER}"
+_NO_RANK_TABLE = f"some cards' ranks are unknown: there is no rank table with a host_ips_mapping.txt next to {_CLUSTER}"
 
 
 @dataclass(frozen=True, slots=True)
