@@ -13,7 +13,7 @@ class ChipPosition:
     """The id of a chip's card and, if printed, the chip's number on the card."""
 
     card: str
-    chip: str | None = None
+    number: str | None = None
 
 
 def chip_of(device: Device) -> ChipPosition | None:
@@ -48,10 +48,10 @@ class ChipFinder:
         own_chips, other_chips = self._by_card.get(chip.card, []), other._by_card.get(chip.card, [])
         if len(own_chips) != 1 or len(other_chips) > 1:
             return None
-        return self._positions[own_chips[0]] if None in (chip.chip, own_chips[0].chip) else None
+        return self._positions[own_chips[0]] if None in (chip.number, own_chips[0].number) else None
 
     def is_comparable_with(self, other: ChipFinder) -> bool:
-        """Return whether cards can be matched by id."""
+        """Return whether all devices have a card id, and the other output contains all of these cards."""
         return self._has_all and other._has_all and self._by_card.keys() <= other._by_card.keys()
 
 
@@ -109,7 +109,7 @@ def has_address_or_uuid(device: Device | Identity) -> bool:
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """Return the address. For a partition, the PCI function is removed."""
+    """Return the device's address, for a partition without the PCI function."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
@@ -124,12 +124,12 @@ def is_same_slot(first: str, second: str) -> bool:
 
 
 def has_repeated_index(devices: Sequence[Device]) -> bool:
-    """Return whether two devices have the same index, as a card and its partitions do."""
+    """Return whether two devices have the same index, such as a card and its partition."""
     indices = [device.index for device in devices if device.index is not None]
     return len(set(indices)) < len(indices)
 
 
-# From the best to the worst, because a combined report has the best outcome of its reports.
+# A combined report has the best outcome of its reports.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
@@ -190,7 +190,7 @@ def _common_identities(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _add_devices(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """Add devices or merge them into equal devices. Return the position of each added device."""
+    """Add devices, or merge them with the same devices of earlier reports. Return each device's position."""
     earlier_count = len(devices)
     earlier_chips, added_chips = ChipFinder(devices), ChipFinder(added)
     positions = []

@@ -65,7 +65,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourceParser:
-    """A parser made of data and a `parse` function, as most parsers are."""
+    """A parser that consists of data and a `parse` function. Most parsers are of this type."""
 
     name: str
     vendor: str

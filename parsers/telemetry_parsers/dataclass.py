@@ -1,8 +1,8 @@
 """A `dataclass` decorator that needs half the memory of the standard one. The daemon has more than 200 dataclasses.
 
-With `slots`, the standard library creates each class twice, and methods of frozen classes keep the first class alive.
-Here, all classes share these methods and those of representation, equality and hash, which the standard library compiles
-for each class.
+With `slots`, the standard library creates each class twice, and the methods of a frozen class refer to the first class,
+which therefore stays in memory. The standard library also compiles methods such as `__repr__` and `__eq__` for each class.
+Here, all classes share these methods.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _lean_dataclass(**options: bool) -> Callable[[type], type]:
         if options.get("frozen"):
             new_class.__setattr__, new_class.__delattr__ = _refuse_to_set, _refuse_to_delete
         if getattr(vars(new_class).get("__weakref__"), "__objclass__", new_class) is not new_class:
-            del new_class.__weakref__  # would keep the first class alive before Python 3.11.3 (gh-102069)
+            del new_class.__weakref__  # refers to the first class before Python 3.11.3 (gh-102069)
         return new_class  # type: ignore[no-any-return]  # Any, because mypy rejects assignments to methods
 
     return decorate

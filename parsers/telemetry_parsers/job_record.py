@@ -14,13 +14,13 @@ SCHEMA: _Schema = "telemetry.job/1"
 # The origin of a time: the scheduler's hook, the start of a process, the report in which the owner appeared or
 # disappeared (`seen`), the start of the daemon, or the end of the day.
 TimeOrigin = Literal["hook", "process", "seen", "daemon_start", "day"]
-# `estimated`: the daemon integrated the power for at least a part of the time.
+# `estimated`: the daemon calculated at least a part of the energy from power readings.
 EnergySource = Literal["", "counter", "estimated"]
 NOBODY = "nobody"
 
 # The totals that a record contains for all its cards together and for each card.
 Seconds = Annotated[
-    float, Schema({"description": "Seconds for which the owner had the card, times its share of it.", "minimum": 0})
+    float, Schema({"description": "Seconds with the card, multiplied by the owner's share of the card.", "minimum": 0})
 ]
 MeasuredSeconds = Annotated[
     float, Schema({"description": "The part of `seconds` for which the card's utilization was known.", "minimum": 0})
@@ -29,17 +29,17 @@ BusySeconds = Annotated[
     float | None,
     Schema(
         {
-            "description": "The integral of the card's utilization over the measured seconds, times the share.",
+            "description": "Utilization integrated over the measured seconds, multiplied by the share.",
             "minimum": 0,
         }
     ),
 ]
 EnergyJoules = Annotated[
-    float | None, Schema({"description": "The integral of the card's power, times the share.", "minimum": 0})
+    float | None, Schema({"description": "The card's energy, multiplied by the share.", "minimum": 0})
 ]
 ThrottledSeconds = Annotated[
     float | None,
-    Schema({"description": "Seconds for which the card's clocks were throttled, times the share.", "minimum": 0}),
+    Schema({"description": "Seconds of throttled clocks, multiplied by the share.", "minimum": 0}),
 ]
 
 
@@ -67,7 +67,7 @@ class RecordedTime:
 
     time: float
     told_by: TimeOrigin
-    """`hook`: from the scheduler. `process`: start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: the owner was present, or gone, when the daemon started. `day`: records of unallocated use end with the day."""
+    """`hook`: from the scheduler's hook. `process`: start of the owner's first process. `seen`: the daemon saw the owner appear or disappear. `daemon_start`: when the daemon started, the owner was already present, or had disappeared. `day`: records of unallocated use end with the day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSummary:
-    """The mean and the peak of one reading while the owner had the card, over the seconds in which the reading was known."""
+    """The mean and the peak of one reading, over the seconds in which the owner had the card and the reading was known."""
 
     seconds: NotNegative
-    """For how long the reading was known, times the share."""
+    """Seconds for which the reading was known, multiplied by the share."""
     mean: float | None
     """The mean over this time; null if the time is 0."""
     peak: float | None
@@ -95,7 +95,7 @@ class ReadingSummary:
 class CardShare:
     """The use of one card by the owner. Seconds and joules are multiplied by the owner's share. Unknown values are null.
 
-    `readings` are of the whole card, but `memory_peak_bytes` only of the owner's processes.
+    `readings` describe the whole card, but `memory_peak_bytes` describes only the owner's processes.
     """
 
     id: str
@@ -104,11 +104,11 @@ class CardShare:
     device: str
     model: str
     is_allocated: bool
-    """A scheduler gave the card to the owner."""
+    """A scheduler allocated the card to the owner."""
     is_used: bool
-    """Processes of the owner were on it."""
+    """The owner's processes used the card."""
     basis: tuple[Annotated[str, Schema({"enum": list(get_args(Basis))})], ...]
-    """What the owner's share was derived from, in order of time."""
+    """How the owner's share was determined, in order of time."""
     seconds: Seconds
     measured_seconds: MeasuredSeconds
     busy_seconds: BusySeconds
@@ -117,13 +117,13 @@ class CardShare:
     memory_peak_bytes: NotNegative | None
     """The largest memory use of the owner's own processes; null if unknown."""
     readings: Annotated[Mapping[str, ReadingSummary], Schema({"propertyNames": {"pattern": "^[a-z][a-z0-9_]*$"}})]
-    """Readings of the card while the owner had it, by metric without `accelerator_`. The temperature is that of the hottest main sensor."""
+    """Summaries of the card's readings while the owner had the card. The keys are metric names without `accelerator_`. The temperature is that of the hottest main sensor."""
     events: Mapping[str, Annotated[int, Schema({"minimum": 1})]]
     """How often each event occurred while the owner had the card, by code. Events count for all owners that share the card."""
     energy_source: Annotated[EnergySource, Schema({"enum": ["counter", "estimated"]})] = field(
         default="", metadata={"left_out": True}
     )
-    """`counter` if the energy is from the card's counter, `estimated` if the daemon integrated its power for some of the time. Missing if no energy was measured, and in the records of earlier releases, which estimated all energy."""
+    """`counter` if the energy is from the card's counter, `estimated` if the daemon calculated at least a part of it from power readings. Missing if no energy was measured, and in records of earlier releases, which always estimated the energy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +148,5 @@ class JobRecord:
     energy_joules: EnergyJoules
     throttled_seconds: ThrottledSeconds
     gaps: Annotated[tuple[Gap, ...], Schema({"maxItems": 16})]
-    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, while no source reported the owner. If there are more than 16, the last ones are joined."""
+    """Periods that the sums do not include: before the daemon saw the owner, while no daemon ran, and while no source reported the owner. If there are more than 16, the last ones are merged."""
     cards: tuple[CardShare, ...]

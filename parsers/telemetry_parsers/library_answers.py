@@ -1,4 +1,4 @@
-"""Helpers for parsers of vendors' libraries: from recorded answers to devices and readings."""
+"""Helpers for parsers of vendors' libraries, which convert recorded answers to devices and readings."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def mapping(answer: Plain) -> dict[str, Plain]:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySpec:
-    """A vendor's library, and what its devices and errors are called in recordings."""
+    """A vendor's library, with its word for devices and its error numbers."""
 
     name: str
     source: str
     vendor: str
-    devices: str  # the library's word for devices; in lower case, it is the key of their list
+    devices: str  # in lower case, the key of the list of devices in an answer
     max_devices: int  # the maximum number of devices of a node
-    absences: Mapping[int, Absent]  # maps known error numbers to absences
+    absences: Mapping[int, Absent]  # maps known error numbers to reasons for a missing value
 
     def draft(self) -> Draft:
         """Return an empty draft for an answer of the library."""
@@ -112,13 +112,13 @@ def answer_in(output: Output, library: LibrarySpec) -> Answer | Report:
         message = f"not an answer of the reader {library.source}: the list of {library.devices} is missing"
         return failed("not_understood", where, message)
     if len(devices) > library.max_devices:
-        return failed("not_understood", where, f"{len(devices)} {library.devices} are more than any node has")
+        return failed("not_understood", where, f"{len(devices)} {library.devices}, which is more than any node has")
     return Answer(node, devices, data)
 
 
 def _report_on_text(output: Output, library: LibrarySpec) -> Report:
     tool = identify_tool(output.text + output.stderr) or "another tool"
-    hint = f"the source {library.source} reads recordings of 'telemetry record'"
+    hint = f"the source {library.source} reads recordings made by 'telemetry record'"
     return Report("not_mine", problems=(Problem("text", f"this is output of {tool}; {hint}"),))
 
 
@@ -165,7 +165,7 @@ def _bus_id(recorded: dict[str, Plain]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where an answer has a number, and the number's metric, label and factor `times / over`."""
+    """A number in an answer, with its metric and label. The reading is the number multiplied by `times / over`."""
 
     metric: str
     label: str = ""
@@ -209,7 +209,7 @@ class DeviceDraft:
             self.add(row.metric, absences[0] if absences else max(numbers), row.label)
 
     def absence_of(self, answer: Plain, source: str) -> Absent:
-        """Return the absence for the error in an answer, and report an unknown error."""
+        """Return the `Absent` value for the error in an answer. Report an unknown error as a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.absences:
             return self.library.absences[code]
@@ -217,7 +217,7 @@ class DeviceDraft:
         return Absent.NOT_REPORTED
 
     def value(self, answer: Plain, source: str) -> Value:
-        """Return the number or the absence in an answer."""
+        """Return the number in an answer, or the `Absent` value for its error."""
         return self.absence_of(answer, source) if error_in(answer) is not None else number(answer)
 
     def _scale_value(self, row: Row, answer: Plain, source: str) -> Value:

@@ -7,7 +7,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """The seconds until the end of a maintenance window, None if not announced, and the reason."""
+    """An announced maintenance: the seconds until its end, or None without maintenance, and its reason."""
 
     ends_in: float | None = None
     reason: str = ""

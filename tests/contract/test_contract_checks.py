@@ -82,12 +82,12 @@ BROKEN_REPORTS = {
     "index True": giving(Report(devices=(device(index=True),))),
     "bus_id '0000:AB:00.0'": giving(Report(devices=(device(bus_id="0000:AB:00.0"),))),
     "bus_id ''": giving(Report(devices=(device(bus_id=""),))),
-    "parent 0 is not another device": giving(Report(devices=(device(parent=0),))),
-    "parent 5 is not another device": giving(Report(devices=(device(parent=5),))),
+    "parent 0 must be the position of another device": giving(Report(devices=(device(parent=0),))),
+    "parent 5 must be the position of another device": giving(Report(devices=(device(parent=5),))),
     "model serial must not be blank": giving(Report(devices=(device(model="", serial=" "),))),
     "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
     "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
-    "not declared in the parser's `gives`": with_reading(metric="power_watts", label=""),
+    "the parser's `gives` does not contain this metric": with_reading(metric="power_watts", label=""),
     "is a metric of the daemon": parser(
         lambda capture: Report(readings=(Reading(None, "telemetry_source_up", 1.0),)), gives=("telemetry_source_up",)
     ),
@@ -97,10 +97,10 @@ BROKEN_REPORTS = {
     ),
     "its device is not in the report": with_reading(device=1),
     "device None: its device is not in the report": with_reading(device=None),
-    "label '' does not fit sensor": with_reading(label=""),
-    "label 'Core Temp' does not fit": with_reading(label="Core Temp"),
-    "label 'core' does not fit a metric without label": with_reading(metric="utilization_ratio", value=0.07),
-    "label 'dizzy' does not fit state": with_reading(metric="health", label="dizzy", value=1.0),
+    "label '' is not valid for sensor": with_reading(label=""),
+    "label 'Core Temp' is not valid for": with_reading(label="Core Temp"),
+    "label 'core' is not valid for a metric without a label": with_reading(metric="utilization_ratio", value=0.07),
+    "label 'dizzy' is not valid for state": with_reading(metric="health", label="dizzy", value=1.0),
     "48 is not a finite float": with_reading(value=48),
     "nan is not a finite float": with_reading(value=float("nan")),
     "True is not a finite float": with_reading(value=True),
@@ -176,7 +176,7 @@ def inventing(capture: Capture) -> Report:
 def test_wrong_parser_is_found() -> None:
     for parse, words in (
         (raising, "raises IndexError"),
-        (forgetful(), "different report the second time"),
+        (forgetful(), "returns a different report"),
         (greedy, "cut at"),
         (inventing, "is not in the input"),
     ):

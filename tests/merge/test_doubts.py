@@ -66,7 +66,7 @@ def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
     merged = lists.tell(garbled, SECOND)
     assert (ups(merged), merged.events) == (before, ())
     assert [numbers(device) for device in merged.devices] == [{}, WATTS]
-    assert ["reported twice" in problem.text for _, problem in merged.problems] == [True]
+    assert ["second report confirms" in problem.text for _, problem in merged.problems] == [True]
     merged = lists.tell(FIRST, SECOND)
     assert (ups(merged), merged.events, merged.problems) == (before, (), ())
     assert [numbers(device) for device in merged.devices] == [WATTS, WATTS]

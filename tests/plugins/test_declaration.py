@@ -50,11 +50,9 @@ def test_allowed_declarations(parser: DescribedParser) -> None:
 NAME = "must be lower-case letters, digits, single hyphens; at most 40 characters"
 NOBODYS = "which is not in the catalogue or in the parser's metrics"
 PREFIX = "its name must begin with accelerator_acme_, followed by lower-case letters, digits, underscores"
-UNITS = (
-    "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end in it"
-)
+UNITS = "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end with the unit"
 KIND = "it must be a gauge or counter of scope `device`, and not a core metric"
-RANGE = "it needs a help text of one line, and a `low` that is less than `high`"
+RANGE = "it needs a help text of one line, and `low` must be less than `high`"
 RATIO = "metric accelerator_acme_voltage_ratio"
 BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, contract_version=2), "contract_version is 2, but this release supports version 1"),
@@ -65,7 +63,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (replace(GOOD, gives=("power_watts",) * 2, metrics=()), "`gives` contains a metric twice: power_watts"),
     (replace(GOOD, gives=("up",), metrics=()), "`gives` contains up, which the daemon derives"),
     (replace(GOOD, gives=("power",), metrics=()), f"`gives` contains power, {NOBODYS}"),
-    (replace(GOOD, gives=("power_watts",)), "declares the metric acme_voltage_ratio, which is missing from `gives`"),
+    (replace(GOOD, gives=("power_watts",)), "`gives` does not contain the parser's own metric acme_voltage_ratio"),
     (with_metric(name="accelerator_other_voltage_ratio"), f"metric accelerator_other_voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_Voltage_ratio"), f"metric accelerator_acme_Voltage_ratio: {PREFIX}"),
     (with_metric(name="accelerator_acme_resets", kind="counter", unit=""), "metric accelerator_acme_resets: the names of counters must end in _total, and other names must not"),
@@ -76,8 +74,8 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (with_metric(scope="host"), f"{RATIO}: {KIND}"),
     (with_metric(help=" "), f"{RATIO}: {RANGE}"),
     (with_metric(low=2), f"{RATIO}: {RANGE}"),
-    (with_metric(label="device"), f"{RATIO}: its label 'device' is reserved or not a lower-case word"),
-    (with_metric(words=("a",)), f"{RATIO}: it has label words, but no label"),
+    (with_metric(label="device"), f"{RATIO}: its label 'device' is reserved, or is not a lower-case word"),
+    (with_metric(words=("a",)), f"{RATIO}: it has `words`, but no label"),
     (with_metric(label="rail", words=("a b",)), f"{RATIO}: its word 'a b' must be lower-case letters, digits, underscores"),
     (replace(GOOD, polls=()), "needs at least one poll, with unique names"),
     (replace(GOOD, polls=GOOD.polls * 2), "needs at least one poll, with unique names"),
@@ -91,9 +89,9 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (with_poll(request=Command((("acme-smi", ""),))), "poll all: needs command lines without blank words"),
     (with_poll(request=Command((("/opt/acme-smi",),))), "poll all: the tool must not be a path; use `folders` instead"),
     (with_poll(request=Command((("acme-smi",),), folders=("opt",))), "poll all: its folders must be absolute"),
-    (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card but has no {card}"),
+    (with_poll(request=Command((("acme-smi",),), per="card")), "poll all: is repeated per card, but a command line does not contain {card}"),
     (with_poll(request=Files()), "poll all: needs paths, all absolute"),
-    (with_poll(request=Library("acme")), "poll all: needs a reader and calls"),
+    (with_poll(request=Library("acme")), "poll all: needs a reader and at least one call"),
 )  # fmt: skip
 
 
@@ -110,7 +108,7 @@ def test_all_violations_are_reported() -> None:
 def test_catalogue_metric_cannot_be_redeclared() -> None:
     taken = replace(BY_KEY["power_watts"], core=False)
     found = violations(replace(GOOD, metrics=(taken,), gives=("power_watts",)))
-    assert "metric accelerator_power_watts: the catalogue has a metric of that name" in found
+    assert "metric accelerator_power_watts: the catalogue already has a metric of this name" in found
 
 
 def test_metrics_of_a_parser_by_key() -> None:

@@ -43,8 +43,8 @@ def _top_jobs(promql: str) -> Query:
 
 _ROOFLINES = card_table(
     "Each card on its roofline",
-    "What the card does, and could do at this intensity and its current clock: below the ridge, memory is the limit, "
-    f"above it the matrix units. {_ESTIMATE}",
+    "The card's FLOP/s, and its limit at this arithmetic intensity and the current clock. Below the ridge, memory sets "
+    f"the limit; above it, the matrix units do. {_ESTIMATE}",
     (*shared.CARD_LABELS, "dtype"),
     (
         Column("FLOP/s", f"max {_BY_ROW} ({FLOPS}{{$cards}})", "flops", decimals=1),
@@ -63,15 +63,15 @@ WORK = Page(
     uid="telemetry-work",
     title="Accelerators: achieved work",
     description=(
-        "Work that was done. Utilization only shows that something ran. This dashboard shows the most work that matrix units and memory can have done, and the "
-        "loss from low clocks. Vendors that report neither are n/a. Jobs may also count their steps (docs/profile.md)."
+        "Utilization only shows that something ran. This dashboard shows how much work the matrix units and the memory can have done at most, "
+        "and the loss from low clocks. Values that need missing readings are n/a. Jobs may also count their steps (docs/profile.md)."
     ),
     sections={
         "Now": (
-            number("FLOP/s", f"Of all cards together. {_ESTIMATE}", f"sum({FLOPS}{{$cards}})", "flops"),
+            number("FLOP/s", f"The sum of all cards. {_ESTIMATE}", f"sum({FLOPS}{{$cards}})", "flops"),
             number(
                 "Of the peak",
-                "Estimated FLOP/s as a share of the quoted peaks of those cards.",
+                "Estimated FLOP/s as a share of the cards' quoted peaks.",
                 f"avg({SHARE}{{$cards}})",
                 "percentunit",
             ),
@@ -83,7 +83,7 @@ WORK = Page(
             ),
             numbers(
                 "Steps",
-                "Reported by jobs: steps and tokens a second, and the energy of a token.",
+                "Steps and tokens per second, as jobs report them, and energy per token.",
                 Figure("steps/s of the slowest job", f"min(max by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}}))", "short"),
                 Figure("tokens/s", f"sum({_TOKEN_RATE})", "short"),
                 Figure(
@@ -103,7 +103,7 @@ WORK = Page(
                 not_reported("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
-                "Power of the same cards",
+                "Power of the cards with the highest FLOP/s",
                 "Five-minute averages. A card with high power and little work is waiting, or uses another data type.",
                 "watt",
                 query(
@@ -113,7 +113,7 @@ WORK = Page(
             ),
             lines(
                 "Memory traffic",
-                "Bytes a second, from the used share of the bandwidth, not from the share of time in which memory was active.",
+                "Bytes per second, from the used share of the bandwidth, not from the share of time in which memory was active.",
                 "Bps",
                 top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
                 not_reported("accelerator_memory_bandwidth_ratio{$cards}"),
@@ -149,13 +149,13 @@ WORK = Page(
         "Steps of jobs": (
             lines(
                 "Step time",
-                "Seconds of a step, of the slowest rank of the jobs with the longest steps.",
+                "Seconds per step of each job's slowest rank, for the jobs with the longest steps.",
                 "s",
                 _top_jobs(f"(1 / min by ({_JOB_LABELS}) ({STEP_RATE}{{$nodes}} > 0))"),
             ),
             lines(
                 "Where the time of steps goes",
-                "Parts of a step as jobs measure them, for all ranks of all jobs together.",
+                "Each part's share of the step time of all jobs, as the jobs measure it.",
                 "percentunit",
                 query(
                     f"sum by (part) (rate({_STEP_PARTS}[$__rate_interval])) / scalar(sum(rate({_STEP_PARTS}[$__rate_interval])))",
@@ -164,13 +164,13 @@ WORK = Page(
             ),
             lines(
                 "Joules per step",
-                "Energy of all cards of a job for one step: the jobs with the highest values.",
+                "Energy that all cards of a job use for one step, for the jobs with the highest values.",
                 "joule",
                 _top_jobs(f"({_JOULES_PER_STEP})"),
             ),
             lines(
                 "FLOP/s as jobs count them",
-                "Counted by the jobs themselves, not estimated: the jobs with the highest values.",
+                "Counted by the jobs themselves, not estimated. The chart shows the jobs with the highest values.",
                 "flops",
                 _top_jobs(f"sum by ({_JOB_LABELS}) (rate(telemetry_steps_flops_total{{$nodes}}[$__rate_interval]))"),
             ),

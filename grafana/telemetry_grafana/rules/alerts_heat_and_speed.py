@@ -34,7 +34,7 @@ _POWER = "accelerator:power_watts:rate5m"
 
 
 def _above_mean(series: str) -> str:
-    """Return the difference between each card and the mean of its model in the node."""
+    """Return an expression for how far each card is above the mean of its model in the node."""
     return f"({series} - on ({MODEL_IN_NODE}) group_left () avg by ({MODEL_IN_NODE}) ({series}))"
 
 
@@ -43,11 +43,11 @@ def _often_throttled_by(reasons: str) -> str:
 
 
 def _throttled_by(reasons: str) -> str:
-    """Return an expression for cards throttled for these reasons, now or often."""
+    """Return an expression for cards that these reasons throttle now, or often did in the last ten minutes."""
     return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_often_throttled_by(reasons)})'
 
 
-# Frequent throttling explains a slow card. The current state would reset alerts repeatedly.
+# Frequent throttling explains a slow card. The current state changes too often, and would reset the alerts.
 _OFTEN_THROTTLED = _often_throttled_by("$heat_reasons|$brake_reasons")
 # Cards are compared with cards of the same owner on the node.
 _PEER_LABELS = f"{MODEL_IN_NODE}, owner_kind, owner"
@@ -77,7 +77,7 @@ HEAT_AND_SPEED = AlertGroup(
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down. If the card reports no limit, a common limit applies.",
-            check="See in the dashboard Node whether the other cards are hot as well. If not, check the card's cooler, otherwise the air or water of the node.",
+            check="In the Node dashboard, see whether the other cards are hot as well. If not, check the card's cooler, otherwise the node's air or water cooling.",
         ),
         critical(
             name="AcceleratorsHot",
@@ -86,10 +86,10 @@ HEAT_AND_SPEED = AlertGroup(
                 f" {_HOT_CARDS} >= $hot_share * count by ({_NODE_AND_VENDOR}) (group by ({_NODE_AND_VENDOR}, id) ({_TEMPERATURE}))"
             ),
             hold="4m",
-            summary="{value} {vendor} cards on {instance} are hot at the same time: its cooling fails",
-            meaning="At least three quarters of the node's cards, and at least four, are as hot as AcceleratorHot requires. The cause is not a single cooler, but the air or water of the node or room.",
-            check="The node's fans, pumps and inlet temperature (in its BMC), and whether neighbouring nodes are hot, too.",
-            remedy="Restore the cooling; until then lower the power limits or drain the node before the cards switch off.",
+            summary="{value} {vendor} cards on {instance} are hot at the same time: the node's cooling is failing",
+            meaning="At least three quarters of the node's cards, and at least four, are as hot as AcceleratorHot requires. The cause is not a single cooler, but the air or water cooling of the node or room.",
+            check="Check the node's fans, pumps and inlet temperature (in its BMC), and whether neighbouring nodes are hot, too.",
+            remedy="Restore the cooling. Until then, lower the power limits, or drain the node before the cards switch off.",
         ),
         critical(
             name="AcceleratorTemperatureCritical",
@@ -102,7 +102,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="2m",
             summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor has reached the card's critical temperature. If the card reports no critical temperature, a common limit applies, unless the sensor is below the card's slowdown temperature.",
-            check="Which sensor (dashboard Card), and the others; the cooling of the node.",
+            check="See which sensor is hot (Card dashboard), compare the other sensors, and check the node's cooling.",
         ),
         warning(
             name="AcceleratorHotterThanPeers",
@@ -118,14 +118,14 @@ HEAT_AND_SPEED = AlertGroup(
                 "AcceleratorHot",
                 "AcceleratorsHot",
             ),
-            summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
+            summary="{vendor} {device} on {instance} is {value:humanize} K hotter than the mean of its node",
             meaning="A card is much hotter than the other cards of its model in the node, although it is not busier and does not draw more power.",
-            check="The card's cooler, thermal paste and slot.",
+            check="Check the card's cooler, thermal paste and slot.",
             remedy="Clean or reseat the cooler.",
         ),
         warning(
             name="AcceleratorFanStopped",
-            # Some tools print 0 for a card without a fan, so a fan of the model must have turned before.
+            # Some tools print 0 for a card without a fan. The alert requires that a fan of the same model has turned before.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_TEMPERATURE} > $fan_stopped_celsius)"
                 " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
@@ -133,7 +133,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="5m",
             summary="the fan of {vendor} {device} on {instance} has stopped while the card is hot",
             meaning="The fan is broken, or a setting keeps the fan at zero. If no fan of a model has ever run for ten minutes in a row, the alert treats the model as fanless.",
-            check="Look at the fan; check the fan setting.",
+            check="Look at the fan, and check its setting.",
         ),
         warning(
             name="AcceleratorThermalThrottling",
@@ -142,7 +142,7 @@ HEAT_AND_SPEED = AlertGroup(
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorsHot"),
             summary="{vendor} {device} on {instance} slows down because of heat",
             meaning="The card lowers its clocks because of its temperature, permanently or repeatedly.",
-            check="The reason that the card reports, and its temperature compared with its limit and with the other cards (dashboard Node).",
+            check="See the reason that the card reports. Compare its temperature with its limit and with the other cards (Node dashboard).",
         ),
         warning(
             name="AcceleratorThrottledForHours",
@@ -151,9 +151,9 @@ HEAT_AND_SPEED = AlertGroup(
             counted_over_seconds=10_800,
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorsHot"),
             summary="heat has slowed {vendor} {device} on {instance} down in each of the last three hours and reduced its clock by {value:humanizePercentage}",
-            meaning="Heat lowered the clocks for at least a twentieth of each of the last three hours. The value is the average reduction of the clock, compared with its highest five-minute average in these three hours. A single hot hour does not fire the alert.",
-            check="The dashboard Card shows when the card is throttled. Look at the load and the inlet temperature at these times, and check whether other cards are throttled, too.",
-            remedy="Clean filters and coolers, check fans and flow; a lower power limit may cost less speed than throttling.",
+            meaning="Heat lowered the clocks for at least a twentieth of each of the last three hours. The value is the average reduction of the clock, relative to its highest five-minute average in these hours.",
+            check="The Card dashboard shows when the card is throttled. Look at the load and the inlet temperature at these times, and check whether other cards are throttled, too.",
+            remedy="Clean filters and coolers, and check fans and flow. A lower power limit may cost less speed than throttling.",
         ),
         warning(
             name="AcceleratorPowerBrake",
@@ -161,7 +161,7 @@ HEAT_AND_SPEED = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance} is slowed down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",
-            check="The power supplies of the node.",
+            check="Check the node's power supplies.",
         ),
         info(
             name="AcceleratorIdleWithMemoryHeld",
@@ -173,7 +173,7 @@ HEAT_AND_SPEED = AlertGroup(
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} is idle while its memory is in use",
-            meaning="A process holds memory of the card but does not use the card, for example a hung job or a forgotten notebook.",
+            meaning="A process, such as a hung job or a forgotten notebook, holds memory on the card but does not use the card.",
             check="`telemetry snapshot --processes` lists the processes.",
             remedy="Ask the owner, or end the job.",
         ),
@@ -184,15 +184,15 @@ HEAT_AND_SPEED = AlertGroup(
                 f" and on ({_PEER_LABELS}) quantile by ({_PEER_LABELS}) (0.5, abs({_WORK_GAP})) < $alike_ratio"
                 f" and on ({_PEER_LABELS}) count by ({_PEER_LABELS}) ({OWNED_WORK}) >= $straggler_peers"
                 f" unless on ({CARD}) {_DIFFERENT_WORK}"
-                # Only an owner or a memory reading shows whether cards work for the same job.
+                # Without an owner or a memory reading, the cards may work for different jobs.
                 f" and on ({CARD}) (accelerator_allocation_ratio or accelerator_memory_used_ratio)"
                 # Cards are not compared with hung cards.
                 f" unless on ({MODEL_IN_NODE}) ({_HUNG})"
             ),
             hold="30m",
-            summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",
+            summary="{vendor} {device} on {instance} is {value:humanizePercentage} less busy than its node's other cards",
             meaning="The other cards of the same model and owner in the node are about equally busy, but this card is less busy. If a job uses all these cards, this card delays the job, or waits for another card. The alert compares only cards that use the same amount of memory, because other cards may do other work.",
-            check="The dashboard Stragglers: clocks, temperature and links compared with its peers.",
+            check="Compare the card's clocks, temperature and links with those of its peers (Stragglers dashboard).",
             remedy="Take the node out of the job and test it.",
         ),
     ),
@@ -201,12 +201,12 @@ HEAT_AND_SPEED = AlertGroup(
 
 @dataclass(frozen=True, slots=True)
 class _Peers:
-    """How a card or a node is compared with busy peers."""
+    """The names and labels for comparing cards or nodes with their busy peers."""
 
-    ratio_template: str  # format string for the name of a recorded ratio to the peers
-    reading_template: str  # format string for the expression of a reading
+    ratio_template: str  # name of the series that records a reading's ratio to the peers' median
+    reading_template: str  # expression for a reading
     labels: str
-    group: str  # the labels whose values peers share
+    group: str  # the labels that are equal for all peers
     min_count: str
 
 
@@ -255,10 +255,10 @@ FULL_LOAD = AlertGroup(
             name="AcceleratorsHung",
             condition=f"count by ({MODEL_IN_NODE}) ({_HUNG})",
             hold="25m",
-            summary="{value} {vendor} card(s) on {instance} fully busy for half an hour at the power of idle cards",
-            meaning="A kernel never ends, or a collective waits for a missing rank: utilization stays at its maximum, while power is close to that of an idle card and the memory is inactive. To know the power of an idle and of a busy card of the model, the alert needs ten minutes of samples of each within the last month.",
-            check="See in the log of the job whether it still makes steps. The dashboard Node shows the cards. A card that differs from the others (events, links, temperature) may be the cause. It may be on another node of the job.",
-            remedy="End the job. If a card stays busy without a process, reset it. If a card hangs again, test it.",
+            summary="{value} {vendor} card(s) on {instance} have been fully busy for half an hour, but use hardly more power than idle cards",
+            meaning="A kernel never ends, or a collective operation waits for a missing rank: utilization stays at its maximum, but power is close to that of an idle card, and the memory is inactive. The alert needs ten minutes of samples at the model's idle power and at its full power within the last month.",
+            check="See in the job's log whether the job still makes progress. In the Node dashboard, look for a card that differs from the others (events, links, temperature). The cause may also be on another node of the job.",
+            remedy="End the job. Reset cards that stay busy without a process, and test cards that hang again.",
         ),
         warning(
             name="AcceleratorSlowerThanPeers",
@@ -266,7 +266,7 @@ FULL_LOAD = AlertGroup(
             hold="10m",
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
             meaning="The card is as busy as the other cards of its model in the node and uses the same amount of memory, but its clock and power are much lower. If a job uses all these cards, the other cards wait for this card. A lower power limit, heat and the power brake do not explain the difference.",
-            check="The dashboard Stragglers. Locked clocks (`nvidia-smi -q -d CLOCK`), power cables, the reasons for throttling.",
+            check="Look at the Stragglers dashboard. Check for locked clocks (`nvidia-smi -q -d CLOCK`), power cables, and reasons for throttling.",
             remedy="Unlock the clocks if they are locked. Otherwise take the node out of the job, power-cycle it and test the card.",
         ),
         warning(
@@ -278,7 +278,7 @@ FULL_LOAD = AlertGroup(
             summary="the {vendor} cards on {instance} run at {value:humanizePercentage} of the clock of other nodes",
             meaning="All cards of the node are busy, but their clock and power are much lower than on other nodes with equally busy cards of the same model. The other nodes are about equally fast. Lower power limits, heat and the power brake do not explain the difference.",
             check="Compare power supplies, the power policy of the node's firmware, locked clocks and the driver version with those of another node.",
-            remedy="Take the node out of the job until the difference is found.",
+            remedy="Take the node out of the job until the difference is explained.",
         ),
     ),
 )

@@ -5,29 +5,29 @@ from __future__ import annotations
 from telemetry_grafana.promql import CARD, NODE, PARTITIONS
 from telemetry_grafana.rules.rule import AlertGroup, critical, open_event, warning
 
-# Missing devices are ignored if a source is released, if all cards sleep, or if a driver hangs.
+# Missing devices are ignored while a source is paused by `telemetry release`, all cards sleep, or a driver hangs.
 _UNLESS_INACTIVE = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _UNLESS_PARTITION = f"unless on ({CARD}) {PARTITIONS}"
 # A node that does not respond exposes no partitions, so the last 5 minutes are used.
 _UNLESS_RECENT_PARTITION = f"unless on ({CARD}) last_over_time({PARTITIONS}[5m])"
-# Lost cards are included, because another alert reports lost cards.
+# Lost cards are included, because AcceleratorLost already reports them.
 _KNOWN_CARDS = f"count by ({NODE}, vendor) (group by ({NODE}, vendor, id) (accelerator_up {_UNLESS_PARTITION}))"
 
 
-# The number of cards on a node before the daemon lost its state.
+# The number of cards that a node had before its daemon lost its state.
 _CARDS_BEFORE = "last_over_time(instance:accelerators:before[15m])"
 # Failed sources explain missing devices, and have their own alert.
 _CARDS_NOW = f"(instance:accelerators:known or 0 * {_CARDS_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
 
-def _if_more_than(metric: str, node: str, known: str) -> str:
-    """Return an expression for values of the metric that exceed `known` on the node."""
-    known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
-    return f"{metric} > on ({node}) group_left () {known_or_none} {_UNLESS_INACTIVE}"
+def _above_card_count(metric: str, labels: str, card_count: str) -> str:
+    """Return an expression for the metric where its value is higher than the node's number of cards."""
+    count_or_zero = f"({card_count} or 0 * max by ({labels}) ({metric}))"
+    return f"{metric} > on ({labels}) group_left () {count_or_zero} {_UNLESS_INACTIVE}"
 
 
-# `job` is ignored, because in Kubernetes another job may know the cards.
-_NOT_LISTED = _if_more_than(
+# `job` is ignored, because in Kubernetes another job may expose `accelerator_up`.
+_NOT_LISTED = _above_card_count(
     "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN_CARDS})"
 )
 
@@ -42,32 +42,32 @@ PRESENCE = AlertGroup(
             hold="3m",
             held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
-            meaning="A source that listed the card works, but no longer lists the card. The card fell off the bus, its driver gave it up, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
-            check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` identifies the card, even if the numbers of cards have changed.",
+            meaning="The source that used to list the card still works, but no longer lists it. The card fell off the bus, its driver gave it up, or somebody removed it. A partition that disappears while its card remains does not count as lost.",
+            check="Run `lspci`, `dmesg` (NVIDIA: Xid 79) and the vendor's tool. The label `id` identifies the card, even if the card numbers have changed.",
         ),
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_UNLESS_RECENT_PARTITION}",
             counted_over_seconds=1800,  # a card that stays lost for longer no longer flaps
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back repeatedly",
-            meaning="Within an hour the card was lost and returned three times, or the card was missing for more than a tenth of the hour and was lost again after it returned. Meanwhile AcceleratorLost does not fire. The alert ends half an hour after the last change.",
-            check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
+            meaning="Within an hour, the card was lost and returned three times, or it was missing for more than a tenth of the hour and was lost again. AcceleratorLost does not fire meanwhile. The alert ends half an hour after the last change.",
+            check="Look at the history of `accelerator_up` (Card dashboard), `dmesg` (PCIe AER, NVIDIA: Xid 79), and power and temperature before each loss.",
             remedy="Drain the node. Reseat the card, its riser and its power cables. If it happens again, replace the card.",
         ),
         critical(
             name="AcceleratorsFewerThanExpected",
-            condition=_if_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
+            condition=_above_card_count("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN_CARDS),
             hold="10m",
-            summary="{instance} should have {value} {vendor} cards and has fewer",
+            summary="{instance} should have {value} {vendor} cards, but has fewer",
             meaning="The node has fewer cards than `expect.devices`. A card was missing from the start, a card was removed with `telemetry forget`, or no source of the vendor works. Cards for which AcceleratorLost fires do not count as missing.",
-            check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` shows how many cards are on the bus.",
+            check="Run `telemetry snapshot` and `lspci`. `telemetry_pci_devices` shows how many cards are on the bus.",
             remedy="As for AcceleratorLost. If the node was changed, change `expect.devices`.",
         ),
         warning(
             name="AcceleratorNotListed",
             condition=_NOT_LISTED,
             hold="15m",
-            summary="{instance} has {value} {vendor} cards on the bus, and telemetry lists fewer",
+            summary="{instance} has {value} {vendor} cards on the bus, but telemetry lists fewer",
             meaning="A card is on the PCI bus, but no tool or library lists the card. No driver is bound to the card, the driver gave it up, or the vendor's tool is not installed or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
             remedy="Install the vendor's tool or driver. If the tool lists other cards of the same model, power-cycle the node.",
@@ -80,9 +80,9 @@ PRESENCE = AlertGroup(
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_UNLESS_INACTIVE}"
             ),
             hold="15m",
-            summary="{instance} had {value} {vendor} cards before its daemon lost its state, and has fewer now",
-            meaning="The daemon lost its state (the node has a new image, or the pod has no volume for the state), and the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know cards that disappeared meanwhile. The alert ends when the node has the same number of cards again, or seven days after the state was lost. If `expect.devices` is set, AcceleratorsFewerThanExpected continues.",
-            check="`lspci`, `dmesg`, the vendor's tool; earlier samples of `accelerator_info` show the previous cards.",
+            summary="{instance} had {value} {vendor} cards before its daemon lost its state, but has fewer now",
+            meaning="The daemon lost its state (the node has a new image, or the pod has no volume for the state), and the node has fewer cards than before. AcceleratorLost cannot fire, because the daemon does not know cards that disappeared meanwhile. The alert ends when the node has the same number of cards again, or seven days after the state was lost.",
+            check="Run `lspci`, `dmesg` and the vendor's tool. Earlier samples of `accelerator_info` show the previous cards.",
             remedy="As for AcceleratorLost. If the node should have fewer cards, or is another machine under the same name, set `expect.devices`, which ends this alert. Keep the state directory on a persistent disk (Helm: `stateHostPath`).",
         ),
     ),
@@ -93,15 +93,15 @@ _BY_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _with_last_value(selector: str) -> str:
-    """Return an expression for the series or, if it has ended, its last value."""
+    """Return an expression for the current value of each series, or the last value of a series that has ended."""
     metric = selector.split("{", maxsplit=1)[0]
     last_value = f"last_over_time({selector}[6h])"
     return f"({selector} or {last_value} unless on (cluster, job, instance, id) {metric})"
 
 
 _OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
-# An Xid without repair is reported only if it is new or has occurred again. Prometheus cannot see
-# the increase of a series that begins with 1, so "new" means: not open in the 6 hours before.
+# An Xid that stays open is reported only if it is new or has occurred again. Prometheus does not count the first
+# sample of a series as an increase. An Xid is new if it was not open in the 6 hours before.
 _OCCURRED_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
 _OPEN_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 
@@ -115,7 +115,7 @@ BROKEN = AlertGroup(
             condition=open_event("$xid_critical"),
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card, such as double-bit memory errors, a card that fell off the bus, or crashed firmware. The alert ends within five minutes after the card was reset, the card was bound to its driver again, or the node was rebooted.",
-            check="`dmesg | grep -i xid`; the code in the vendor's table.",
+            check="Run `dmesg | grep -i xid`. Look up the code in the vendor's table.",
         ),
         warning(
             name="AcceleratorEvent",
@@ -125,8 +125,8 @@ BROKEN = AlertGroup(
             ),
             counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event that may precede a failure. After an Xid, the alert lasts for an hour. For an error code, the alert lasts while the vendor's tool lists the code. Events that an application causes (such as an illegal address) fire no alert, but the dashboard Card shows them.",
-            check="The code in the vendor's table, and whether it occurs on the same card again.",
+            meaning="The driver reported an event that may precede a failure. After an Xid, the alert lasts for an hour. For an error code, the alert lasts while the vendor's tool lists the code. Events that an application causes (such as an illegal address) fire no alert, but the Card dashboard shows them.",
+            check="Look up the code in the vendor's table, and see whether it occurs on the same card again.",
         ),
         warning(
             name="AcceleratorRecoveryNeeded",
@@ -134,7 +134,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="the driver asks to {action} {vendor} {device} on {instance}",
             meaning="The driver reports an action that the card needs before it works properly again.",
-            check="The events and memory errors of the card (dashboard Card).",
+            check="Look at the card's events and memory errors (Card dashboard).",
         ),
         critical(
             name="AcceleratorUnhealthy",
@@ -150,7 +150,7 @@ BROKEN = AlertGroup(
             held_back_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Wrong data in memory could not be corrected. Jobs that used this data have failed or have wrong results.",
-            check="The dashboard Card shows where the errors were, and whether rows were remapped or pages retired since then.",
+            check="The Card dashboard shows where the errors were, and whether rows were remapped or pages retired since then.",
         ),
         warning(
             name="AcceleratorCorrectedErrorStorm",
@@ -161,14 +161,14 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
             meaning="The card has corrected many memory errors. Uncorrected errors often follow, and each correction takes time.",
-            check="How fast the number grows.",
+            check="See how fast the number grows.",
         ),
         critical(
             name="AcceleratorRowRemapFailed",
             condition=_with_last_value("accelerator_row_remap_failed") + " == 1",
             summary="{vendor} {device} on {instance} has no spare memory rows left",
-            meaning="The card could not replace a bad memory row by a spare row.",
-            check="`accelerator_remapped_rows`.",
+            meaning="The card could not replace a bad memory row with a spare row.",
+            check="Look at `accelerator_remapped_rows`.",
         ),
         warning(
             name="AcceleratorResetNeededForMemory",
@@ -177,7 +177,7 @@ BROKEN = AlertGroup(
             held_back_by=("AcceleratorUncorrectedErrors",),
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
             meaning="Bad memory was found and stays in use until the card is reset.",
-            check="The card's uncorrected memory errors.",
+            check="Look at the card's uncorrected memory errors.",
         ),
         warning(
             name="AcceleratorMemoryWearingOut",
@@ -188,7 +188,7 @@ BROKEN = AlertGroup(
             hold="5m",
             summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",
             meaning="The card has taken much of its memory out of use.",
-            check="How fast the number grows.",
+            check="See how fast the number grows.",
         ),
         warning(
             name="AcceleratorLinkDown",
@@ -199,8 +199,8 @@ BROKEN = AlertGroup(
             ),
             hold="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
-            meaning="Links between devices, or from the devices to their network, were up and are now down. Jobs on several cards hang or become slow. The alert lasts until the links are up again; a link that flaps has its own alert.",
-            check="Which links are affected (dashboard Card), their error counters, and their other ends.",
+            meaning="Links to other devices or to the network were up and are now down. Jobs on several cards hang or become slow. The alert lasts until the links are up again. A link that flaps has its own alert.",
+            check="See which links are affected (Card dashboard). Check their error counters and their other ends.",
         ),
         warning(
             name="AcceleratorLinkFlapping",
@@ -208,7 +208,7 @@ BROKEN = AlertGroup(
             counted_over_seconds=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up repeatedly",
             meaning="Links go down and up repeatedly. Each time, the jobs that use them stall or fail.",
-            check="Which links are affected (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module also flap.",
+            check="See which links are affected (Card dashboard), and whether other links of the same cable or module flap, too. Check their error counters and their other ends.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(
@@ -221,17 +221,17 @@ BROKEN = AlertGroup(
             counted_over_seconds=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="A link resends data or is retrained. The link is slow and may fail.",
-            check="Which links are affected (dashboard Card); both of their ends; the temperature of optical modules.",
+            check="See which links are affected (Card dashboard). Check both of their ends, and the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),
         warning(
             name="AcceleratorPcieReplays",
             condition="increase(accelerator_pcie_replays_total[15m]) / 15 > $pcie_replays_per_minute",
             hold="15m",
-            summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets a minute",
+            summary="{vendor} {device} on {instance} resends {value:humanize} PCIe packets per minute",
             meaning="The PCIe link has transmission errors.",
-            check="`lspci -vvv` (AER), the riser and the retimer.",
-            remedy="Reseat the card; replace the riser or the retimer.",
+            check="Check `lspci -vvv` (AER), the riser and the retimer.",
+            remedy="Reseat the card, or replace the riser or the retimer.",
         ),
         warning(
             name="AcceleratorPcieDegraded",
@@ -243,7 +243,7 @@ BROKEN = AlertGroup(
             hold="15m",
             summary="the PCIe link of {vendor} {device} on {instance} runs below its maximum",
             meaning="The PCIe link has fewer lanes than it should have, or runs at a lower generation although the card is busy. (Idle cards slow down their link to save power.)",
-            check="`lspci -vvv`: LnkCap compared with LnkSta, for the card and the bridge above it.",
+            check="In the output of `lspci -vvv`, compare LnkCap with LnkSta, for the card and the bridge above it.",
         ),
     ),
 )

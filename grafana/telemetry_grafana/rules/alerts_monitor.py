@@ -37,8 +37,8 @@ MONITOR = AlertGroup(
             condition=f"last_over_time({MAINTENANCE_END}[1h]) - time() > 0",
             summary="{instance} is in maintenance for another {value:humanizeDuration}",
             meaning="An operator announced work on the node. This alert has no receiver. In Alertmanager it inhibits the node's other alerts without resolving them, so open incidents stay open.",
-            check="`telemetry maintenance` on the node shows when the maintenance ends and its reason.",
-            remedy="Nothing; `telemetry maintenance off` ends the maintenance earlier.",
+            check="`telemetry maintenance` on the node shows the end and the reason of the maintenance.",
+            remedy="Nothing. `telemetry maintenance off` ends the maintenance earlier.",
         ),
         warning(
             name="TelemetryDown",
@@ -46,7 +46,7 @@ MONITOR = AlertGroup(
             hold="3m",
             summary="telemetry on {instance} does not respond",
             meaning="Prometheus cannot scrape a node reliably: the node, the network or the daemon is down. The alert covers nodes that Prometheus has scraped before, and nodes of jobs whose other targets are all telemetry daemons.",
-            check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
+            check=f"Run `systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node. See the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Handle this alert first, because the jobs of the node may be down as well. Remove a decommissioned node from the targets.",
         ),
         critical(
@@ -55,7 +55,7 @@ MONITOR = AlertGroup(
             hold="15m",
             summary="telemetry on {instance} has not responded for a quarter of an hour",
             meaning="TelemetryDown has lasted longer than a reboot of the node takes.",
-            check="As for TelemetryDown; the node's console and BMC.",
+            check="As for TelemetryDown. Also check the node's console and BMC.",
             remedy="As for TelemetryDown. If the node hangs while it starts, power-cycle it.",
         ),
         critical(
@@ -68,7 +68,7 @@ MONITOR = AlertGroup(
             hold="10m",
             summary="no node of the cluster reports accelerators",
             meaning="Prometheus has no telemetry daemon as a target: none is configured, discovery finds none, or all are down. If the alert has the label `cluster`, this cluster had nodes within the last week and has no target now: its agent is down or cannot reach the store.",
-            check="Prometheus' page /targets and the scrape configuration; in a cluster with an agent, the agent's targets and configuration.",
+            check="Check Prometheus' page /targets and the scrape configuration, or the targets and the configuration of the cluster's agent.",
             remedy="Correct the scrape configuration, the service discovery or the agent.",
         ),
         critical(
@@ -82,7 +82,7 @@ MONITOR = AlertGroup(
             hold="10m",
             summary="{instance} has stopped sending its metrics",
             meaning="A node with the label `pushed` sent metrics within the last week and sends none now. The node, its agent or the path to the store is down.",
-            check="Whether the node is up; `systemctl status telemetry-agent telemetry` on the node, and the agent's log.",
+            check="See whether the node is up. On the node, run `systemctl status telemetry-agent telemetry`, and read the agent's log.",
             remedy="Repair the network path to the store, or start the agent, which then sends the queued samples. Silence the alert if the node was removed.",
         ),
         warning(
@@ -92,10 +92,10 @@ MONITOR = AlertGroup(
                 f" {_UNLESS_STUCK}"
             ),
             hold="10m",
-            summary="{source} on {instance} fails: readings that only it reports are missing",
+            summary="{source} on {instance} fails: readings that no other source reports are missing",
             meaning="An installed tool or library fails most of the time, because of a timeout, a driver error, missing permissions, or unknown output.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts failures by reason.",
-            remedy="For `driver_gone`, load the driver or reboot. For `no_permission`, add the groups video and render. For `library_mismatch`, reload the upgraded driver or reboot. For `timeout`, see TelemetrySourceStuck.",
+            remedy="For `driver_gone`, load the driver or reboot. For `no_permission`, add the daemon's user to the groups video and render. For `library_mismatch`, reload the upgraded driver or reboot. For `timeout`, see TelemetrySourceStuck.",
         ),
         critical(
             name="TelemetrySourceStuck",
@@ -103,7 +103,7 @@ MONITOR = AlertGroup(
             hold="5m",
             summary="{source} on {instance} is stuck: a process hangs in the driver, or blocks the tool",
             meaning="Usually a process that calls the driver is in uninterruptible sleep: the driver hangs, and jobs on its cards hang as well, or will hang soon. Otherwise another process blocks the vendor's tool.",
-            check="`telemetry doctor` names the process; `ps -eo pid,stat,wchan:30,cmd | grep ' D'`; `dmesg | tail`.",
+            check="`telemetry doctor` names the process. Also run `ps -eo pid,stat,wchan:30,cmd | grep ' D'` and `dmesg | tail`.",
             remedy="Kill the process. A process in state D cannot be killed: drain the node and reboot it. The daemon continues, and does not start a second process while the first one hangs.",
         ),
         warning(
@@ -117,8 +117,8 @@ MONITOR = AlertGroup(
             hold="25m",
             summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
             meaning="One poll of a source has failed for several intervals, while its other polls work. The readings of this poll have expired and are not exposed.",
-            check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
-            remedy="As for TelemetrySourceFailing. If the card does not support the poll, disable the poll: set `sources.NAME.polls.POLL.mode` to `never`.",
+            check="Run `telemetry doctor`, and read the log (`journalctl -u telemetry`).",
+            remedy="As for TelemetrySourceFailing. If the card does not support the poll, set `sources.NAME.polls.POLL.mode` to `never`.",
         ),
         warning(
             name="TelemetryReadingsGone",
@@ -131,7 +131,7 @@ MONITOR = AlertGroup(
             hold="10m",
             summary="{vendor} {device} on {instance} is listed, but its readings are missing",
             meaning="The source still lists the device, but no longer reports its core readings. This often precedes the loss of a card.",
-            check="`telemetry snapshot --why` shows the reasons; run the vendor's tool by hand.",
+            check="`telemetry snapshot --why` shows the reasons. Also run the vendor's tool by hand.",
             remedy="Drain the card, run `telemetry release`, and reset the card. If this does not help, replace the card.",
         ),
         warning(
@@ -142,8 +142,8 @@ MONITOR = AlertGroup(
             ),
             hold="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
-            meaning="The tool or the driver is slow: a poll takes more than five seconds, or more than a second per card if the poll reads the cards one after the other. A driver often becomes slow before it hangs.",
-            check="See in the dashboard Monitor health whether the change was sudden; look at the load of the host.",
+            meaning="The tool or the driver is slow: a poll takes more than five seconds, or more than a second per card if it reads the cards one by one. A driver often becomes slow before it hangs.",
+            check="In the Monitor health dashboard, see whether the change was sudden. Look at the host's load.",
             remedy="Poll a slow tool less often (`sources.NAME.interval`). If the change was sudden, test the node.",
         ),
         info(
@@ -152,8 +152,8 @@ MONITOR = AlertGroup(
             condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
             summary="{source} on {instance} prints output that telemetry does not understand",
-            meaning="The daemon did not recognize a part of the tool's output, for example from a new version or a rare card, and ignored this part. The exposed readings are right, but some readings may be missing.",
-            check="`telemetry snapshot --format json` lists the problems with their lines.",
+            meaning="The daemon did not recognize a part of the tool's output and ignored it. The tool may be a new version, or the card a rare one. The exposed readings are right, but some readings may be missing.",
+            check="`telemetry snapshot --format json` lists the problems and the lines in which they are.",
             remedy="Send the output (`telemetry record` masks it) with a bug report.",
         ),
         warning(
@@ -183,17 +183,17 @@ MONITOR = AlertGroup(
             counted_over_seconds=3600,
             summary="telemetry on {instance} was started {value} times within an hour",
             meaning="The daemon restarts repeatedly: the kernel kills it because memory is short, its watchdog kills it, or somebody restarts it by hand.",
-            check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",
-            remedy="If the daemon crashed, report the crash with the log. After a restart by the watchdog, the log shows the position of each thread.",
+            check="Run `journalctl -u telemetry` and `dmesg | grep -i oom`.",
+            remedy="If the daemon crashed, report the crash with the log. After a restart by the watchdog, the log contains the stack of each thread.",
         ),
         warning(
             name="TelemetryClockSkew",
-            # The age of the scrape does not matter, because both times are from the same scrape.
+            # Both times are from the same scrape, so the age of the scrape does not matter.
             condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
             hold="15m",
             summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",
             meaning="The clocks of the node and of Prometheus differ. No other alert compares the clocks, but the times in the node's logs and events are wrong, and certificates may seem expired or not yet valid.",
-            check="`timedatectl` or `chronyc tracking` on the node. If the alert fires for many nodes at once, check the machine on which Prometheus runs.",
+            check="Run `timedatectl` or `chronyc tracking` on the node. If the alert fires for many nodes at once, check the machine on which Prometheus runs.",
             remedy="Make sure that the node can reach its time server, and start its time service.",
         ),
     ),

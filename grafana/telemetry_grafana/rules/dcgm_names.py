@@ -13,7 +13,7 @@ def _scraped(name: str) -> str:
     return f'{DCGM.prefix}{name}{{{_MARK}=""}}'
 
 
-# By default, releases before 4.9 expose only these three parts of the capacity.
+# Releases before 4.9 do not expose the capacity by default, but these three parts of it.
 _PARTS = " + ".join(_scraped(f"DEV_FB_{part}") for part in ("FREE", "USED", "RESERVED"))
 
 

@@ -28,42 +28,42 @@ _DEVICES = (
     Recording(
         "accelerator:temperature_celsius",
         f"max without (sensor) (accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "The temperature of a device: its hottest sensor other than memory and board.",
+        "The temperature of a device's hottest sensor, except memory and board sensors.",
     ),
     Recording(
         "accelerator:temperature_limit_celsius",
         f"max without (sensor) {_LIMITS}",
-        "The highest limit of the sensors: the temperature at which the device slows down or otherwise reacts.",
+        "The highest temperature limit of the device's sensors.",
     ),
     Recording(
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
-        "The smallest difference between a sensor's temperature and the sensor's limit, at which the device slows down or otherwise reacts.",
+        "The smallest distance of a sensor's temperature from the sensor's limit.",
     ),
     Recording(
         _UTILIZATION,
         "clamp_max(rate(accelerator_busy_seconds_total[5m]), 1)",
-        "True average utilization over five minutes, from the busy seconds that the daemon integrates.",
+        "Average utilization over five minutes, from the busy seconds that the daemon counts.",
     ),
     Recording(
         "accelerator:allocation_utilization_ratio:rate5m",
         '(max without (basis) (accelerator_allocation_ratio{job_id!="",basis="whole"}) > bool 0)'
         " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
-        "True average utilization of each card that is allocated entirely to a job, with the job's labels.",
+        "Average utilization over five minutes of each card that is allocated entirely to a job, with the job's labels.",
         ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
     ),
     Recording(
         OWNED_WORK,
         f'group by ({DEVICE}, owner_kind, owner) (accelerator_allocation_ratio{{basis="whole"}})'
         f" * on ({CARD}) group_left () max by ({CARD}) ({_UTILIZATION}) or {_UTILIZATION} unless on ({CARD}) accelerator_allocation_ratio",
-        "True average utilization of each card with a single owner, by owner, and of each card without an owner.",
+        "Average utilization over five minutes of each card with a single owner, by owner, and of each card without an owner.",
         f"{DEVICE}, owner_kind, owner",
     ),
     Recording(
         "accelerator:power_watts:rate5m",
         "rate(accelerator_energy_estimated_joules_total[5m])",
-        "True average power over five minutes, from the energy that the daemon integrates.",
+        "Average power over five minutes, from the energy that the daemon estimates.",
     ),
     Recording(
         "accelerator:clock_hertz:avg5m",
@@ -74,7 +74,7 @@ _DEVICES = (
 
 
 _ON_CARD = f"on ({CARD}) group_left ()"
-# NVIDIA reports the compute clock as `sm` and as `graphics`, other vendors use one name.
+# NVIDIA reports the compute clock as `sm` and as `graphics`. Other vendors use only one of these names.
 _CLOCK = 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})'
 # The 16-bit matrix pipe is used if a tool reports its activity, otherwise all matrix units.
 _MATRIX = 'max without (pipe) (accelerator_pipe_active_ratio{pipe="tensor_hmma"}) or accelerator_tensor_active_ratio'
@@ -141,10 +141,10 @@ _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 _MIN_POWER, _MAX_POWER = f"min_over_time({IDLE_POWER}[30d])", f"max_over_time({HIGHEST_POWER}[30d])"
 _ABOVE_IDLE = Recording(
     "accelerator:power_above_idle:ratio",
-    # If load hardly raises the power, the tool reports a constant.
+    # A model whose highest power is close to its idle power is excluded: its tool probably reports a constant.
     f"abs({_POWER_READ} - on ({MODEL}) group_left () {_MIN_POWER})"
     f" / on ({MODEL}) group_left () (({_MAX_POWER} > {with_thresholds('$power_follows')} * {_MIN_POWER}) - {_MIN_POWER})",
-    "The difference between the power of the device and of an idle device, as a share of the largest difference within a month.",
+    "How far the device's power is from its model's idle power, as a share of the largest difference within a month.",
 )
 
 _AT_LOAD = with_thresholds(">= $same_load_ratio")
@@ -197,7 +197,7 @@ _WITHOUT_COUNTED_PARTITIONS = (
 _SUMS: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
         "sum by (OVER) (accelerator_power_watts)",
-        "Power drawn. Partitions report no power, so no power counts twice.",
+        "Power drawn. Partitions report no power, so no power is counted twice.",
     ),
     "accelerator_power_cap_used_ratio:avg": (
         _ratio("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
@@ -242,13 +242,13 @@ def _straggler_rules(name: str, series: str, min_spread: str) -> tuple[Recording
         Recording(
             deviation,
             f"({series}) - on ({MODEL}) group_left () quantile by ({MODEL}) (0.5, {series})",
-            "The difference between the device and the median of the devices of its model.",
+            "The difference between the device's value and the median of all devices of its model.",
         ),
         Recording(
             f"accelerator:{name}:zscore",
             f"{deviation} / on ({MODEL}) group_left () clamp_min({spread}, {min_spread})"
             f" and on ({MODEL}) count by ({MODEL}) ({deviation}) >= {_MIN_PEERS}",
-            "The distance from the median in robust standard deviations of the peers, if there are at least three.",
+            "The distance from the model's median in robust standard deviations, if there are at least three devices.",
         ),
     )
 

@@ -11,7 +11,7 @@ _MAINTENANCE = Recording(
     MAINTENANCE_END,
     # The last exposed value is used even if the node went down between two evaluations.
     f"max by ({NODE}) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
-    # A value that does not count down may come from an old textfile, and is ignored.
+    # The seconds until the end count down. A constant value may come from an old textfile, and is ignored.
     f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
     # A node that is off exposes nothing, so the recorded end is kept for one more day.
     f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
@@ -34,7 +34,7 @@ _HEAT_RULES = (
         # Only throttled cards are considered, because the clock of an idle card has no meaning.
         f"clamp_min(1 - accelerator:clock_hertz:avg5m / {_BEST_CLOCK}, 0) and on ({CARD}) {THROTTLED} > 0"
         f" or 0 * {THROTTLED}",
-        "The reduction of the clock, as a share of the highest clock within three hours, in five minutes in which heat throttled the card. 0 if the card was not throttled or reports no clock.",
+        "The reduction of the clock in five minutes in which heat throttled the card, as a share of the highest clock within three hours. 0 if heat did not throttle the card, or the card reports no clock.",
     ),
 )
 
@@ -49,12 +49,12 @@ _HELD_IDLE_RULE = Recording(
     with_thresholds(
         f"(last_over_time({HELD_IDLE}[5m]) + 60 or (({_HELD_IDLE}) > bool -1) * 60) and ({_HELD_IDLE})",
     ),
-    "Seconds for which a job has had memory on a card without computing.",
+    "Seconds for which a job has held memory on a card without computing.",
     ", ".join((DEVICE, *OWNER_LABELS["accelerator_allocation_seconds_total"])),
 )
 
 
-# Alerts read hours of these series. With a sample per scrape, this would take seconds.
+# Alerts read hours of these series, which would take seconds if the series had a sample per scrape.
 MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -106,12 +106,12 @@ _LAST_BEFORE = f"last_over_time({_CARDS_BEFORE_LOSS}{_WEEK})"
 
 
 def _lasting_extreme(function: str, series: str) -> str:
-    """Return an expression for the minimum or maximum of ten minutes."""
+    """Return an expression for a series' minimum or maximum over ten minutes, if it is older than five minutes."""
     return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
 
 
 def _once_rule(name: str, current: str, group_labels: str, presence: str, meaning: str) -> Recording:
-    """Return a rule whose value stays 1 after `current` has existed once."""
+    """Return a rule that is 1 while `presence` has a result, once `current` has had a result."""
     return Recording(
         name,
         f"group by ({group_labels}) ({current}) or group by ({group_labels}) (last_over_time({name}{_WEEK}))"
@@ -155,14 +155,14 @@ PAST = RecordingGroup(
             f"max_over_time(accelerator:core_readings:group{_RECENT})",
             CARD,
             "accelerator_up",
-            "1 for each existing device that has had core readings.",
+            "1 for each present or lost device that has reported core readings.",
         ),
         _once_rule(
             "instance:telemetry:once",
             f"last_over_time(telemetry_build_info{_RECENT})",
             NODE,
             "up",
-            "1 for each existing target that has been a telemetry daemon.",
+            "1 for each target that is or was a telemetry daemon.",
         ),
         _maximum_rule(
             "accelerator:link_up:most",
@@ -181,7 +181,7 @@ PAST = RecordingGroup(
         # This rule must read the previous results of the next two rules.
         Recording(
             _CARDS_BEFORE_LOSS,
-            # The rule keeps the count from before the loss until as many devices are back.
+            # The rule keeps the count from before the state was lost until the node has as many devices again.
             f"({_LAST_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_LAST_STEADY}) and on ({NODE})"
             f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_WEEK}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
@@ -191,7 +191,7 @@ PAST = RecordingGroup(
         ),
         Recording(
             "instance:accelerators:steady",
-            # The median ignores short deviations, such as during the start of a driver.
+            # The median ignores short deviations, for example while a driver starts.
             "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             "Whole devices of a vendor that a node reported for most of an hour.",
             f"{NODE}, vendor",
@@ -199,7 +199,7 @@ PAST = RecordingGroup(
         Recording(
             "instance:telemetry_remembers_since_timestamp_seconds:max",
             _REMEMBERS_SINCE,
-            "Identifies the daemon's state: the number changes if the state is lost.",
+            "Identifies the daemon's state: the value changes if the state is lost.",
             NODE,
         ),
         Recording(

@@ -23,7 +23,7 @@ MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
 SETTING = "RUNBOOKS"
 # Alerts, `telemetry check` and the page must show the same remedies.
 _REMEDIES = {condition.alert: condition.remedy for condition in CONDITIONS}
-# Grafana would expand a dollar sign, and an anchor is appended later.
+# A dollar sign is excluded because Grafana would expand it, and `#` because `_runbook` appends an anchor.
 _URL = re.compile(r"(https?://[^\s/#$]+|file://)/[^\s#$'\"]*")
 
 
@@ -50,7 +50,7 @@ class Alert:
 
     @property
     def expression(self) -> str:
-        """Return the condition without faults that happened during a past maintenance."""
+        """Return the condition for Prometheus, which must not be true because of faults during a past maintenance."""
         if not self.counted_over_seconds:
             return self.promql
         ended = f"(last_over_time({MAINTENANCE_END}[1h]) > time() - {self.counted_over_seconds}) <= time()"
@@ -58,7 +58,7 @@ class Alert:
 
     @property
     def outside_maintenance(self) -> str:
-        """Return the condition for Grafana, which is not true during a node's maintenance."""
+        """Return the condition for Grafana, which must not be true while the node is in maintenance."""
         if "{instance}" not in self.summary:
             return self.promql
         until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"

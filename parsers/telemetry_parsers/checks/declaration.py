@@ -68,7 +68,7 @@ _MAX_NAME_LENGTH = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
-    """Return a text for each rule that a parser's declaration violates."""
+    """Return a message for each rule that a parser's declaration violates."""
     if parser.contract_version != CONTRACT_VERSION:
         return (f"contract_version is {parser.contract_version}, but this release supports version {CONTRACT_VERSION}",)
     return (*_check_names(parser), *_check_gives(parser), *_check_metrics(parser), *_check_polls(parser))
@@ -85,7 +85,7 @@ def _is_word(text: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Return whether a string is a valid name of a label or fact."""
+    """Return whether a string is a valid name for a label or fact."""
     return _LABEL.match(text) is not None
 
 
@@ -118,7 +118,7 @@ def _check_gives(parser: Parser | DescribedParser) -> Iterator[str]:
         elif key not in declared and (key not in BY_KEY or BY_KEY[key].scope in ("daemon", "owner")):
             yield f"`gives` contains {key}, which is not in the catalogue or in the parser's metrics"
     for key in sorted(declared.difference(parser.gives)):
-        yield f"declares the metric {key}, which is missing from `gives`"
+        yield f"`gives` does not contain the parser's own metric {key}"
 
 
 def _check_metrics(parser: Parser | DescribedParser) -> Iterator[str]:
@@ -132,25 +132,25 @@ def _check_metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     if not metric.name.startswith(prefix) or not _is_word(metric.name.removeprefix(prefix)):
         yield f"its name must begin with {prefix}, followed by lower-case letters, digits, underscores"
     if metric.name in BY_NAME:
-        yield "the catalogue has a metric of that name"
+        yield "the catalogue already has a metric of this name"
     if (metric.kind == "counter") != metric.name.endswith("_total"):
         yield "the names of counters must end in _total, and other names must not"
     if metric.unit and (metric.unit not in _UNITS or not metric.name.removesuffix("_total").endswith(metric.unit)):
-        yield f"its unit must be a base unit ({' '.join(sorted(_UNITS))}), and its name must end in it"
+        yield f"its unit must be a base unit ({' '.join(sorted(_UNITS))}), and its name must end with the unit"
 
 
 def _check_metric(metric: Metric) -> Iterator[str]:
     if metric.kind == "info" or metric.scope != "device" or metric.core:
         yield "it must be a gauge or counter of scope `device`, and not a core metric"
     if not metric.help.strip() or "\n" in metric.help or not metric.low < metric.high:
-        yield "it needs a help text of one line, and a `low` that is less than `high`"
+        yield "it needs a help text of one line, and `low` must be less than `high`"
 
 
 def _check_label(metric: Metric) -> Iterator[str]:
     if metric.label and (not is_label(metric.label) or metric.label in RESERVED_LABELS):
-        yield f"its label {metric.label!r} is reserved or not a lower-case word"
+        yield f"its label {metric.label!r} is reserved, or is not a lower-case word"
     if metric.words and not metric.label:
-        yield "it has label words, but no label"
+        yield "it has `words`, but no label"
     for word in metric.words:
         if not _is_word(word):
             yield f"its word {word!r} must be lower-case letters, digits, underscores"
@@ -191,7 +191,7 @@ def _check_request(request: object) -> Iterator[str]:
             yield "needs paths, all absolute"
     elif isinstance(request, Library):
         if not (request.reader and request.calls):
-            yield "needs a reader and calls"
+            yield "needs a reader and at least one call"
     else:
         yield f"its request is {type(request).__name__}, not Command, Files or Library"
 
@@ -205,4 +205,4 @@ def _check_command(request: Command) -> Iterator[str]:
         yield "its folders must be absolute"
     placeholder = f"{{{request.per}}}"
     if request.per and not all(any(placeholder in word for word in line) for line in request.alternatives):
-        yield f"is repeated per {request.per} but has no {placeholder}"
+        yield f"is repeated per {request.per}, but a command line does not contain {placeholder}"

@@ -1,4 +1,4 @@
-"""Creates damaged forms of a capture, which are the same in every run."""
+"""Creates the same damaged forms of a capture in every run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _damage_texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
     lines = text.split("\n")
     yield "binary", "\x00\xff\xfe\x7fELF\x01" * 40
     yield "doubled", text + text
-    yield "doubled without an end", text.rstrip("\n") + text
+    yield "doubled without a line break", text.rstrip("\n") + text
     yield "carriage returns", text.replace("\n", "\r\n")
     yield "blanks collapsed", "\n".join(" ".join(line.split()) for line in lines)
     yield "blank lines", "\n\n".join(lines)

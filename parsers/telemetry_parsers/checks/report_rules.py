@@ -116,7 +116,7 @@ def _simple_values(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_in_base64(text: str) -> Iterator[float]:
-    """Yield the little-endian numbers at all offsets in base64 data."""
+    """Yield each little-endian integer that base64 data may contain."""
     try:
         content = base64.b64decode(text, validate=True)
     except ValueError:  # not base64
@@ -131,12 +131,12 @@ _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
 # A bus address, possibly without the domain.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# Maps a vendor to other vendors whose cards its tools list, because Hygon's tools include a copy of ROCm's.
+# Maps a vendor to other vendors whose cards its tools list. Hygon's tools include copies of ROCm's tools.
 _ALSO_LISTED: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
-    """Return a text for each rule that the report on this capture violates."""
+    """Return a message for each rule that the report on this capture violates."""
     if not isinstance(report, Report):
         return [f"parse returns {type(report).__name__}, not a Report"]
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
@@ -180,7 +180,7 @@ def _check_devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]
         if device.bus_id is not None and not _BUS.match(device.bus_id):
             yield f"{where}: bus_id {device.bus_id!r} is not dddd:bb:dd.f in lower case"
         if device.parent is not None and (device.parent not in range(len(devices)) or device.parent == position):
-            yield f"{where}: parent {device.parent!r} is not another device of the report"
+            yield f"{where}: parent {device.parent!r} must be the position of another device in the report"
         names = ("model", "uuid", "partition", "serial", "driver")
         blank_fields = [name for name in names if (text := getattr(device, name)) is not None and not text.strip()]
         if blank_fields:
@@ -200,7 +200,7 @@ def _check_readings(parser: Parser, metrics: Mapping[str, Metric], report: Repor
         name = f"reading {reading.metric}{{{reading.label}}} of device {reading.device}"
         metric = metrics.get(reading.metric)
         if metric is None or reading.metric not in parser.gives:
-            yield f"{name}: not declared in the parser's `gives`"
+            yield f"{name}: the parser's `gives` does not contain this metric"
             continue
         if (reading.device, reading.metric, reading.label) in seen:
             yield f"{name}: reported twice"
@@ -216,7 +216,7 @@ def _check_reading(metric: Metric, reading: Reading, device_count: int) -> Itera
     ):
         yield "its device is not in the report"
     if not is_valid_label_for(metric, reading.label):
-        yield f"label {reading.label!r} does not fit {metric.label or 'a metric without label'}"
+        yield f"label {reading.label!r} is not valid for {metric.label or 'a metric without a label'}"
     if isinstance(reading.value, Absent):
         return
     if type(reading.value) is not float or not math.isfinite(reading.value):
@@ -247,9 +247,9 @@ def _check_other_parts(report: Report) -> Iterator[str]:
     yield from _check_facts("report", report.facts)
     try:
         if from_plain(Report, to_plain(Report, report)) != report:
-            yield "changes when recorded and read back"
+            yield "the report changes when it is recorded and read back"
     except CodecError as error:
-        yield f"cannot be recorded: {error}"
+        yield f"the report cannot be recorded: {error}"
 
 
 def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
@@ -266,7 +266,7 @@ def _check_origins(metrics: Mapping[str, Metric], capture: Capture, report: Repo
 
 
 def _check_origin(metric: Metric, reading: Reading, report: Report, tokens: frozenset[str]) -> Iterator[str]:
-    """Yield a violation unless the number is a state, a sum, or from the input."""
+    """Yield a violation for an invalid state, a wrong sum, or a number that is not from the input."""
     if isinstance(reading.value, Absent):
         return
     if (metric.unit, metric.low, metric.high) == ("", 0, 1):

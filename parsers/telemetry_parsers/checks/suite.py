@@ -41,7 +41,7 @@ def sample_violations(parser: Parser, sample: Sample) -> list[str]:
         violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
     violations.extend(cut_violations(parser, capture))
     if any(_try_parse(parser, capture) != expected for _ in range(2)):  # the report must not depend on earlier captures
-        violations.append("the same capture gives a different report the second time")
+        violations.append("a second call of `parse` with the same capture returns a different report")
     return violations
 
 
@@ -61,7 +61,7 @@ def parse_violations(parser: Parser, capture: Capture) -> list[str]:
     try:
         violations = report_violations(parser, capture, report)
     except (AttributeError, TypeError, ValueError) as error:
-        return [f"gives a report with a field of the wrong type: {error}"]
+        return [f"returns a report with a field of the wrong type: {error}"]
     if original != repr(capture):
         violations.append("changes the capture")
     return violations

@@ -26,7 +26,7 @@ CAPTURE_SCHEMA = "telemetry.capture/1"
 
 @dataclass(frozen=True, slots=True)
 class DescribedParser:
-    """The declaration of a parser in another process: the Parser protocol without `parse`."""
+    """What a parser in another process declares: all attributes of the Parser protocol except `parse`."""
 
     contract_version: int
     name: str
@@ -46,7 +46,7 @@ def capture_to_plain(capture: Capture) -> dict[str, Any]:
 
 
 def capture_line(capture: Capture) -> bytes:
-    """Return a capture as an ASCII line of a recording, with the line end."""
+    """Return a capture as an ASCII line of a recording, including the line break."""
     return encode_line(capture_to_plain(capture)).encode("ascii") + b"\n"
 
 

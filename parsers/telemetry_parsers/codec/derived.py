@@ -26,7 +26,7 @@ class _Codec:
 @dataclass(frozen=True, slots=True)
 class _Options:
     left_out: tuple[str, ...] = ()  # fields that are omitted if they have their default values
-    null: Mapping[str, float] = field(default_factory=dict)  # maps fields to the number that is written as null
+    null: Mapping[str, float] = field(default_factory=dict)  # maps each field to the value that is written as null
 
 
 _OPTIONS: Mapping[Any, _Options] = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from telemetry_parsers.typing_names import TYPE_CHECKING
 
-if TYPE_CHECKING:  # workers import this module, and `model` would use 2.6 MiB of memory in each
+if TYPE_CHECKING:  # at run time, `model` would use 2.6 MiB of memory in each worker
     from telemetry_parsers.model import Plain
 
 _MAX_QUOTE_LENGTH = 40

@@ -1,6 +1,6 @@
-"""Writes answers of workers in plain form. The daemon reads them with the types in `worker_wire.py`.
+"""Creates workers' answers in plain form. The daemon decodes them to the types in `worker_wire.py`.
 
-Workers that call a library or read files do not import these types, because they would need 4 MiB.
+Workers that call a library or read files do not import these types, which would use 4 MiB of memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def output(name: str, *, text: str = "", stderr: str = "", status: int | None = 
 
 
 def failure(state: str, reason: str | None, text: str) -> Plain:
-    """Return the plain form of a `Failure`, for a reader that read nothing."""
+    """Return the plain form of a `Failure`, the result of a reader that could not read."""
     return {"state": state, "reason": reason, "text": text}
 
 

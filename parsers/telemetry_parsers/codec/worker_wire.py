@@ -1,4 +1,4 @@
-"""The messages between the daemon and a worker, each a line of JSON."""
+"""The messages between the daemon and a worker. Each message is a line of JSON."""
 
 from __future__ import annotations
 

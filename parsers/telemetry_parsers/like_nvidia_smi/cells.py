@@ -21,7 +21,7 @@ def _quantity_pattern(unit: str) -> str:
     return rf"(?:{number}|{_PLACEHOLDER}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
-# The placeholders for the first value of a pair. Any other word may belong to the previous column.
+# Placeholders for the first value of a pair. Any other word before the second value may belong to the previous column.
 _NO_VALUE = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
 
 
@@ -49,7 +49,7 @@ BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 WATTS_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # Memory such as `858/65536 MiB`: the unit may be printed only once, after the second number.
 BYTES_PAIR = rf"(?:{_PLACEHOLDER}|({_first_value_pattern('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
-# `On` or `Off` after a name. Any other word must follow two blanks, because a name may contain single blanks.
+# `On` or `Off` after a name. Other words must be preceded by two blanks, because a name may contain single blanks.
 SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
@@ -105,7 +105,7 @@ class CellReader:
     group_counts: tuple[int, ...]
 
     def read(self, text: str) -> TargetTexts | None:
-        """Return the cell's texts with their targets, or None if the pattern does not match."""
+        """Return the values in a cell with their targets, or None if the pattern does not match."""
         match = self.pattern.match(text)
         if match is None:
             return None
@@ -119,7 +119,7 @@ class CellReader:
         return pairs
 
     def read_start(self, text: str) -> TargetTexts:
-        """Return the texts at the start of a truncated cell, without the last word."""
+        """Return the values at the start of a truncated cell, except the last word, which may be incomplete."""
         complete_text = text[: max(text.rfind(separator) for separator in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
             texts = _create_reader(self.columns[:count]).read(complete_text)

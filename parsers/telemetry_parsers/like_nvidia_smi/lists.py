@@ -28,11 +28,11 @@ class CardListShape:
     card_heading: re.Pattern[str]
     card_targets: tuple[Target, ...]  # the target of each regex group of `card_heading`, such as the index
     keys: Mapping[Key, tuple[Target, ...]]  # maps (section, key) in lower case to targets
-    ignored: frozenset[Key] = frozenset()  # known keys without a metric
+    ignored: frozenset[Key] = frozenset()  # keys that have no metric and are not reported as unknown
     ignored_sections: frozenset[str] = frozenset()
     header_facts: Mapping[str, str] = field(default_factory=dict)  # maps keys above the cards to facts
     count_key: str = ""  # the key whose value is the number of cards
-    ignored_suffix: re.Pattern[str] | None = None  # removed from keys, such as the number of the hottest sensor
+    ignored_suffix: re.Pattern[str] | None = None  # removed from the end of keys, for example a sensor's number
     address_keys: tuple[Key, ...] = ()  # domain, bus, device and function, if the address is printed in parts
 
 
@@ -52,7 +52,7 @@ def read_list(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> None
 
 
 def _read_cards(lines: Sequence[Line], shape: CardListShape, draft: Draft) -> list[tuple[str, ...]]:
-    """Add the cards to the draft. Return each card's section names and other keys."""
+    """Add the cards to the draft. Return the names of each card's sections, and its keys outside sections."""
     state = _ScanState(draft, shape)
     for line in lines:
         _read_line(state, line)
@@ -128,7 +128,7 @@ def _end_card(state: _ScanState) -> None:
 
 
 def _add_card(draft: Draft, shape: CardListShape, card: re.Match[str], line: Line) -> int | None:
-    """Add the card in a heading to the draft, and return its position."""
+    """Add the card of a heading to the draft, and return the card's position."""
     texts = card.groups()
     indices = (int(text) for text, target in zip(texts, shape.card_targets, strict=False) if target.key == "index")
     key = next(indices, texts[0])
@@ -190,7 +190,6 @@ def _normalize_key(name: str, shape: CardListShape) -> str:
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
 # An empty XML element is read like an element with this text.
 _EMPTY_ELEMENT_TEXT = "none"
-# A card has about 150 tags.
 _MAX_TAGS = 2 * MAX_LINES
 
 
@@ -204,7 +203,7 @@ class _Tag:
 
 
 def xml_log(shape: CardListShape) -> Shape:
-    """Return the shape of an XML log with the cards, sections and keys of `shape`."""
+    """Return the shape of an XML log that contains the cards, sections and keys of `shape`."""
 
     def read(text: ToolText, draft: Draft) -> bool:
         lines, open_elements = _lines_of_xml(text.lines)
@@ -245,7 +244,7 @@ def _lines_of_xml(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
 
 
 def _close_element(tag: _Tag, open_elements: list[str]) -> list[Line]:
-    """Close an element. Return a heading of the enclosing section."""
+    """Close an element. Return the heading of the enclosing section, which continues after it."""
     if open_elements[-1:] != [tag.name]:
         return []
     open_elements.pop()

@@ -117,7 +117,7 @@ NVIDIA_SMI_FIELDS: Mapping[str, Target] = {
 
 @dataclass(frozen=True, slots=True)
 class QueryShape:
-    """The fields of one tool's `--query-gpu`, by name in lower case."""
+    """The fields that one tool's `--query-gpu` prints, by lower-case name."""
 
     fields: Mapping[str, Target]
     ignored: frozenset[str]

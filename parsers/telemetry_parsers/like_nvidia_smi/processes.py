@@ -30,7 +30,7 @@ class _ProcessCounts:
     """The process count of each card, or the reason why the counts are unknown."""
 
     by_position: Counter[int] = field(default_factory=Counter)
-    has_body: bool = False  # a row or the message about no processes was read
+    has_body: bool = False  # whether a row or a "no processes" message was read
     absence: Absent | None = None
 
 

@@ -21,7 +21,7 @@ _MAX_CELLS = 16
 _MAX_LINE_LENGTH = 400
 _MODEL = identity("model")
 _BUS_ID = identity("bus_id")
-# (reader, target texts) for each cell of a line.
+# For each cell of a line, its reader and the texts in the cell with their targets.
 _Row = list[tuple[CellReader | None, TargetTexts | None]]
 
 
@@ -30,16 +30,16 @@ class CardTableShape:
     """The format of one tool's table."""
 
     columns: Mapping[str, Column]
-    opening: frozenset[str]  # headings of the first heading line
+    opening: frozenset[str]  # headings that the first heading line must contain
     banner: re.Pattern[str]  # matches the version line
     versions: tuple[tuple[str, re.Pattern[str]], ...]  # patterns of `tool_version`, `driver` and facts above the table
-    expected_starts: tuple[str, ...] = ()  # the beginnings of known lines without a reading
+    expected_starts: tuple[str, ...] = ()  # the beginnings of other lines that are not errors
     lists_processes: bool = True
-    other_titles: tuple[str, ...] = ()  # titles in lower case of tables between cards and processes
+    other_titles: tuple[str, ...] = ()  # lower-case titles of tables between the cards and the processes
     wraps_models: bool = False  # long model names continue in the next lines
     # The tool always prints a process table last, which shows that no card is missing.
     ends_with_processes: bool = False
-    separator: str = ""  # a mark in the rules between cards, but not in the rule below the last card
+    separator: str = ""  # a mark in the rules between cards, which the rule below the last card does not contain
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def read_table(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> No
 
 
 def read_cards(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -> Sequence[Line]:
-    """Add the cards of the last run to the draft. Return the lines of its process table."""
+    """Add the cards to the draft, if the tool ran several times, those of the last run. Return the process table's lines."""
     starts = [position for position, line in enumerate(lines) if line.ended and shape.banner.search(line.text)]
     if len(starts) > 1:
         draft.add_problem("text", several_runs(len(starts)))
@@ -104,7 +104,7 @@ def _read_versions(lines: Sequence[Line], shape: CardTableShape, draft: Draft) -
         text = line.text[:_MAX_LINE_LENGTH] + "\n" * line.ended
         for name, pattern in shape.versions:
             match = pattern.search(text)
-            # Without a printed version, the match is the next label, which has no digit.
+            # If no version is printed, the pattern matches the next label, which contains no digit.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 draft.tool_version = draft.tool_version or version
@@ -119,7 +119,7 @@ def _is_first_heading(line: Line, shape: CardTableShape) -> bool:
         return False
     text = line.text[:_MAX_LINE_LENGTH].lower()
     if not all(name.split(" ", 1)[0] in text for name in shape.opening):
-        return False  # most lines end here, which saves time
+        return False  # this cheap check excludes most lines
     all_headings = frozenset(shape.columns)
     headings = {name for cell in _split_cells(text, has_border=True) for name in headings_in(cell, all_headings)}
     return shape.opening <= headings
@@ -217,7 +217,7 @@ def _fits_headings(state: _ScanState, line: Line, heading_index: int) -> bool:
 
 
 def _read_row(state: _ScanState, line: Line, heading_index: int) -> _Row:
-    """Return each cell's reader and values. The values are None for a wrong cell."""
+    """Return each cell's reader and texts. The texts are None if the cell does not fit its headings."""
     readers = state.headings[heading_index]
     cells = _split_cells(line.text[:_MAX_LINE_LENGTH], has_border=state.has_border)
     is_complete = line.ended or line.text.rstrip().endswith("|")
@@ -263,7 +263,7 @@ def _read_record(state: _ScanState, absence: Absent = Absent.NOT_REPORTED) -> No
     device = state.draft.device(index)
     for line, row in rows_read:
         _store_row(state.draft, device, line, _with_model_rest(row, model_rest))
-    for target in _always_read_targets([reader for readers in state.headings for reader in readers if reader]):
+    for target in _targets_with_reading([reader for readers in state.headings for reader in readers if reader]):
         if not state.draft.has_reading(device, target):
             state.draft.set_value(device, target, absence)
 
@@ -293,7 +293,7 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
     for reader, texts in row:
         if texts is None:
             has_mismatch = True
-            for target in _always_read_targets([reader] if reader else []):
+            for target in _targets_with_reading([reader] if reader else []):
                 draft.set_value(device, target, Absent.NOT_UNDERSTOOD)
         for targets, text in texts or ():
             draft.store(device, targets, text, line.where)
@@ -301,11 +301,11 @@ def _store_row(draft: Draft, device: int, line: Line, row: _Row) -> None:
         draft.add_problem(line.where, f"cells do not match their headings: {quote(line.text)}")
 
 
-def _always_read_targets(readers: Sequence[CellReader]) -> list[Target]:
-    """Return the targets of the metrics that always get a reading from these cells."""
+def _targets_with_reading(readers: Sequence[CellReader]) -> list[Target]:
+    """Return the targets that have a reading for every card, even if a cell contains no number."""
     targets = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
-    return [target for target in targets if target.is_always_read] + states
+    return [target for target in targets if target.accepts_any_text] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:

@@ -93,7 +93,7 @@ def _limit_devices(report: Report, identities: Iterable[Identity], problems: lis
     )
     kept = set(order[: bounds.MAX_DEVICES])
     kept = {position for position in kept if devices[position].parent is None or devices[position].parent in kept}
-    problems.append(f"{len(devices)} devices reported; only the {len(kept)} seen in most polls are kept")
+    problems.append(f"{len(devices)} devices reported; only the {len(kept)} that were seen most often are kept")
     return reduce_to_devices(report, {old: new for new, old in enumerate(sorted(kept))})
 
 
@@ -105,7 +105,7 @@ def _identity_keys(device: Device | Identity) -> list[tuple[str, str | None, str
 
 
 def reduce_to_devices(report: Report, new_positions: Mapping[int, int]) -> Report:
-    """Return the report with only the devices in `new_positions`, a map from old positions."""
+    """Return the report with only the devices in `new_positions`, which maps old positions to new ones."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in new_positions

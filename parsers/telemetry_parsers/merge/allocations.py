@@ -46,7 +46,7 @@ class DeviceOwners:
 
 @dataclass(frozen=True, slots=True)
 class NodeOwners:
-    """The owners of each device and, by source, the problems and the number of unresolved claims."""
+    """The owners of each device. Also, for each source, its problems and its number of unresolved claims."""
 
     devices: tuple[DeviceOwners, ...] = ()
     problems: tuple[tuple[str, Problem], ...] = ()
@@ -155,7 +155,7 @@ class _Assignment:
         return self._actual_devices(entry, claimed)
 
     def _actual_devices(self, entry: OwnerEntry, claimed: Mapping[str, SourceClaim]) -> list[str]:
-        """Replace claimed devices with those that a pod really uses."""
+        """Return the claimed devices. Replace those that a pod does not use with those that it uses instead."""
         used_devices = self._used.get(id(entry), {})
         unclaimed = [device_id for device_id in used_devices if device_id not in claimed]
         if entry.owner.kind != "pod" or not unclaimed:
@@ -177,7 +177,7 @@ class _Assignment:
 
 
 def _devices_of(running: Mapping[str, Sequence[Process]], registry: OwnerRegistry) -> dict[int, dict[str, None]]:
-    """Map the `id()` of each owner's entry to the devices of its processes."""
+    """Map the `id()` of each owner's entry to the devices that the owner's processes use."""
     used_devices: dict[int, dict[str, None]] = {}
     for device_id, processes in running.items():
         for process in processes:
@@ -193,7 +193,7 @@ def _is_server(process: Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceUse:
-    """The use of one device, without its partitions, by its owners and by other users."""
+    """How its owners and other users use one device, not including its partitions."""
 
     owners: tuple[tuple[OwnerEntry, tuple[Process, ...]], ...]
     is_allocated: bool
@@ -201,7 +201,7 @@ class _DeviceUse:
     # True if any process has an unknown owner.
     has_unknown: bool
     non_owner_bytes: float | None
-    # Empty if a process with an unknown owner may belong to the device's owner.
+    # Empty if `has_unknown`, because the device's owner may be the unknown owner.
     use_by_other_users: tuple[GroupUsage, ...] = ()
 
     @classmethod
@@ -245,7 +245,7 @@ class _DeviceUse:
 
 
 def _ids_of_other_users(other_entries: Mapping[int, OwnerEntry], claimants: Sequence[OwnerEntry]) -> list[int]:
-    """Return the ids of entries that cannot belong to a claimant."""
+    """Return the ids of the entries of other jobs and of users who are not claimants."""
     users = {entry.owner.user for entry in claimants} - {""}
     return [key for key, entry in other_entries.items() if entry.owner.kind == "job" or entry.owner.user not in users]
 
@@ -309,7 +309,7 @@ def _create_allocation(
         True if processes else False if device_use.is_complete else None,
         tuple(sorted(sources)),
         float(use.memory_bytes) if device_use.is_complete and use.memory_bytes is not None else None,
-        entry.started,
+        entry.earliest_start,
     )
 
 

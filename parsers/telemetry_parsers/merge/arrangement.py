@@ -25,7 +25,7 @@ DisplayOrder = tuple[str, tuple[tuple[int, str], ...], str]
 
 @dataclass(frozen=True, slots=True)
 class ReadingPositions:
-    """The positions of a device's readings. `values(row)` picks their values."""
+    """Where a row of all values contains the values of a device's readings. `values(row)` returns these values."""
 
     shape: Shape
     values: Callable[[Sequence[Value | None]], tuple[Value, ...]]
@@ -129,7 +129,7 @@ class _ShapeCache:
     def locate(
         self, chosen: Mapping[ReadingKey, Choice], fresh: FreshReports, reports: Iterable[int]
     ) -> ReadingPositions:
-        """Return the positions of the chosen readings. Equal shapes are shared."""
+        """Return the positions of the chosen readings. Devices with the same readings share a shape."""
         keys, origins = tuple(chosen), tuple(choice[REPORT] for choice in chosen.values())
         shape = self._shapes.setdefault((keys, origins), Shape(keys, origins))
         positions = [
@@ -159,7 +159,7 @@ def _choose_readings(
 
 
 def _drop_card_metrics(choices: dict[ReadingKey, Choice], card_choices: Mapping[ReadingKey, Choice] | None) -> None:
-    """Drop a partition's readings of metrics, such as power, that its card has."""
+    """Drop a partition's readings of card-level metrics, such as power, that its card also reports."""
     if card_choices is None:
         return
     metrics = {metric for (metric, _), choice in card_choices.items() if precedence.is_number(choice)}
@@ -175,7 +175,7 @@ def _arranged_devices(
 ) -> Iterator[ArrangedDevice]:
     for named in devices:
         parts = tuple((fresh.index_of[report.source, report.poll], position) for report, position in named.group.parts)
-        # A sighting may have no parts after the reports about an unconfirmed device were removed.
+        # A sighting has no parts if all its reports were about an unconfirmed new device.
         listings = {
             (sighting.listing.source, sighting.listing.poll) for sighting in named.group.sightings if sighting.parts
         }

@@ -8,7 +8,7 @@ from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Claim, DeviceName, Way
 
-# Maps each way of naming a device by number to the facts that contain the number, such as `renderD128`.
+# Maps each kind of number that can name a device to the facts that contain the number, such as `renderD128`.
 _FACTS: Mapping[Way, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
@@ -46,7 +46,7 @@ class DeviceNames:
         return cards if not name.instance else self._instances_of(cards, name.instance)
 
     def _device_number(self, way: Way, device: MergedDevice) -> str | None:
-        """Return the number by which this way names the device."""
+        """Return the device's number of this kind, such as its minor number."""
         if way == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)

@@ -24,7 +24,7 @@ class NamedDevice:
 
 @dataclass(frozen=True, slots=True)
 class NamingResult:
-    """The groups with and without an identity, and the check of the new devices."""
+    """The groups with and without an identity, and the new devices that are not confirmed yet."""
 
     devices: tuple[NamedDevice, ...]
     unnamed: tuple[SightingGroup, ...]
@@ -32,7 +32,7 @@ class NamingResult:
 
 
 class _RememberedIdentities:
-    """The remembered identities, each for only one group."""
+    """The identities from earlier merges. Only one group can claim each of them."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[SightingGroup]) -> None:
         self.identities = {identity.id: identity for identity in identities}
@@ -61,9 +61,9 @@ class _RememberedIdentities:
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def has_shared_index(self, group: SightingGroup) -> bool:
-        """Return whether other chips have the same index."""
+        """Return whether other chips have the same index as this chip."""
         chip = chip_of(group.device)
-        return chip is not None and chip.chip is not None and self.index_count[group.vendor, group.device.index] > 1
+        return chip is not None and chip.number is not None and self.index_count[group.vendor, group.device.index] > 1
 
     def claim(self, group: SightingGroup) -> Identity | None:
         """Claim the device's identity from earlier merges. Return None for a new device."""
@@ -115,8 +115,8 @@ def _is_other_chip(device: Device, identity: Identity) -> bool:
     if identity.uuid is not None:
         return False
     chip, chip_number = chip_of(device), identity.device.partition(":")[2]
-    if chip is not None and None not in (chip.chip, chip_number or None):
-        return chip.chip != chip_number
+    if chip is not None and None not in (chip.number, chip_number or None):
+        return chip.number != chip_number
     return None not in (device.index, identity.index) and device.index != identity.index
 
 
@@ -149,7 +149,7 @@ def _index_id(group: SightingGroup) -> str:
 def _chip_id(group: SightingGroup) -> str:
     """Return the id of a chip without an address or UUID, such as `ascend:3/1`."""
     chip = chip_of(group.device)
-    return _index_id(group) + (f"/{chip.chip}" if chip is not None and chip.chip is not None else "")
+    return _index_id(group) + (f"/{chip.number}" if chip is not None and chip.number is not None else "")
 
 
 def _device_label(group: SightingGroup, parent: Identity | None, remembered: _RememberedIdentities, rank: int) -> str:
@@ -160,7 +160,7 @@ def _device_label(group: SightingGroup, parent: Identity | None, remembered: _Re
     index = next((item.device.index for item in reversed(group.sightings) if item.device.index is not None), None)
     chip = chip_of(device)
     if chip is not None and remembered.has_shared_index(group):
-        return f"{index}:{chip.chip}"
+        return f"{index}:{chip.number}"
     return str(rank if index is None else index)
 
 
@@ -214,7 +214,7 @@ def _ranks_by_address(groups: Sequence[SightingGroup]) -> dict[int, int]:
 
 
 def name_groups(groups: Sequence[SightingGroup], state: MergeState, pending_vendors: Collection[str]) -> NamingResult:
-    """Give each group its identity. New devices of `pending_vendors` get none."""
+    """Assign an identity to each group, except to new devices of `pending_vendors`."""
     remembered = _RememberedIdentities(state.identities, groups)
     parents, ranks = _parent_groups(groups), _ranks_by_address(groups)
     devices: dict[int, NamedDevice] = {}

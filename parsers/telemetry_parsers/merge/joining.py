@@ -61,7 +61,7 @@ class _DeviceFinder:
         return {self.index_key(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """Return the position of another report's device in this report, or None."""
+        """Return the position in this report of a device from another report, or None."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
@@ -85,14 +85,14 @@ class _NewestList:
 
 
 class _OtherReport:
-    """Another report of the same source as the newest list."""
+    """A report of the same source as the newest list, but of another poll."""
 
     def __init__(self, report: SourceReport, newest_list: _NewestList, *, by_partition: bool) -> None:
         self.report = report
         self._newest_list = newest_list
         self._finder = _DeviceFinder(report.report.devices, by_partition=by_partition)
         self._chips = ChipFinder(report.report.devices)
-        # Some tools renumber the cards when a card is lost, so both polls must list the same indices.
+        # Some tools renumber the cards when a card is lost. Indices are compared only if both polls list the same ones.
         self._by_index = self._finder.index_keys() == newest_list.index_keys
         self._by_chip = self._chips.is_comparable_with(newest_list.chips)
 
@@ -102,7 +102,7 @@ class _OtherReport:
             return self._chips.find(listed, self._newest_list.chips)
         return self._finder.find(combined, by_index=self._by_index)
 
-    def parent(self, position: int) -> int | None:
+    def parent_in_list(self, position: int) -> int | None:
         """Return the position of the device's parent in the newest list, or None."""
         parent = self.report.report.devices[position].parent
         if parent is None:
@@ -132,7 +132,7 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
         position_in_other = other_report.find(listed_device, device)
         if position_in_other is not None:
             parts.append((other_report.report, position_in_other))
-            parent = other_report.parent(position_in_other) if device.parent is None else device.parent
+            parent = other_report.parent_in_list(position_in_other) if device.parent is None else device.parent
             device = combine_devices(device, other_report.report.report.devices[position_in_other])
             # The device is copied only if it changes, which saves time at every poll.
             device = device if device.parent == parent else replace(device, parent=parent)
@@ -144,13 +144,13 @@ def _create_sighting(newest_list: _NewestList, position: int, other_reports: Seq
 
 
 def _part_order(report: SourceReport) -> tuple[float, float, str]:
-    """Return a sort key in which only lists of processes depend on the time: the newest list comes first."""
-    # With this order, readings keep their positions while polls of the same interval take turns.
+    """Return a sort key: the interval, the time for reports with processes (newest first), and the poll's name."""
+    # Reports without processes ignore the time, so that readings keep their positions when polls take turns.
     return report.interval, -report.taken if report.report.processes else 0.0, report.poll
 
 
 def _attached_sightings(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """Return the sightings of a source that lists no devices."""
+    """Return the sightings of a source that lists no devices, one for each index in its reports."""
     positions_by_index: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=preference_key):
         for position, device in enumerate(report.report.devices):
@@ -195,7 +195,7 @@ class SightingGroup:
         return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
-        """Add a sighting of another source, and fill in unknown fields of the device from it."""
+        """Add another source's sighting of the device, which fills in unknown fields of the device."""
         self.device = combine_devices(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
@@ -269,7 +269,7 @@ class _Joiner:
         return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
-        """Return a key with vendor, UUID and partition, or None if the UUID is not unique."""
+        """Return a key with vendor, UUID and partition, or None if the device has no unique UUID."""
         device = sighting.device
         uuid = canonical_uuid(device.uuid)
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
@@ -284,7 +284,7 @@ def _ambiguity_text(candidates: Sequence[SightingGroup]) -> str:
 
 
 def join(sightings: Sequence[Sighting]) -> JoinedSightings:
-    """Group the sightings by device: by bus address, else by unique UUID."""
+    """Group the sightings of the same device, which have the same bus address or the same unique UUID."""
     joiner = _Joiner(sightings)
     for sighting in sightings:
         joiner.add(sighting)

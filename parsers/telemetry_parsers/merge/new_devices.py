@@ -19,7 +19,7 @@ Witnesses = Mapping[tuple[str, str], frozenset[Witness]]
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedDevice:
-    """An unconfirmed device in the slot of a known device, the `occupant`."""
+    """A new, still unconfirmed device that appears in the slot of a known device (`occupant`)."""
 
     group: SightingGroup
     occupant: Identity
@@ -51,8 +51,8 @@ def check_new_devices(
             if _is_different(source_report.report.devices[position], occupant)
         }
         if not witnesses_now:
-            continue  # every report may be about the known device
-        # The number of witnesses is limited, because every poll may add one.
+            continue  # no report contradicts the identity of the known device
+        # Each poll may add a witness, but more than this number are not needed.
         witnesses = frozenset(sorted(witnesses_now | previous.get(key, frozenset()))[:ENOUGH_WITNESSES])
         new_devices.witnesses[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
@@ -117,5 +117,5 @@ def _sighting_of_occupant(sighting: Sighting, occupant: Identity) -> Sighting:
 
 def _problem(group: SightingGroup, occupant: Identity) -> tuple[str, Problem]:
     name = group.device.uuid or group.device.bus_id
-    text = f"reported as {name}, but was {occupant.id}: the change is ignored until it is reported twice"
+    text = f"reported as {name}, but was {occupant.id}: the change is ignored until a second report confirms it"
     return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)

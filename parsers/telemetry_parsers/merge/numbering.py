@@ -12,7 +12,7 @@ from telemetry_parsers.merge.joining import Sighting, SightingGroup
 from telemetry_parsers.merge.report_columns import newest_lists
 from telemetry_parsers.model import Device, Problem, SourceReport
 
-# (vendor, name) of a numbering of devices.
+# (vendor, name of a way to number the vendor's devices).
 _IndexSpace = tuple[str, str]
 Learnt = Mapping[_IndexSpace, Mapping[int, Device]]
 # Maps (source, index space) to the indices that the source lists.
@@ -21,7 +21,7 @@ _ListedIndices = dict[tuple[str, _IndexSpace], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedSightings:
-    """The sightings with learnt addresses, and the sources whose listed indices changed."""
+    """The sightings with addresses from earlier outputs, and the sources (`unmatched`) whose listed indices changed."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -30,15 +30,15 @@ class NumberedSightings:
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
         """Return a problem for each source whose indices changed."""
-        text = "the listed indices changed, so the devices are unknown until their addresses are read again"
+        text = "the listed indices changed, so the list is ignored until the devices' addresses are read again"
         return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
 
 def with_addresses(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> NumberedSightings:
-    """Return the sightings with the addresses and UUIDs that were learnt for their indices.
+    """Return the sightings. Those with only an index get the address and UUID that other outputs reported for the index.
 
-    Some tools renumber the cards when a card is lost. So a list with different indices is ignored, and all indices
-    must be learnt again, since a list after a loss and a return may have another order.
+    Some tools renumber the cards when a card is lost, and again when it returns. If the indices in a list change, the
+    list is therefore ignored until other outputs have reported the addresses of all indices again.
     """
     listed_indices = _listed_indices(sightings)
     learnt = {**learnt, **_changed_spaces(listed_indices, fresh, learnt)}
@@ -84,7 +84,7 @@ def learn_addresses(groups: Iterable[SightingGroup]) -> dict[_IndexSpace, dict[i
 
 
 def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
-    """Return both mappings combined. Old index spaces of a vendor are dropped beyond the limit."""
+    """Return both mappings combined. If a vendor has too many index spaces, only the newly learnt ones are kept."""
     combined = {**learnt, **newly_learnt}
     if len(combined) <= bounds.MAX_INDEX_SPACES:
         return combined
@@ -99,7 +99,7 @@ def remember_learnt(learnt: Learnt, newly_learnt: Learnt) -> Learnt:
 def _changed_spaces(
     listed: _ListedIndices, fresh: Iterable[SourceReport], learnt: Learnt
 ) -> dict[_IndexSpace, dict[int, Device]]:
-    """Return an empty mapping for each index space whose listed indices changed."""
+    """Return new addresses for the index spaces whose listed indices changed: none, until they are learnt again."""
     changed = {space for (_, space), indices in listed.items() if space in learnt and indices != learnt[space].keys()}
     return {space: {} for space in (*changed, *_empty_spaces(fresh)) if space in learnt}
 

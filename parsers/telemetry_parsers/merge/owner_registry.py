@@ -46,7 +46,7 @@ def _kernel_memory(task: Task, bus_id: str | None) -> float | None:
 
 # If sources report the same owner with different kinds, the first kind in this order is used.
 _KIND_ORDER: Mapping[OwnerKind, int] = {"pod": 0, "job": 1, "container": 2, "service": 3, "user": 4, "others": 5}
-# The prefix of a pod's key, which is used last, because all containers of the pod share the key.
+# The prefix of pod keys. They are compared last, because all containers of a pod have the same key.
 _POD_KEY = "pod:"
 # The kinds of owners whose processes run as the owner's user. Containers often run as root.
 _RUN_AS_OWNER = frozenset({"job", "user"})
@@ -76,7 +76,7 @@ class OwnerEntry:
         return True if self.pids or True in reported else False if False in reported else None
 
     @property
-    def started(self) -> float | None:
+    def earliest_start(self) -> float | None:
         """Return the owner's earliest reported start, or None."""
         starts = [source_claim.claim.started for source_claim in self.claims]
         return min((start for start in starts if start is not None), default=None)
@@ -173,7 +173,7 @@ def _connected_groups(key_sets: Sequence[set[str]]) -> list[list[int]]:
 
 
 def _join_owners(owners: Sequence[Owner]) -> Owner:
-    """Merge the owner that several sources report."""
+    """Merge the reports of several sources about one owner."""
     primary = min(owners, key=lambda owner: _KIND_ORDER[owner.kind])
     ordered = (primary, *(owner for owner in owners if owner is not primary))
     texts: dict[str, str] = {

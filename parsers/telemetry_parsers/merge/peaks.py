@@ -14,12 +14,12 @@ _ORIGIN_FACT = "peak_origin"
 FLOPS, FLOPS_PER_CYCLE, MEMORY = "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"
 _SOURCE = "peaks"
 _UNITS, _MEMORY_TOTAL = "compute_units", "memory_total_bytes"
-# The size of the cache, which has an entry for each variant of a model, such as a firmware version.
+# The maximum size of the cache. Variants of a model, such as firmware versions, have separate entries.
 _MAX_CACHED = 1024
 Configured = Mapping[str, PeakRates]
 _NOTHING_CONFIGURED: Configured = MappingProxyType({})
 _FactsAndReadings = tuple[tuple[tuple[str, str], ...], tuple[MergedReading, ...]]
-# PCI vendor ids of the vendors whose tools print a card's PCI device id, the fact `chip_id`.
+# PCI vendor ids, for vendors whose tools print the PCI device id of a card (the fact `chip_id`).
 _PCI_VENDORS: Mapping[str, str] = {"amd": "1002"}
 
 
@@ -59,7 +59,7 @@ class PeakFinder:
         return (((_ORIGIN_FACT, peak.origin),), readings) if peak is not None and readings else ((), ())
 
     def _find_peak(self, device: MergedDevice, card: MergedDevice) -> PeakRates | None:
-        """Return the device's peak rates, or its share of its card's peak rates."""
+        """Return the peak rates of a device. A partition has a share of its card's peak rates."""
         name, model = _model(device), _model(card)
         if name != model and name in self.configured:
             return self.configured[name]
@@ -71,7 +71,7 @@ class PeakFinder:
 
 
 def _model(device: MergedDevice) -> str:
-    """Return the currently reported model. `device.model` keeps the first one."""
+    """Return the model that is reported now. `device.model` is the first reported model."""
     return device.current_model or device.model
 
 

@@ -72,8 +72,8 @@ class Target:
     states: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_always_read(self) -> bool:
-        """Return whether every text, even an unknown word, gives a number or an `Absent` value."""
+    def accepts_any_text(self) -> bool:
+        """Return whether every text, even an unknown word, results in a reading: a number or an `Absent` value."""
         return self.kind == "metric" and self.other_words != "ignored"
 
 
