@@ -217,7 +217,7 @@ def test_a_recording_that_is_removed_meanwhile_is_reported(tmp_path: Path, name:
         recorder = Recorder.to_file(path)
         recorder.add(CAPTURES[0])
         path.unlink()
-        with pytest.raises(RecordError, match=r"the recording file was removed while it was written"):
+        with pytest.raises(RecordError, match=r"the recording file was removed while it was being written"):
             recorder.close() if ends else recorder.add(CAPTURES[1])
         assert not recorder.has_captures
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
-# No node has this many paths, so a pattern with more matches is a mistake.
+# No node has this many matching paths, so a pattern with more matches is a mistake.
 MATCH_LIMIT = 16_384
 
-# pathlib would double the CPU time for hundreds of files every two seconds.
+# Paths are strings, because pathlib would double the CPU time for hundreds of files every two seconds.
 _Reader = Callable[[str, str], "Plain"]
-# Hundreds of patterns contain the same parts at every poll.
+# Cached, because hundreds of patterns contain the same parts at every poll.
 _has_wildcard = cache(glob.has_magic)
 
 
@@ -157,7 +157,7 @@ class PathMatcher:
                 self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are strings here
             except (FileNotFoundError, NotADirectoryError):  # not an error: the driver is not loaded
                 pass
-            except OSError as error:  # no permission: see `errno_of`
+            except OSError as error:  # typically no permission; returned by `errno_of`
                 self._errors[folder] = error.errno or errno.EIO
         return self._names[folder]
 

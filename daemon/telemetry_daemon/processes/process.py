@@ -20,7 +20,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """A program to start, with its whole environment and inherited descriptors."""
+    """A program to start, with its complete environment and the descriptors that it inherits."""
 
     executable: str
     arguments: tuple[str, ...]
@@ -30,14 +30,14 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExitInfo:
-    """How a process exited. A negative status is a signal."""
+    """How a process exited. A negative status is a negated signal number."""
 
     status: int | None
     cpu_seconds: float
 
 
 class Process:
-    """A process that leads a group, with the pipes of its output."""
+    """A process that leads a process group, with pipes from its standard output and standard error."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid

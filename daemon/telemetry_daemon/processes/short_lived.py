@@ -34,7 +34,7 @@ class ProcessResult:
 
 
 def command_for(module: str) -> tuple[str, ...]:
-    """Return the command that calls `main` of a module, which reads standard input."""
+    """Return the command that calls a module's `main`, which reads the request from standard input."""
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 

@@ -75,7 +75,7 @@ class OutputPipes:
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 
-# A tool usually exits soon after it has closed its output.
+# The first pause is short, because a tool usually exits soon after it has closed its output.
 _FIRST_PAUSE_SECONDS = 0.0002
 _FIRST_WAIT_SECONDS = 0.01
 # `closing` may be noticed this late, so the times in RunLimits include a pause.
@@ -94,7 +94,7 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `exit_info` is None if the tool still runs."""
+    """The result of a run. `exit_info` is None if the tool is still running."""
 
     cause: Cause
     stdout: bytes
@@ -135,7 +135,7 @@ def terminate(process: Process, limits: RunLimits) -> None:
 
 
 def reap_group(process: Process, timeout_seconds: float) -> bool:
-    """Reap the tool, and return whether its processes are gone."""
+    """Reap the tool, kill the rest of its process group, and return whether all processes are gone."""
     deadline = time.monotonic() + timeout_seconds
     if not wait_for(process.has_exited, timeout_seconds):
         return False

@@ -14,11 +14,11 @@ _MAX_MODULE_BYTES = 8 << 20
 
 
 class PluginProtocolError(Exception):
-    """A plugin violates the protocol for plugins."""
+    """A plugin violates the plugin protocol."""
 
 
 def load_target(target: str) -> Any:
-    """Import a target's module and return the attribute. Raises whatever the import raises."""
+    """Return the object that a target names. Raises any exception that its module's import raises."""
     module, _, attribute = target.rpartition(":")
     value: Any = _module_from_file(module) if module.startswith("/") else importlib.import_module(module)
     for name in attribute.split("."):

@@ -51,7 +51,7 @@ class WorkerDiedError(WorkerError):
 
 
 class WorkerOverflowError(WorkerError):
-    """The answer of the worker exceeded the limit."""
+    """The worker's answer exceeded the limit."""
 
     reason: Reason | None = "too_much_output"
 

@@ -35,7 +35,7 @@ class RequestHandler:
         if request["ask"]["kind"] == "read":
             return self._read_source(request["ask"])
         if self._parser_runner is None:
-            # Imports the model, which only a plugin's worker needs.
+            # This imports the model, which only a plugin's worker needs.
             from telemetry_daemon.processes.parsing import ParserRunner
 
             self._parser_runner = ParserRunner()

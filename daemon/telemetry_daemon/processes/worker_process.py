@@ -32,7 +32,7 @@ class GoneError(Exception):
 
 
 class AnswerTooLargeError(Exception):
-    """The answer of the worker exceeds the limit."""
+    """The worker's answer exceeds the limit."""
 
 
 class WorkerProcess:

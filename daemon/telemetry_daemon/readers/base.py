@@ -12,7 +12,7 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The cards, devices and processes that a poll reads separately."""
+    """The cards, devices and processes for which a poll may make separate requests."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()

@@ -105,7 +105,7 @@ def bus_id(text: object) -> str:
 
 @cache  # saves memory, because old drivers return hundreds of errors per poll
 def error_result(code: int) -> Plain:
-    """Return `{"error": code}`."""
+    """Return the plain form of a failed call."""
     return {"error": code}
 
 

@@ -27,7 +27,7 @@ _INCLUDED_IN_OTHERS = frozenset({"guest", "guest_nice"})
 
 
 class HostReader(Reader):
-    """Reads the host with the calls `cpu`, `memory`, `load` and `uptime`."""
+    """Reads the host's metrics with the calls `cpu`, `memory`, `load` and `uptime`."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self._calls = calls if calls is not None else host_calls()
@@ -54,7 +54,7 @@ class HostReader(Reader):
 
 
 def host_calls(proc: Path = _PROC) -> dict[str, Call]:
-    """Return the function of each call by name."""
+    """Return the functions that make the calls, by name."""
     return {
         "cpu": CpuMeter(partial(_read_cpu_seconds, proc / "stat")),
         "memory": partial(_read_memory, proc / "meminfo"),

@@ -79,7 +79,7 @@ class WorkerReader:
         return start.capture(self._source, poll, read_result.outputs, read_result.failure, cpu_seconds)
 
     def capture_if_missing(self, poll: Poll) -> Capture | None:
-        """Return a capture if the library or files are known to be missing."""
+        """Return a capture with the failure if the library or files are known to be missing, else None."""
         start = ReadStart()
         failure = self._failure_without_worker(poll)
         if failure is None or failure.state != "missing":
@@ -121,7 +121,7 @@ class WorkerReader:
         return Failure("disabled", None, f"{self._source}: the reader is closed")
 
     def _failure_without_worker(self, poll: Poll) -> Failure | None:
-        """Return the failure of a poll that needs no worker call, or None."""
+        """Return the failure if a poll fails without calling the worker, else None."""
         request = poll.request
         if self._closed.is_set():
             return self._closed_failure()

@@ -39,7 +39,7 @@ _CONNECT_ERRORS: tuple[tuple[type[OSError], Reason, str], ...] = (
 
 
 def create_reader(path: str, settings: AttributionSettings) -> KubeletReader:
-    """Return the reader of the kubelet, with the node's files below `path`."""
+    """Return a reader of the kubelet. The node's files are below `path`."""
     return KubeletReader(path.rstrip("/"), settings.kubelet_socket, frozenset(settings.resources))
 
 
@@ -85,7 +85,7 @@ class KubeletReader(Reader):
             "render_nodes": pod_files.render_nodes(self._root),
         }
         if call == "pods":
-            # A new pod gets its cgroup first, so a pod with a folder but no cgroup has ended.
+            # Folders are read first: as a new pod gets its cgroup first, a pod with a folder but no cgroup has ended.
             data["folders"] = pod_files.log_folders(self._root)
             data["links"] = pod_files.log_links(self._root)
             data["living_pod_uids"] = pod_files.pod_uids_with_cgroup(self._root)
@@ -146,7 +146,7 @@ def _requested_call(poll: Poll) -> str:
         call = poll.request.calls[0]
         if call in _CALLS:
             return call
-    raise ReaderRefusal("failed", "internal", f"the only calls of the kubelet's reader are {' '.join(_CALLS)}")
+    raise ReaderRefusal("failed", "internal", f"the kubelet reader supports only the calls {' '.join(_CALLS)}")
 
 
 def _refusal_for(path: str, error: OSError) -> ReaderRefusal:

@@ -29,7 +29,7 @@ from telemetry_parsers.owners.pod_resources import MAX_ANSWER_BYTES
 from telemetry_parsers.text.lines import quote
 
 _CHUNK_BYTES = 64 << 10
-# These limits stop a server that never stops sending.
+# These limits protect against a server that never stops sending.
 _MAX_BYTES = MAX_ANSWER_BYTES + (512 << 10)
 _MAX_EVENTS = 16_384
 # The prefix of a message has one byte for the compression flag and four for the length.
@@ -112,7 +112,7 @@ def _receive(connection: socket.socket, response: _Response, deadline: float) ->
 
 @dataclass(slots=True)
 class _Response:
-    """The response received so far."""
+    """The part of the response that was received so far."""
 
     headers: dict[bytes, bytes] = field(default_factory=dict)
     body: bytearray = field(default_factory=bytearray)

@@ -25,7 +25,7 @@ _MAX_STAT_LENGTH = 4096
 _CARD_KEY = b"drm-pdev"
 # The inode and change time of a process's folder. Different processes have different states.
 FolderState = tuple[int, int]
-# Other variables may contain passwords and are dropped.
+# The environment variables to report. Others may contain passwords.
 VARIABLES = (
     *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
@@ -53,7 +53,7 @@ _HIDDEN = "{} hides other users' processes (hidepid): remount it with gid= and a
 
 
 def folder_state(folder: str) -> FolderState | None:
-    """Return the state of a process's folder, or None if it is gone."""
+    """Return the state of a process's folder, or None if the process has exited or is hidden."""
     try:
         status = os.stat(folder)  # noqa: PTH116 # fast: called for each process at each poll
     except OSError:  # the process has exited or is hidden
@@ -62,7 +62,7 @@ def folder_state(folder: str) -> FolderState | None:
 
 
 def start_ticks(folder: str) -> int | None:
-    """Return the start of a process in clock ticks since boot, or None."""
+    """Return a process's start time in clock ticks since boot, or None."""
     try:
         descriptor = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -93,7 +93,7 @@ def job_variables(folder: str) -> dict[str, Plain]:
 
 
 def card_fdinfo_texts(folder: str) -> Iterator[str]:
-    """Yield the fdinfo text of each open file of a process that belongs to a card."""
+    """Yield the fdinfo text of each card's device file that a process has open."""
     try:
         descriptors = os.listdir(f"{folder}/fdinfo")  # noqa: PTH208 # fast: called for each process
     except OSError:  # reading another user's files needs a capability

@@ -50,7 +50,7 @@ def write_holder_note(descriptor: int, source: str, tool_pid: int = 0) -> None:
 
 
 def holder_text(descriptor: int) -> str:
-    """Return a sentence that says which process holds the lock."""
+    """Return a text about the process that holds the lock."""
     note = _NOTE.match(os.pread(descriptor, _MAX_NOTE_LENGTH, 0).rstrip(b" ").decode(errors="replace"))
     if note is None:
         return _SKIPPED

@@ -14,7 +14,7 @@ from telemetry_parsers.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The file of a tool. A file with a `distrust_reason` must not be run."""
+    """A tool's file. It must not be run if it has a `distrust_reason`."""
 
     name: str
     path: str
@@ -40,7 +40,7 @@ class ToolSearch:
         return next(usable_tools, tools[0] if tools else None)
 
     def missing_text(self, name: str) -> str:
-        """Return where a missing tool was searched for, and a remedy."""
+        """Return a message that says where a missing tool was searched for, with a remedy."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         where = f"PATH{_folders_text(self.folders)}"
@@ -84,7 +84,7 @@ def _distrust_reason(path: Path) -> str:
     if os.geteuid() != ROOT:
         return ""
     try:
-        # Some installers leave folders that the group of root may write to.
+        # Some installers leave folders that root's group may write to.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"{path} cannot be checked:  {error.strerror or error}"

@@ -24,7 +24,7 @@ def failed(reason: Reason, text: str) -> Failure:
 
 
 def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) -> Failure | None:
-    """Return why a run has no output to parse, or None."""
+    """Return the failure if a run has no output to parse, else None."""
     if run.cause == "exited":
         status = run.exit_info.status if run.exit_info else None
         if status is None or status >= 0:
@@ -45,7 +45,7 @@ def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
 
 
 def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
-    """Return why a tool could not be started."""
+    """Return the failure of a tool that could not be started."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
         return failed("no_permission", f"{text}; allow the service's user to execute it")

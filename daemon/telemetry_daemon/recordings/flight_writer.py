@@ -36,7 +36,7 @@ _TOTAL_SHARE, _SOURCE_SHARE = 0.8, 0.3
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The request to write a file of the captures in `descriptor`."""
+    """A request to write the captures in `descriptor` to a file."""
 
     folder: str
     name: str

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class CaptureParser:
-    """Parses captures of installed parsers and of simulated sources."""
+    """Parses captures with the installed parsers, and the captures of simulated sources."""
 
     def __init__(self, loaded: ParserSet) -> None:
         self._installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}

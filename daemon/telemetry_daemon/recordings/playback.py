@@ -211,7 +211,7 @@ class PlaybackControls:
     def state_text(self) -> str:
         """Return the state, such as `10 ×, paused`, or "" at normal speed."""
         speed_text = f"{self.speed:g} ×" if self.speed != 1.0 else ""
-        state = self._playback_clock.halted() or (
+        state = self._playback_clock.halt_reason() or (
             "paused" if self._is_started and not self._playback_clock.is_running else ""
         )
         target = self._playback_clock.target()
@@ -220,12 +220,12 @@ class PlaybackControls:
 
     @property
     def position(self) -> float:
-        """Return the position, or that of a pending seek, in seconds."""
+        """Return the current position, or the target of a pending seek, in seconds."""
         return min(self._playback_clock.requested_position(), self.survey.length)
 
     @property
     def speed(self) -> float:
-        """Return the recorded seconds that are played per second."""
+        """Return how many recorded seconds are played per second."""
         return self._playback_clock.speed
 
     def pause(self) -> None:
@@ -235,14 +235,14 @@ class PlaybackControls:
 
     def resume(self) -> None:
         """Continue to play, from the beginning if the recording has ended."""
-        if self._playback_clock.halted() == _ENDED:
+        if self._playback_clock.halt_reason() == _ENDED:
             self.seek(0.0)
         self._playback_clock.run()
         self._show_change()
 
     def toggle(self) -> None:
         """Pause the replay, or resume it if it is paused or has ended."""
-        if self._playback_clock.is_running and self._playback_clock.halted() != _ENDED:
+        if self._playback_clock.is_running and self._playback_clock.halt_reason() != _ENDED:
             self.pause()
         else:
             self.resume()
@@ -253,7 +253,7 @@ class PlaybackControls:
         self._show_change()
 
     def set_speed(self, speed: float) -> None:
-        """Set the recorded seconds that are played per second."""
+        """Set how many recorded seconds are played per second."""
         self._playback_clock.set_speed(speed)
         self._show_change()
 

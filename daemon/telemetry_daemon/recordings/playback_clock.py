@@ -31,7 +31,7 @@ class PlaybackClock:
 
     @property
     def speed(self) -> float:
-        """Return the recorded seconds that are played per second."""
+        """Return how many recorded seconds are played per second."""
         return self._speed
 
     @property
@@ -58,7 +58,7 @@ class PlaybackClock:
         self._set_motion(is_running=False, speed=self._speed)
 
     def set_speed(self, speed: float) -> None:
-        """Set the recorded seconds that are played per second."""
+        """Set how many recorded seconds are played per second."""
         self._set_motion(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
@@ -141,10 +141,10 @@ class PlaybackClock:
                 self._condition.wait(remaining if self._is_running else None)
 
     def halt(self, reason: str) -> None:
-        """Stay at this position until a seek is requested."""
+        """Stay at the current position until a seek is requested."""
         self._halt_reason = reason
 
-    def halted(self) -> str:
+    def halt_reason(self) -> str:
         """Return the reason for a halt, or "" if the clock is not halted."""
         return "" if self.is_interrupted() else self._halt_reason
 

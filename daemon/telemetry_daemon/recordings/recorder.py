@@ -169,7 +169,7 @@ class _LineFile:
             return
         if self._name_lock is not None and os.fstat(self._descriptor).st_nlink == 0:
             self.is_lost = True
-            raise OSError(errno.ENOENT, "the recording file was removed while it was written")
+            raise OSError(errno.ENOENT, "the recording file was removed while it was being written")
         folders.write(self._descriptor, data)
 
     def _file_end(self) -> int | None:

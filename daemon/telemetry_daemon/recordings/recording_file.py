@@ -17,7 +17,7 @@ from telemetry_parsers.model import Capture, Plain
 
 # A line may contain several outputs of up to 8 MiB each, which escaping makes longer.
 MAX_LINE_BYTES = 64 << 20
-# Decoded JSON may use a hundred times the memory of its text, so these characters are limited.
+# Decoded JSON may use a hundred times the memory of its text, so the number of these characters is limited.
 _MARKS, _MAX_MARKS = (b"[", b"{", b","), 4_000_000
 _DOCTOR_BUNDLE_PREFIX = b"telemetry-doctor/"
 # Limits in seconds: the year 9000 for the wall time, 300 years for the monotonic time, a day for a poll.

@@ -132,7 +132,7 @@ class ReplayNode(Node):
         }
 
     def press(self, key: str) -> bool:
-        """Perform the action of a key, and return whether the key has one."""
+        """Perform a key's action, and return whether the key has an action."""
         action = _KEY_ACTIONS.get(key)
         if action is not None:
             action(self.controls)

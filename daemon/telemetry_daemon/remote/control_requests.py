@@ -28,7 +28,7 @@ class ForgetLostRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """A request to release a source for `seconds`, or if None, until it is resumed."""
+    """A request to release a source for some seconds. If `seconds` is None, it is released until resumed."""
 
     source: str
     seconds: float | None
@@ -72,7 +72,7 @@ class CapturesRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """The forgotten devices, the closed events' codes, and the devices still lost."""
+    """The devices that were forgotten, the codes of the closed events, and the devices that are still lost."""
 
     forgotten: int
     events: tuple[str, ...]
@@ -95,7 +95,7 @@ class ResumeResult:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """The maintenance window. `not_kept` says why it will not survive a restart."""
+    """The maintenance window. If it will not survive a restart, `not_kept` is the reason."""
 
     ends_in: float | None
     reason: LongText
@@ -108,7 +108,7 @@ class MaintenanceState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceEndResult:
-    """The end of maintenance. `not_kept` says why it will not survive a restart."""
+    """The end of maintenance. If the end will not survive a restart, `not_kept` is the reason."""
 
     was_on: bool
     not_kept: LongText
@@ -116,7 +116,7 @@ class MaintenanceEndResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """The state of a replay, which `how` describes, such as `10 ×, paused`."""
+    """The state of a replay. `how` is a description such as `10 ×, paused`."""
 
     place: float
     length: float

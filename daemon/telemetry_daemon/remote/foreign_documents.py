@@ -70,7 +70,7 @@ def parse_document(body: bytes | str) -> Mapping[str, Any]:
 
 
 def read_as(document_type: type[T], document: object) -> T:
-    """Return the document as an instance of the dataclass. Raises DocumentError."""
+    """Return the document as an instance of `document_type`. Raises DocumentError."""
     try:
         return lenient.read(document_type, document)
     except CodecError as error:

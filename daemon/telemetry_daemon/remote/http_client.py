@@ -82,7 +82,7 @@ def node_address(text: str) -> Address:
 
 
 def node_addresses(texts: list[str]) -> tuple[Address, ...]:
-    """Return at most 256 addresses without duplicates. Raises AddressError."""
+    """Return the addresses without duplicates. Raises AddressError for invalid or too many addresses."""
     addresses = tuple(dict.fromkeys(map(node_address, texts)))
     if len(addresses) > MAX_NODES:
         raise AddressError(f"{len(addresses)} nodes are too many; the maximum is {MAX_NODES}")

@@ -90,7 +90,7 @@ class CaptureService:
         return self._flights
 
     def update_flights(self) -> None:
-        """List the recorder's files again, for `flights`."""
+        """Update the list that `flights` returns."""
         if not self._state_directory:
             return
         try:

@@ -42,7 +42,7 @@ class CompatServers:
 
     @property
     def addresses(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the served addresses by exporter, with real ports."""
+        """Return the addresses that are served for each exporter, with the ports in use."""
         return {name: server.addresses for name, server in self._servers.items()}
 
     async def _serve_exporter(self, name: str, compat: CompatSettings, settings: Settings) -> str:

@@ -43,7 +43,7 @@ class OwnerAccounting:
             self._file.write(completed, saved)
 
     def end(self, store: Store) -> None:
-        """Write all records, which the next daemon continues."""
+        """Write all records, so that the next daemon can continue them."""
         if self._file is None:
             return
         with store.lock():

@@ -76,7 +76,7 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
     try:
         return asyncio.run(_serve_and_exit(Service(arguments, node, clock)))
     except ListenError as error:
-        # At boot, the address may be missing. Systemd tries again.
+        # At boot, the listen address may not exist yet. Systemd tries again.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except WebError as error:
         raise CommandError(str(error), status=exits.CONFIGURATION) from None

@@ -17,7 +17,7 @@ def report_ready(status: str = "ready") -> bool:
 
 
 def report_reloading() -> bool:
-    """Report that a reload has begun, which the next `report_ready` ends."""
+    """Report that a reload has begun. The next `report_ready` ends it."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
 

@@ -109,7 +109,7 @@ class CardState:
         return self.lost_from <= now < self.lost_until
 
     def is_slow(self) -> bool:
-        """Return whether the card is slow and reports no reason."""
+        """Return whether the card is slow without reporting a reason."""
         return self.now < self.slow_until
 
     def advance(self, now: float, job: Job | None, random: Random) -> None:

@@ -49,7 +49,7 @@ def parse_demo(text: str) -> Groups:
     return tuple(counts.items())
 
 
-# Maps faults of `--fault` to help texts.
+# Maps each value of `--fault` to its help text.
 STAGED_FAULTS: Mapping[str, str] = {
     "lost": "the last card is lost",
     "hot": "the first card is too hot",

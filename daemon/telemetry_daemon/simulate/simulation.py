@@ -56,7 +56,7 @@ class FaultRates:
 
 
 NO_FAULTS = FaultRates()
-# A node of eight cards has a fault every few minutes.
+# With these rates, a node with eight cards has a fault every few minutes.
 SOME_FAULTS = FaultRates(
     events=0.2,
     fatal_events=0.02,
@@ -178,7 +178,7 @@ class Simulation:
             self.events.append((self.now, card.position, code))
 
     def _fault_rates(self, faults: FaultRates, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
-        """Return the possible faults, with the rate per hour for all cards."""
+        """Return (rate per hour for all cards, function that causes the fault) for each possible fault."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._add_random_event),
@@ -249,5 +249,5 @@ class Simulation:
         return end_time
 
     def _random_job_seconds(self) -> float:
-        """Return a random duration that is long enough for alerts."""
+        """Return a random duration that is long enough for alerts to fire."""
         return self._random.uniform(2700.0, 5400.0)

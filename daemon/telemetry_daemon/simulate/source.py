@@ -227,7 +227,7 @@ def simulated_sources(
     staged_faults: Sequence[str] = (),
     past_seconds: float = 0.0,
 ) -> tuple[SimulatedSource, ...]:
-    """Return a source for each group, with unique bus addresses."""
+    """Return a source for each group. All cards have different bus addresses."""
     create_source = partial(SimulatedSource, seed=seed, faults=faults, clock=clock, past_seconds=past_seconds)
     slots = accumulate((count for _, count in groups), initial=0)
     incident = (INCIDENT,) if past_seconds else ()

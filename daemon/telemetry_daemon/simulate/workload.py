@@ -58,7 +58,7 @@ _NOTEBOOK = WorkPattern("ipykernel", 0.2, 0.4, 0.04, 30.0, 600.0, 0.0, (0.05, 0.
 _FORGOTTEN = replace(_NOTEBOOK, load=0.0, swing=0.0, noise=0.0, minutes=(120.0, 600.0))
 PATTERNS = (_TRAINING, _DECODING, _SERVING, _NOTEBOOK)
 _PATTERN_WEIGHTS = (4, 2, 2, 3)
-# The first jobs: (pattern, share of the cards).
+# The jobs at the start: (pattern, share of the cards).
 _FIRST_JOBS = ((_TRAINING, 0.5), (_DECODING, 0.25), (_FORGOTTEN, 0.125))
 IDLE = WorkPattern("")
 _USERS = (("alice", "physics"), ("bob", "biology"), ("carol", "chemistry"), ("dave", "climate"))

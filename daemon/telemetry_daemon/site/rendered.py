@@ -64,7 +64,7 @@ class GzippedBody:
     def __init__(self, body: bytes, deflate: ModuleType = _zlib) -> None:
         self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
         compressor = deflate.compressobj(_LEVEL, _DEFLATED, _WITHOUT_HEADER)
-        # The flush ends at a full byte, so that another block can follow.
+        # The flush ends at a byte boundary, so that another block can follow.
         self.beginning: bytes = _HEADER + compressor.compress(body) + compressor.flush(deflate.Z_SYNC_FLUSH)
         self._checksum = self._checksum_of(body, 0)
         self._length = len(body)

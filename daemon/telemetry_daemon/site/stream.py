@@ -22,7 +22,7 @@ from telemetry_parsers.past import KEPT
 MAX_STREAMS = 32
 # Clients of the Unix socket have a separate limit.
 MAX_LOCAL_STREAMS = 8
-# If all streams are in use, an older stream is ended for a new client.
+# If all streams are in use, a stream of this age may be ended to admit a new client.
 TURN_SECONDS = 60.0
 MAX_UNREAD_BYTES = 64 << 10
 HEARTBEAT_SECONDS = 15.0
@@ -224,7 +224,7 @@ class Streams:
     def _missed_history(self, last_id: str) -> Iterator[bytes]:
         """Yield the history since the client's last event."""
         instance, _, slot = last_id.partition(".")
-        # Slots of an earlier daemon are unknown.
+        # The slots of an earlier daemon are unknown, so the whole history is sent.
         first_slot = min(int(slot), self._history.open_slot()) if instance == self._instance else 0
         window = self._history.past((), (), first_slot)
         end = window.first + window.slots

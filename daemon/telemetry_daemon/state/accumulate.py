@@ -16,7 +16,7 @@ from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedR
 from telemetry_parsers.past import PastEvent
 from telemetry_parsers.readings import Origin, Readings
 
-# Each counter with the metric that is integrated: (counter, metric).
+# Pairs of a counter and the metric that it integrates.
 INTEGRALS = (("busy_seconds_total", "utilization_ratio"), ("energy_estimated_joules_total", "power_watts"))
 MAX_GAP_INTERVALS = 2.0
 # Lost links are stored as events of this poll: (source, poll).
@@ -45,7 +45,7 @@ class CurveSegment(NamedTuple):
 
 
 class UsageLedger(Protocol):
-    """Receives the use of the cards and attributes it to their owners."""
+    """Attributes the use of the cards to their owners."""
 
     def add_segment(self, device_id: str, metric: str, segment: CurveSegment) -> None:
         """Attribute a segment of a reading's curve to the card's owners."""

@@ -61,7 +61,7 @@ class Attribution:
         self.privacy = privacy
         self._input: _OwnershipInput | None = None
         self._node_owners = NodeOwners()
-        # An owner may be reported again with different details.
+        # The owners as first reported, because an owner may be reported again with different details.
         self._first_owners: dict[tuple[str, str], Owner] = {}
         self._newer_owners: dict[tuple[str, str], Owner] = {}
 
@@ -78,7 +78,7 @@ class Attribution:
 
     @property
     def owners(self) -> list[tuple[tuple[str, str], ...]]:
-        """Return the kind and name of each owner, per device."""
+        """Return the (kind, name) of each owner, by device."""
         return [
             tuple(_key(allocation.owner) for allocation in device.allocations) for device in self._node_owners.devices
         ]
@@ -99,7 +99,7 @@ class Attribution:
         return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved_counts(self) -> tuple[Sample, ...]:
-        """Return the count of unresolved device names per source."""
+        """Return a sample for each source, with its number of unresolved device names."""
         claimed = {source for source, claims in self._input.claims if claims} if self._input is not None else set()
         return tuple(
             Sample(UNRESOLVED, float(self._node_owners.unresolved.get(source, 0)), (("source", source),))

@@ -87,7 +87,7 @@ def save(path: Path, stored: StoredDevices) -> None:
 
 
 def vendor_filter(vendor: str | None) -> Callable[[Identity], bool]:
-    """Return a predicate that accepts a vendor's devices, or all devices if None."""
+    """Return a predicate that accepts a vendor's devices, or all devices if `vendor` is None."""
     return lambda identity: vendor is None or identity.vendor == vendor
 
 

@@ -58,7 +58,7 @@ class JobCgroups:
         return CgroupState()
 
     def jobs_with_devices(self) -> Iterator[Plain]:
-        """Yield each job with a device list, and the device nodes as `major:minor`."""
+        """Yield each job that has a device list, with its device nodes as `major:minor`."""
         for name, folder in self._folders.items():
             try:
                 text = read_file(f"{folder}/devices.list", _MAX_BYTES).decode(errors="replace")

@@ -17,7 +17,7 @@ _NO_DEVICE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a scheduler, with the ID that users see as `name`."""
+    """A scheduler's job. `name` is the ID that users see."""
 
     scheduler: str
     id: str
@@ -121,7 +121,7 @@ def _slurm_display_id(environment: Mapping[str, str]) -> str:
 
 
 def _first_value(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first non-empty variable as a short printable line."""
+    """Return the first variable's value that is not empty, as a short printable line."""
     values = (environment.get(name, "").strip() for name in names)
     value = next(filter(None, values), "")[:_MAX_VALUE_LENGTH]
     return value if value.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in value)

@@ -21,7 +21,7 @@ from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Po
 from telemetry_parsers.owners.job_files import READER
 from telemetry_parsers.owners.job_maps import CALL as JOB_MAP
 
-# Other text fields of a job file are dropped.
+# Other text fields of a job file are ignored.
 _TEXT_FIELDS = ("id", "name", "job_name", "sluid", "user", "account", "partition")
 _MAX_DEVICES = 256
 _MAX_MAP_BYTES = 16 << 10
@@ -131,11 +131,11 @@ class JobsReader(Reader):
         if jobs:
             self._schedulers_with_jobs.add(scheduler)
         if scheduler not in self._schedulers_with_jobs:
-            return Failure("missing", None, f"{self._directory} has no {scheduler} job: check the hook of {scheduler}")
+            return Failure("missing", None, f"{self._directory} has no {scheduler} jobs: check the {scheduler} hook")
         return (Output(scheduler, status=0, data=jobs),)
 
     def _with_user_name(self, job: Mapping[str, Plain]) -> Plain:
-        """Return the job with the user's name, marked as ended if it is from before a reboot."""
+        """Return the job with the user's name. A job from before a reboot is marked as ended."""
         if "problem" in job:
             return job
         reported_job = {key: value for key, value in job.items() if key not in ("uid", "boot_id", "is_new")}
@@ -183,7 +183,7 @@ def create_reader(path: str, settings: JobSettings) -> JobsReader:
 
 
 def _without_old_job(file: _CachedFile, now: float) -> _CachedFile:
-    """Return the file, without its content if its job ended long ago."""
+    """Return the file. Its content is dropped if its job ended long ago."""
     content = file.content
     is_over = content is not None and content.get("ended") is not None and now - file.read_at > _REPORTED_SECONDS
     return replace(file, content=None) if is_over else file

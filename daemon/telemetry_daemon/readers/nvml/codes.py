@@ -39,7 +39,7 @@ DISABLING_ERRORS = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSIO
 FIELD_DISABLING_ERRORS = DISABLING_ERRORS | {INVALID_ARGUMENT}
 # A WSL driver returned UNKNOWN for the newer version of the memory call.
 FALLBACK_ERRORS = DISABLING_ERRORS | {UNKNOWN}
-# After these errors, the GPU is lost.
+# These errors mean that the GPU is lost.
 GPU_LOST_ERRORS = frozenset({GPU_IS_LOST, RESET_REQUIRED})
 # If all calls fail with these errors, the GPU is lost.
 GENERIC_ERRORS = frozenset({UNKNOWN, NOT_READY})
