@@ -311,7 +311,7 @@ class TraceReader(Protocol):
         """Read the next events."""
 
     def facts(self) -> Facts:
-        """Return the facts of the whole trace."""
+        """Return the content of the whole trace."""
 
 
 class Tables(Protocol):
@@ -347,7 +347,7 @@ class TraceFormat:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFormat:
-    """A format of sqlite databases."""
+    """A format of SQLite databases."""
 
     name: str
     tool: str

@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--recording", metavar="FILE", help="a recording of the node at the same time, made with `telemetry record`"
     )
     telemetry.add_argument(
-        "--prometheus", metavar="URL", help="a Prometheus that scraped the node, such as http://prometheus:9090"
+        "--prometheus", metavar="URL", help="a Prometheus server that scraped the node, such as http://prometheus:9090"
     )
     parser.add_argument(
         "--publish",

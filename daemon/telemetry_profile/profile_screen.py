@@ -252,7 +252,7 @@ def _kernel_table(members: Sequence[Member], max_lines: int, width: int) -> list
 
 
 def _kinds_lines(sums: Sequence[KernelSum], total_ns: int, width: int) -> list[str]:
-    """Return a line with each kernel kind's share of the time."""
+    """Return at most one line, with each kernel kind's share of the time."""
     totals: Counter[str] = Counter()
     for kernel in sums:
         work = kernel.longest.work

@@ -188,7 +188,7 @@ def test_without_a_device_the_status_says_so(file: Path) -> None:
     ("arguments", "words"),
     [
         (["--prometheus", "http://127.0.0.1:1"], "did not answer"),
-        (["--prometheus", "ftp://x"], "is not the address of a Prometheus"),
+        (["--prometheus", "ftp://x"], "is not the address of a Prometheus server"),
         (["--recording", "/no/such/file"], "No such file"),
         (["--begin", "yesterday"], "is not a time"),
         (["--flops-per-step", "0"], "is not a number above 0"),

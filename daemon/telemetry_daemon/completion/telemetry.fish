@@ -106,7 +106,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from profile' -l flops-per-step
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -a 'fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' -d 'data type of the matrix work, such as bf16, for the share of the peak'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l begin -x -d 'time of the first activity, such as 2026-11-01T12:00:00Z, for files without a time of day'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l recording -r -F -d 'a recording of the node at the same time, made with `telemetry record`'
-complete -c telemetry -n '__fish_seen_subcommand_from profile' -l prometheus -x -d 'a Prometheus that scraped the node, such as http://prometheus:9090'
+complete -c telemetry -n '__fish_seen_subcommand_from profile' -l prometheus -x -d 'a Prometheus server that scraped the node, such as http://prometheus:9090'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l publish -x -d 'write the steps of each rank to the folder `steps.directory`, where the daemon reads them as steps of this job'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -a '(__fish_complete_directories)' -d 'a file of a profiler, or a folder with the files of all ranks'

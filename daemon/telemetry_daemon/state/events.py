@@ -1,4 +1,4 @@
-"""Events of devices: how often each occurred, and which are open until a repair."""
+"""Device events: how often each occurred, and which stay open until a repair."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OpenEvents:
 
 @dataclass(slots=True)
 class _EventCount:
-    """How often and when an event occurred since the daemon started."""
+    """How often an event occurred since the daemon started, and when it last occurred."""
 
     count: int = 0
     last_wall_time: float = 0.0

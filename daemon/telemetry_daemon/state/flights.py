@@ -52,7 +52,7 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
 
 
 def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
-    """Remove the oldest files until the limits are met, but never `written`. Raises OSError."""
+    """Remove the oldest files, except the file `written`, until the limits are met. Raises OSError."""
     bytes_left = max_bytes
     # After the clock was set back, an older file may have a newer name.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
@@ -73,6 +73,6 @@ def _flight_named(path: Path, name: str, size_bytes: int) -> FlightFile | None:
         return None
     try:
         alarm_time = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
-    except ValueError:  # not a date, so not our file
+    except ValueError:  # not a date, so the flight recorder did not write this file
         return None
     return FlightFile(name, str(path / name), alarm_time.timestamp(), match[2], size_bytes)

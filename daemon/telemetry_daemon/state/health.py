@@ -57,7 +57,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
     if capture.failure is not None:
         return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
-        return PollResult("failed", "internal", "the parser gave no report")
+        return PollResult("failed", "internal", "the parser returned no report")
     detail = report.problems[0].text if report.problems else ""
     if report.outcome == "ok":
         return PollResult("ok")
@@ -73,7 +73,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
 
 
 def is_source_gone(result: PollResult, poll: Poll) -> bool:
-    """Return whether this result means that the complete source is gone."""
+    """Return whether this result means that the whole source is gone."""
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
     return result.reason in _SOURCE_WIDE_REASONS
@@ -138,7 +138,7 @@ def _list_end_time(health: Health, now: float) -> float | None:
 
 
 def with_overrun(health: Health) -> Health:
-    """Count that the poll was due while it was still running."""
+    """Return the health with one more overrun: the poll was due while it was still running."""
     return replace(health, overruns=health.overruns + 1)
 
 

@@ -17,7 +17,7 @@ from telemetry_daemon.state.ledger_entry import (
     entry_key,
     is_later_run,
     reported_start,
-    restored_entry,
+    restore_entry,
     with_totals,
 )
 from telemetry_daemon.state.ledger_file import SCHEMA, SavedLedger
@@ -149,7 +149,7 @@ class Ledger:
         is_same_boot = saved.boot == self._boot and saved.monotonic <= self._now
         elapsed = self._now - saved.monotonic if is_same_boot else max(0.0, self._wall - saved.time)
         for record in saved.jobs:
-            entry = restored_entry(record)
+            entry = restore_entry(record)
             if entry.end is None:
                 entry.add_gap(saved.time, self._wall, elapsed)
             if entry.owner.kind == NOBODY:

@@ -161,7 +161,7 @@ class Entry:
         )
 
 
-def restored_entry(record: JobRecord) -> Entry:
+def restore_entry(record: JobRecord) -> Entry:
     """Restore an entry from a record that an earlier daemon stored."""
     card_uses = {card.id: _restore_card_use(card) for card in record.cards}
     return Entry(record.owner, record.start, record.id, card_uses, list(record.gaps), record.end)

@@ -87,7 +87,7 @@ class LedgerFile:
         return self._monotonic() - self._written >= WRITE_SECONDS
 
     def write(self, completed: Sequence[JobRecord], saved: SavedLedger | None) -> None:
-        """Append the records, and replace the state unless `saved` is None."""
+        """Append the completed records to `jobs.jsonl`, and replace `ledger.json` unless `saved` is None."""
         if not self._write_lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._unwritten = (*self._unwritten, *completed)[-MAX_UNWRITTEN:]
             return

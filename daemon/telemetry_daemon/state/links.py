@@ -30,11 +30,11 @@ class Links:
 
     def __init__(self) -> None:
         self._links_by_device: dict[str, dict[str, _Link]] = {}
-        # Links are polled rarely, but `update` is called at every poll.
+        # When each device's newest results were taken, because `update` is also called without new results.
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Map each device with new results to the links that it lost."""
+        """Record new results. Map each device that has some to its lost links."""
         lost_links = {}
         for device in devices:
             readings = Readings.of(device.readings)

@@ -81,7 +81,7 @@ class Store:
 
     @contextlib.contextmanager
     def frozen_view(self) -> Iterator[None]:
-        """Freeze what `snapshot` returns until the block ends."""
+        """Freeze what `snapshot` returns until the `with` block ends."""
         with self._lock:
             self._snapshot = None
             self._frozen = self.current()
@@ -352,7 +352,7 @@ class Store:
         listed_ids = {device.id for device in merged.devices}
         missing_devices = (identity for identity in self._state.merge.identities if identity.id not in listed_ids)
         unlisted_sources = {source for identity in missing_devices for source in identity.listed_by}
-        failing_sources = self._state.last_lists(self._clock.monotonic()) if unlisted_sources else {}
+        failing_sources = self._state.last_list_times(self._clock.monotonic()) if unlisted_sources else {}
         return bool(self._state.awaited) or not unlisted_sources.isdisjoint(failing_sources)
 
     def _assemble(self, merged: MergedNode, now: float) -> Snapshot:
@@ -390,10 +390,10 @@ class Store:
         if not missing_devices:
             return merged.devices
         codes = self._accumulator.events.open_codes() if self._accumulator is not None else {}
-        last_lists = self._state.last_lists(now)
+        list_times = self._state.last_list_times(now)
         unlisted_devices = [
-            (identity, max(filter(None, map(last_lists.get, identity.listed_by)), default=None))
+            (identity, max(filter(None, map(list_times.get, identity.listed_by)), default=None))
             for identity in missing_devices
-            if identity.id in codes or not last_lists.keys().isdisjoint(identity.listed_by)
+            if identity.id in codes or not list_times.keys().isdisjoint(identity.listed_by)
         ]
         return include_unread(merged.devices, unlisted_devices)

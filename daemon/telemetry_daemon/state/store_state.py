@@ -76,7 +76,7 @@ class StoreState:
             if not (checked.report.lists_devices and checked.report.taken < ended.get(checked.report.source, -math.inf))
         ]
 
-    def last_lists(self, now: float) -> dict[str, float | None]:
+    def last_list_times(self, now: float) -> dict[str, float | None]:
         """Map each source that cannot list devices now to the time of its last list, or None without a list."""
         list_healths = [
             health

@@ -40,13 +40,13 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], is_journal=is_journal))
     root.setLevel(level.upper())
-    # The poller already counts each run and each skipped run.
+    # apscheduler also reports each run and each skipped run, which the poller already counts.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
 def deferred(level: str) -> Iterator[None]:
-    """Defer log records of this level to the end of the `with` block."""
+    """Defer log records of at least this level to the end of the `with` block."""
     deferring = _DeferringHandler(level.upper())
     root = logging.getLogger()
     root.addHandler(deferring)
@@ -69,7 +69,7 @@ class ChangeLog:
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Store the state of the key, and return whether it is new."""
+        """Store the key's state, and return whether it differs from the previous one."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False

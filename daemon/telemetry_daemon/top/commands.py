@@ -65,10 +65,10 @@ class FeedWithProcesses(Feed):
         self._read_requested, self._closed = threading.Event(), threading.Event()
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start the feed and the reading of processes."""
+        """Start the feed, and a thread that reads processes."""
         self._wake = wake
         self._feed.start(wake)
-        # Reading a process that hangs in a driver may block, so another thread reads.
+        # This has its own thread, because reading a process that hangs in a driver may block.
         threading.Thread(target=self._read_on_request, name="commands", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:

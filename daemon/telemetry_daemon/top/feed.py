@@ -22,7 +22,7 @@ NOT_UNDERSTOOD = "the response is not valid"
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The visible view, with its node and card (the first if empty)."""
+    """The visible view, and its node and card. An empty name stands for the first node or card."""
 
     view: View = View.CARDS
     node: str = ""

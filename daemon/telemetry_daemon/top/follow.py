@@ -153,7 +153,7 @@ class Follower(Feed):
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, self._visible_id(self._snapshot))
         else:
-            with self.latest.showing_delay():  # if the daemon hangs, the screen shows this within two seconds
+            with self.latest.showing_delay():  # only so that the screen shows within two seconds if the daemon hangs
                 client.get(HEALTH)
         if self._has_past and now - self._past_fetched_at >= SLOT_SECONDS:
             self._past_fetched_at = now

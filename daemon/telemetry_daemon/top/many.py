@@ -76,7 +76,7 @@ class ManyNodesFeed(Feed):
             self._followed.set_focus(focus)
 
     def close(self) -> None:
-        """Stop, without waiting for a thread that waits for a node."""
+        """Stop without waiting for threads that wait for a node."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()

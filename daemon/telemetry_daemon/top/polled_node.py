@@ -77,7 +77,7 @@ class PolledNode:
         return (self._state,)
 
     def set_focus(self, focus: Focus) -> None:
-        """Ignore the focus: everything is polled."""
+        """Ignore the focus, because everything is polled."""
 
     def close(self) -> None:
         """Stop polling within a time limit."""

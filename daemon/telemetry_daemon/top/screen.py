@@ -184,7 +184,7 @@ def _open_screen(environment: Mapping[str, str]) -> Iterator[_Screen]:
         terminal_type = environment.get("TERM") or "no name"
         raise CommandError(f"the terminal type {terminal_type} cannot move the cursor; set TERM, or {_ALTERNATIVE}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
-    # The handler of curses ignores ^Z while a frame is written.
+    # While ^Z is ignored, curses does not install its own handler, which ignores ^Z while a frame is written.
     previous_handler = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
     window = curses.initscr()
     try:

@@ -241,7 +241,7 @@ def kernel_of_row(row: Row, work: Work) -> Kernel | None:
 
 
 def row_problem(count: int) -> tuple[Problem, ...]:
-    """Return the problem that rows were ignored, or () if `count` is 0."""
+    """Return a problem with the number of ignored rows, or () if `count` is 0."""
     message = f"{count} ignored: the numbers are invalid or contradictory"
     return (Problem("rows", message),) if count else ()
 
@@ -310,7 +310,7 @@ def headings_predicate(*names: str) -> IsHeading:
 
 
 def first_line_predicate(is_heading: IsHeading) -> Callable[[Clue], bool]:
-    """Return a predicate that accepts files that begin with the headings."""
+    """Return a function that accepts files whose first non-blank line is a heading."""
     return lambda clue: is_heading(first_cells(clue.text))
 
 

@@ -247,7 +247,7 @@ class Timeline:
         )  # fmt: skip
 
     def _with_launches(self, split: Split, host_span: Interval | None, *, is_only_device: bool) -> Split:
-        """Add the launches within `host_span` to the split, or all launches if `host_span` is None."""
+        """Return the split with the launches within `host_span`, or with all launches if `host_span` is None."""
         if not self._launch_begins or not is_only_device:
             return split
         first, end = _index_range(self._launch_begins, host_span)

@@ -38,7 +38,7 @@ class Intervals:
 
     begins: Sequence[int]
     ends: Sequence[int]
-    before: Sequence[int]  # the total length of the first i intervals
+    lengths_before: Sequence[int]  # item i is the total length of the first i intervals
 
     @staticmethod
     def from_sorted(intervals: Iterable[Interval]) -> Intervals:
@@ -74,7 +74,7 @@ class Intervals:
         index = bisect_right(self.begins, time)
         if not index:
             return 0
-        return self.before[index] - max(0, self.ends[index - 1] - time)
+        return self.lengths_before[index] - max(0, self.ends[index - 1] - time)
 
     def union_with(self, *others: Intervals) -> Intervals:
         """Return the union with other intervals."""

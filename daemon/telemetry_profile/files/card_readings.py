@@ -297,7 +297,7 @@ def _query_range(url: str, query: str, span: tuple[float, float]) -> Iterator[tu
 
 def _get_json(url: str, address: str) -> Any:  # JSON of any shape
     if not address.startswith(("http://", "https://")):
-        raise PrometheusError(f"'{url}' is not the address of a Prometheus, such as http://prometheus:9090")
+        raise PrometheusError(f"'{url}' is not the address of a Prometheus server, such as http://prometheus:9090")
     try:
         with urllib.request.urlopen(address, timeout=_RESPONSE_SECONDS) as response:  # noqa: S310  # only http or https
             document = json.loads(response.read(_MAX_BYTES))

@@ -97,7 +97,7 @@ def open_database(path: Path, seconds: float) -> Iterator[Database]:
 
 
 def _truncation_problems(stream: BinaryIO) -> list[Problem]:
-    """Report a file that is shorter than its header states."""
+    """Return a problem if the file is shorter than its header states."""
     header = os.pread(stream.fileno(), 100, 0)
     is_valid = header[24:28] == header[92:96]  # old SQLite versions do not update the size
     page_bytes = int.from_bytes(header[16:18], "big")
@@ -130,7 +130,7 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _journal_problems(path: Path) -> list[Problem]:
-    """Report each journal next to a database."""
+    """Return a problem for each journal next to a database."""
     journals = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
     return [
         Problem("database", f"{journal.name} was not read: stop the profiler, or open the database once with sqlite3")

@@ -178,7 +178,7 @@ def _run_child(file: ProfileFile, read: Read, sender: Connection) -> None:
 
 
 def read_file(file: ProfileFile, formats: Sequence[ProfileFormat]) -> Outcome:
-    """Return the facts of a file, or the reason why it cannot be read."""
+    """Return the content of a file, or the reason why the file cannot be read."""
     try:
         with _open_content(file.path) as content:
             head = content.read(HEAD_BYTES)

@@ -19,7 +19,7 @@ from telemetry_profile.files.trace_events import (
     Window,
     decode_singly,
     next_block,
-    next_event,
+    next_event_start,
     value_at,
 )
 from telemetry_profile.format_contract import Clue, Device, Facts, TraceReader, TraceSample
@@ -38,7 +38,7 @@ ChooseReader = Callable[[TraceSample], TraceReader | None]
 
 
 def read_trace(stream: BinaryIO, clue: Clue, choose: ChooseReader, block_bytes: int = BLOCK_BYTES) -> Facts | None:
-    """Return the facts of a trace, or None if `choose` returns no reader."""
+    """Return the content of a trace, or None if `choose` returns no reader."""
     damage, keys, has_events = Damage(), dict[str, Any](), False
     reader: TraceReader | None = None
     for member in trace_members(Window(stream, damage, block_bytes), damage):
@@ -187,7 +187,7 @@ def _read_stray_events(window: Window, damage: Damage) -> tuple[list[Event], boo
 
 def _skip_event(window: Window) -> None:
     text = _text(window.data)
-    window.data = _bytes(text[min(next_event(text, 1), len(text) - _EVENT_START_BYTES) :])
+    window.data = _bytes(text[min(next_event_start(text, 1), len(text) - _EVENT_START_BYTES) :])
 
 
 def _read_value(window: Window) -> Any:

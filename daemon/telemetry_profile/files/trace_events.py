@@ -76,7 +76,7 @@ class Damage:
 
 
 class Window:
-    """The bytes of a stream that are read but not consumed."""
+    """The bytes of a stream that were read but not yet consumed."""
 
     def __init__(self, stream: BinaryIO, damage: Damage, block_bytes: int = BLOCK_BYTES) -> None:
         self._stream = stream
@@ -208,7 +208,7 @@ def _value_or_none(text: str, start: int) -> tuple[Any, int]:
     except UnreadableError:
         return None, _end_of_value(text, start)
     except MalformedError:
-        return None, next_event(text, start)
+        return None, next_event_start(text, start)
 
 
 def _end_of_value(text: str, start: int) -> int:
@@ -220,7 +220,7 @@ def _end_of_value(text: str, start: int) -> int:
     raise IncompleteError
 
 
-def next_event(text: str, start: int) -> int:
+def next_event_start(text: str, start: int) -> int:
     """Return where the next event after a damaged event probably starts."""
     match = _NEXT_EVENT.search(text, start)
     return match.end() if match else len(text)

@@ -245,7 +245,7 @@ def _read_nodes(_clue: Clue, lines: Iterable[str]) -> Facts:
 
 
 def _read_object(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the JSON object in a file, or raise NotReadError."""
+    """Return the JSON object in a file, or {} for other JSON. Raise NotReadError if the file is damaged."""
     document = _read_document(lines, _MAX_SIDE_MIB)
     return document if isinstance(document, dict) else {}
 

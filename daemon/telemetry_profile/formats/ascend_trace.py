@@ -91,7 +91,7 @@ class _Reader:
                 self._read_data_wait(event)
 
     def facts(self) -> Facts:
-        self._add_all_events()
+        self._add_collected_events()
         devices = tuple(self._only_measured(device) for device in self._timeline.devices()) or self._device_of_steps()
         if len(devices) == 1:
             devices = (replace(devices[0], card=Card(self._index)),)
@@ -189,7 +189,7 @@ class _Reader:
                 spans.append((number, begin, end, wait))
         return spans
 
-    def _add_all_events(self) -> None:
+    def _add_collected_events(self) -> None:
         """Add collectives, copies and steps to the timeline."""
         for task in self._collectives or [task for task in self._tasks if task.work == "communication"]:
             self._add_task(task)

@@ -30,7 +30,7 @@ from telemetry_profile.format_contract import (
 )
 
 _TOOL = "hipprof"
-# Prefixes of table names, which contain the node's address and so are never shown.
+# Prefixes of table names. The names contain the node's address, so they are never shown.
 _KERNELS, _COPIES, _RANGES, _MPI = "HIPOPS_", "HIPCOPY_", "HIPTX_", "MPI_"
 _COPY_COLUMNS = ("BeginNs", "EndNs", "dev_id", "Kind", "MemoryType")
 # Maps OpenCL's command numbers to the names in hipprof's JSON.

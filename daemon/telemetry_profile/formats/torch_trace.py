@@ -110,8 +110,8 @@ class _Reader:
 
     def _flops(self, device: Device) -> Flops | None:
         """Return the FLOPs, computed from the operators' shapes, or None if a graph was captured."""
-        runs = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
-        if runs < (device.split.launches or 0) * _MIN_RUN_RATIO:
+        executions = sum(kernel.calls for kernel in device.kernels if kernel.work != "copy")
+        if executions < (device.split.launches or 0) * _MIN_RUN_RATIO:
             return None
         steps = zip(self._timeline.host_steps(), device.steps, strict=True)
         return self._matrix.flops([span for span, step in steps if not step.is_cut])

@@ -1,1 +1,1 @@
-"""Draws conclusions from the facts of all files."""
+"""Draws conclusions from the content of all files."""

@@ -24,7 +24,7 @@ _FEW_KERNELS = 10  # with fewer kernels, no cause is reported
 _FEW_BLOCKS = 8  # training cards have at least 8 multiprocessors, each of which needs a block
 _MAJORITY = 0.5
 ADDED_LATER = {"added_later": True}  # the first version of the document does not have these keys
-_RIVAL_RATIO = 0.8  # causes are about equal from this ratio of their shares on
+_RIVAL_RATIO = 0.8  # causes whose shares have at least this ratio are about equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Evidence:
     names: str = ""  # what sentences call `ranks` if the files contain more ranks
 
     def total(self, part: str) -> int | None:
-        """Return the sum of a `Split` field over the ranks, or None if incomplete."""
+        """Return the sum of a `Split` field over the ranks, or None if any value is unknown."""
         values = [getattr(rank_step.split, part) for rank_step in self.ranks]
         return sum(values) if values and None not in values else None
 

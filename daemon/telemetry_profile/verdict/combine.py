@@ -179,7 +179,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
             session.append(part)
     programs: list[list[_DeviceInFile]] = [[]]
     for part in (part for part in group if part.device.begin_ns is None):
-        matching = (program for program in programs if not any(_is_of_other_program(part, one) for one in program))
+        matching = (program for program in programs if not any(_is_of_other_program(part, other) for other in program))
         program = next(matching, None)
         if program is None:
             programs.append([part])
@@ -191,7 +191,7 @@ def _sessions(group: list[_DeviceInFile]) -> Iterator[list[_DeviceInFile]]:
 
 
 def _is_of_other_program(part: _DeviceInFile, other: _DeviceInFile) -> bool:
-    """Return whether two files of one kind have different totals."""
+    """Return whether the parts are from two programs: from files of one kind with different totals."""
     totals = [sum(kernel.total_ns for kernel in item.device.kernels if kernel.work != "copy") for item in (part, other)]
     has_other_total = all(totals) and max(totals) - min(totals) > max(totals) // 50
     return has_other_total and _kind_of_file(part.file) == _kind_of_file(other.file)
@@ -212,7 +212,7 @@ def _overlaps(part: _DeviceInFile, later: _DeviceInFile) -> bool:
 
 
 def _continues(part: _DeviceInFile, later: _DeviceInFile) -> bool:
-    """Return whether `later` has the next steps of the same session."""
+    """Return whether `later` contains the next steps of the same session."""
     device, later_device = part.device, later.device
     if part.file.facts.format != later.file.facts.format or part.file.folders != later.file.folders:
         return False
@@ -292,7 +292,7 @@ def _latest_parts(parts: list[_DeviceInFile], remarks: list[str]) -> list[_Devic
 
 
 def _detail_key(part: _DeviceInFile) -> tuple[bool, bool, bool, int, int]:
-    """Return a sort key that is greater for more detail."""
+    """Return a sort key that is greater for a more detailed part."""
     device = part.device
     known_values = sum(value is not None for value in device.split.values())
     has_stated_span = any(_is_span_stated(step.split) for step in device.steps)

@@ -48,7 +48,7 @@ def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
 
 
 def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
-    """Return a function that returns an error for an invalid client certificate."""
+    """Return a function that returns an error text if the client's certificate is not allowed, or ""."""
     if not allowed_sans:
         return lambda _: ""
     allowed_names = frozenset(map(canonical_san, allowed_sans))
@@ -134,7 +134,7 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
     except (ssl.SSLError, ValueError) as error:
         origin = _origin(config.client_ca, file)
         raise WebConfigError(
-            f"{origin}: the client CA cannot be used: {_openssl_reason(error)}; give PEM certificates"
+            f"{origin}: the client CA cannot be used: {_openssl_reason(error)}; use PEM certificates"
         ) from error
 
 
@@ -191,7 +191,7 @@ class TlsChannel(Channel):
         return self._outgoing.read()
 
     def closing_bytes(self) -> bytes:
-        """Return TLS's close message, which proves that the response is complete."""
+        """Return the TLS close message, which proves that the response is complete."""
         with contextlib.suppress(ssl.SSLError):  # `unwrap` fails if the client's close message has not arrived
             self._tls.unwrap()
         return self._outgoing.read()

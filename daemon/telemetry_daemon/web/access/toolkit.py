@@ -166,7 +166,7 @@ def _read_certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
     if certificate is None:
         raise table.error("cert_file", "is missing; set the server's certificate, or remove tls_server_config")
     if private_key is None:
-        raise table.error("key_file", "is missing; set the key of the certificate")
+        raise table.error("key_file", "is missing; set the certificate's private key")
     return certificate, private_key
 
 
@@ -183,7 +183,7 @@ def _read_pem(table: Table, name: str, folder: Path) -> Pem | None:
 def _read_client_certificate(table: Table) -> ClientCertificate:
     auth = table.text("client_auth_type")
     if auth in _UNSUPPORTED_CLIENT_AUTH_TYPES:
-        reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
+        reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified certificate protects nothing"
         raise table.error("client_auth_type", f"{auth} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if auth and auth not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")

@@ -81,7 +81,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
             for listening_at, uid, inode in sockets_on(port)
             if _accepts(listening_at, local_address) or _accepts(local_address, listening_at)
         }
-        process_text = _text_of_process_with_socket(set(users_by_inode))
+        process_text = _describe_socket_owner(set(users_by_inode))
     except (OSError, ValueError):  # /proc is missing or has another format
         users_by_inode, process_text = {}, None
     if process_text is not None:
@@ -182,7 +182,7 @@ def _listen_beside(
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not old_listeners:
             raise
-        # With SO_REUSEPORT after listen, a second daemon could use the port.
+        # The option is cleared after `listen`, because otherwise a second daemon could use the port.
         sockets = [listening_socket, *(old.socket for old in old_listeners)]
         for listener in sockets:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -212,7 +212,7 @@ def _decode_host(digits: str) -> str:
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, network)
 
 
-def _text_of_process_with_socket(inodes: set[int]) -> str | None:
+def _describe_socket_owner(inodes: set[int]) -> str | None:
     socket_links = {f"socket:[{inode}]" for inode in inodes}
     deadline = time.monotonic() + SEARCH_SECONDS
     for process in PROC.iterdir() if socket_links else ():

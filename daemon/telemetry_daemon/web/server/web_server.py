@@ -74,7 +74,7 @@ class WebServer:
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
     def statistics(self) -> ServerStatistics:
-        """Return the current counts."""
+        """Return the current numbers of connections and password checks."""
         connections, access = self._shared.open_connections, self._shared.access
         return ServerStatistics(
             {phase: connections.count(phase) for phase in Phase},
@@ -169,8 +169,8 @@ class WebServer:
 
     def _allow_hosts(self, names: Sequence[str]) -> None:
         """Accept requests for these host names and the configured addresses."""
-        listening = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
-        self._shared.access.allow_hosts(names, [listener.getsockname() for listener in listening])
+        sockets = [self._acceptors[address].listener.socket for address in self._listen if address in self._acceptors]
+        self._shared.access.allow_hosts(names, [listening_socket.getsockname() for listening_socket in sockets])
 
     def _on_acceptor_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
@@ -188,7 +188,7 @@ class WebServer:
             client.close()
 
 
-# Cancelling `loop.sock_accept` may lose an accepted client.
+# `loop.sock_accept` is not used, because cancelling it may lose an accepted client.
 class _Acceptor:
     """Accepts clients and passes them to `create_connection`."""
 
@@ -216,7 +216,7 @@ class _Acceptor:
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, is_worth_serving: Callable[[socket.socket], bool]) -> None:
-        """Accept the connections that still wait after `stop`."""
+        """Serve or close the clients that were still waiting when `stop` was called."""
         with contextlib.suppress(OSError):  # the remaining connections are closed with the listener
             for _ in range(BACKLOG):
                 client = self._accept_client()
