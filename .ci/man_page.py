@@ -28,38 +28,38 @@ temperature, power, power cap, memory, utilization and more, with the same names
 `telemetry serve` is the daemon that Prometheus scrapes, by default at http://{DEFAULT_ADDRESS}/metrics. The other
 commands read once, explain the result, or use the daemon.
 
-A reading is fresh, or absent with a reason. A failure is never shown as a number.
+A reading is either current, or absent with a reason. A failure is never shown as a number.
 """
 
 _COMMAND_TEXTS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
-    "snapshot": "Shows the readings of a running daemon with the same configuration, with their age in the heading. Without "
-    "a daemon, and with `--source`, `--timeout` or `--all`, it polls all sources in parallel. If the daemon is using a tool, its "
-    "readings come from the daemon.",
-    "top": "Shows the last half hour, updated every second, and changes nothing. It shows the daemon's data, or polls without a "
-    "daemon. Several nodes have a line each, the worst first. The keys are at the bottom of the screen; ? shows all.",
-    "jobs": "Adds up the records of owners that have ended or are counted now, if `attribution.enabled` is true. Hours are card "
-    "hours times the owner's share. `nobody` is unallocated use, so the total is that of the whole node. Invalid lines are "
+    "snapshot": "Shows the readings of the running daemon, if its configuration is the same, and their age in the heading. Without "
+    "a daemon, and with `--source`, `--timeout` or `--all`, it polls all sources in parallel. If the daemon is using a tool, the "
+    "tool's readings come from the daemon.",
+    "top": "Shows the last half hour, updated every second, and changes nothing. It shows the daemon's data; without a "
+    "daemon, it polls the tools itself. Each node has a line, the worst node first. The bottom line shows the keys of the view; ? shows all keys.",
+    "jobs": "Adds up the records of finished and running jobs and other owners, if `attribution.enabled` is true. Hours are card "
+    "hours times the owner's share of the card. `nobody` is unallocated use, so the total covers the whole node. Invalid lines are "
     "skipped and reported.",
     "profile": "Reads the output of profilers: a file, or a folder with the files of all ranks, recognised by content. It says first "
-    "why a step is slow, then how its time was spent, by unions of intervals on each card. Only names of kernels, models and "
-    "steps are shown. Files are read in parallel, each in a process of its own; the first Ctrl-C stops reading and shows "
+    "why a step is slow, then how its time was spent, counting work that runs in parallel on a card once. Only names of kernels, models and "
+    "steps are shown. Files are read in parallel, each in a separate process; the first Ctrl-C stops reading and shows "
     "the result so far.",
-    "parse": "Parses saved output of a tool, or a recording; no card is needed. Several files are outputs of the same node and "
+    "parse": "Parses saved output of a tool, or a recording; no card is needed. Several files must be from the same node, and "
     "give one document.",
-    "record": "Writes each output of a tool, file or library as a line of JSON: the polls of a running daemon with the same "
-    "configuration, or its own polls. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
+    "record": "Writes each output of a tool, file or library as a line of JSON. The outputs are those of a running daemon with the same "
+    "configuration, otherwise of the command's own polls. Serial numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry top --replay` plays a recording.",
     "replay": "Controls the daemon that runs with `serve --replay`, or shows the position of the recording. In `telemetry top --replay`, keys do the same.",
     "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, and absent readings with "
-    "reasons. It compares them with the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits, and "
-    "lists its findings with remedies. The exit status is 2 if there are any. `--bundle` writes a masked bug report and prints its content.",
+    "reasons. It compares the readings with the PCI bus, the kernel's drivers and device nodes, the running daemon and its limits, and "
+    "lists its findings with remedies. The exit status is 2 if there are any. `--bundle` writes a masked bug report and lists its contents.",
     "check": "Uses the daemon, or polls the tools once if no daemon answers, and exits as monitoring plugins do: 0 ok, 1 warning, 2 critical, 3 unknown; with "
-    "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. Readings that a card does not report are neutral.",
+    "`--format nhc` 0 or 1, with `--format npd` 0, 1 or 2. Readings that a card does not report have no effect.",
     "metrics": "Prints the name, kind, labels and meaning of each metric, or only of the metrics that contain the given words; `--names` prints another exporter's names.",
     "config": "`check` reports every mistake with its line and remedy; `show` prints the effective settings and where each was set; "
-    "`default` prints a file with all settings. `peaks` prints the best values of a `roofline.csv` of rocprofiler-compute as a section for the file.",
-    "forget": "A lost device keeps accelerator_up 0 until it returns or is forgotten, at most for seven days. `forget` also ends the open events of "
+    "`default` prints a file with all settings. `peaks` prints a section for this file with the best values of a `roofline.csv` of rocprofiler-compute.",
+    "forget": "For a lost device, accelerator_up is 0 until the device returns or is forgotten, for at most seven days. `forget` also ends the open events of "
     "a present device: use it after a repair that the daemon did not notice.",
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
     "driver unloaded.",
@@ -67,7 +67,7 @@ _COMMAND_TEXTS: Mapping[str, str] = {
     "maintenance": "`on` announces work on the node: its alerts are not sent until `off` or the announced end, even while the node is "
     "down. Alerts that are still firing are sent afterwards. Without an argument it shows the maintenance. Prometheus must have "
     "scraped the node once before it goes down.",
-    "job": "The prolog and epilog of Slurm or Flux, or a hook of PBS, calls it with the job in its environment. It always exits within "
+    "job": "The prolog and epilog of Slurm or Flux, or a PBS hook, calls this command with the job in the environment. It always exits within "
     "two seconds with status 0, and reports errors on standard error: schedulers drain nodes whose hooks fail.",
     "completions": "Packages and wheels install these files, too; this command is for other shells.",
     "version": "Prints the versions of telemetry and of Python.",
@@ -75,7 +75,7 @@ _COMMAND_TEXTS: Mapping[str, str] = {
 
 _EXITS: Mapping[str, str] = {
     "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always. `check` has its own statuses.",
-    "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
+    "PROBLEMS": "A source failed, or an output contains text that was not understood. The rest is still printed.",
     "NOTHING_FOUND": "No device was found.",
     "USAGE": "The command line is wrong.",
     "UNAVAILABLE": "The daemon, or a required file, cannot be reached; for `serve`, the address is in use or does not exist yet.",
@@ -87,7 +87,7 @@ _EXITS: Mapping[str, str] = {
 }
 
 _SIGNALS: Mapping[str, str] = {
-    "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If the new configuration is invalid, the running one stays in force, the "
+    "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If the new configuration is invalid, the previous one stays in use, the "
     "error is logged, and telemetry_config_last_reload_successful becomes 0.",
     "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and exits within ten seconds. Other commands stop their tools, "
     "too.",
@@ -205,7 +205,7 @@ def _environment() -> Iterator[str]:
         FILE_VARIABLE: f"The configuration file to use instead of {DEFAULT_FILE}.",
         "TELEMETRY_DEBUG": "If set, a bug in telemetry prints its traceback.",
         "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
-        "PATH": "Where tools are looked for first.",
+        "PATH": "The folders that are searched for tools first.",
     }
     of_settings = {row.variable: f"The setting `{row.dotted_path}`." for row in settings_rows() if row.variable}
     yield from _items(of_program | of_settings)
@@ -225,13 +225,13 @@ def _files() -> dict[str, str]:
         str(
             maintenance.path_in(settings.state.directory)
         ): "The announced maintenance, so that it continues after a restart.",
-        f"{settings.state.directory}/{JOBS}": "The use of cards: a line of JSON for each owner that has ended.",
-        f"{settings.state.directory}/{LEDGER}": "The use of cards by owners that have not ended, so that the daemon continues their records after a restart.",
+        f"{settings.state.directory}/{JOBS}": "The use of cards: a line of JSON for each finished job or other owner.",
+        f"{settings.state.directory}/{LEDGER}": "The use of cards by running jobs and other owners, so that the daemon continues their records after a restart.",
         str(
             control.socket_path(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",
         str(
             local_socket_in(settings.state.runtime_directory)
-        ): "The socket at which `top` and `snapshot` find the daemon's pages.",
-        f"{settings.state.runtime_directory}/locks/*.lock": "One lock for each tool, held while it runs.",
+        ): "The socket from which `top` and `snapshot` read the daemon's pages.",
+        f"{settings.state.runtime_directory}/locks/*.lock": "One lock for each tool, held while the tool runs.",
     }
