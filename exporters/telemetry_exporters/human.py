@@ -182,7 +182,7 @@ def _without_unit(metric: Metric) -> str:
 
 
 SHARED = "shared with host"
-# Without units, `memory_used_bytes` and `memory_used_ratio` have the same name.
+# Without their units, `memory_used_bytes` and `memory_used_ratio` would have the same name.
 _SHORT_NAME_COUNTS = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")
 
 
@@ -203,7 +203,7 @@ def owners_summary(allocations: Sequence[Allocation]) -> str:
 
 
 def owners_search_text(allocations: Sequence[Allocation]) -> str:
-    """Return the text about a card's owners that a filter searches."""
+    """Return the names of a card's owners, jobs and accounts as one text, which a filter searches."""
     owners = [allocation.owner for allocation in allocations]
     texts = (text for owner in owners for text in (owner_text(owner), owner.name, owner.job_name, owner.account))
     return " ".join(filter(None, texts))

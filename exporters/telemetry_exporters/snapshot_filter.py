@@ -50,12 +50,12 @@ _T = TypeVar("_T")
 
 
 class Fault(enum.Enum):
-    """Why a metric, reading or sample is omitted."""
+    """The reason why a metric, reading or sample is omitted."""
 
     UNKNOWN = "the catalogue has no metric of that name"
     DUPLICATE = "duplicate"
-    MISLABELLED = "its labels are not those of the metric"
-    INVALID = "not a valid value of the metric"
+    MISLABELLED = "the label does not match the metric"
+    INVALID = "the value is invalid for the metric"
 
 
 # Maps each source to the problems of its omitted readings.
@@ -127,14 +127,14 @@ def _device_name(device: MergedDevice) -> str:
 
 
 def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
-    """Return the readings of a device; if it is lost, only those about events."""
+    """Return the readings of a device, or only its event readings if it is lost."""
     if device.up is not False:
         return device.readings
     return tuple(reading for reading in device.readings if reading.metric in _VALID_FOR_LOST)
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """Return the device with printable strings, but its readings unchecked."""
+    """Return the device with printable strings. Its readings are not checked."""
     readings = shown_readings(device)
     if not _is_clean(device):
         return replace(deep_clean(replace(device, readings=())), readings=readings)
@@ -181,7 +181,7 @@ class _Validator:
 
     def _is_valid(self, reading: MergedReading) -> bool:
         is_valid = self.fault(reading) is None and reading.label.isprintable()
-        # `are_valid` has checked the number, so only the metric and the label are remembered.
+        # Only the metric and the label are remembered, because `are_valid` checks each number itself.
         if is_valid and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._valid_keys.add((reading.metric, reading.label))
         return is_valid
@@ -192,7 +192,7 @@ class _Validator:
         if metric is None or metric.scope != self._scope or reading.metric in _DERIVED_METRICS:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
-            # An absent reading of a metric with labels may have no label.
+            # An absent reading may have no label, even if its metric has one.
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED

@@ -31,7 +31,7 @@ TARGET_LABELS = {
 }
 # Variables that only fit where Prometheus' instance is the name of the host.
 GIVEN = {"mx-exporter-c500": {"server": platform.node(), "device": "0"}}
-_HOST = "node_exporter has the host's metrics"
+_HOST = "node_exporter exposes the host's metrics"
 _NOT_READ = "no source reads it"
 _LACKS = "the simulated card lacks it"
 _OF_AMD = {

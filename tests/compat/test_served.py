@@ -92,7 +92,7 @@ def test_every_page_is_served(daemon: Daemon) -> None:
         ("/metrics/dcgm-exporter?version=3", 400, "invalid `version` '3': the versions of dcgm-exporter are 4.8, 4.9"),
         ("/metrics/dcgm-exporter?version=4.9&version=4.8", 400, "invalid `version` '4.9,4.8': the versions of"),
         ("/metrics/dcgm-exporter?version=", 400, "invalid `version` '': it is empty"),
-        ("/metrics/xpumd?version=4.9", 400, "invalid `version` '4.9': xpumd has one version: leave it out"),
+        ("/metrics/xpumd?version=4.9", 400, "invalid `version` '4.9': xpumd has only one version: omit it"),
         (
             "/metrics/dcgm-exporter?vendors=amd",
             400,
@@ -203,6 +203,6 @@ def test_dashboard_is_compared_with_the_node(tmp_path: Path, monkeypatch: pytest
             "DCGM_FI_DEV_FAN_SPEED    not served here: no device has accelerator_fan_ratio × 100",
             "DCGM_FI_DEV_GPU_TEMP     served",
             "DCGM_FI_DEV_POWER_USAGE  served",
-            "node_load1               not served: dcgm-exporter is not known to have such a metric",
+            "node_load1               not served: dcgm-exporter has no known metric of this name",
         ],
     )

@@ -159,7 +159,7 @@ def test_a_library_is_never_to_be_run_by_hand(source, by_hand, reason, state):
 def test_unread_cards_of_a_released_source_name_the_command_that_ends_it():
     unread = replace(kit.device(0), up=None, last_read=kit.WALL_TIME - 9.0)
     for state, remedy in (
-        ("released", "run `telemetry resume nvml`, because the source is released"),
+        ("released", "the source nvml is released: run `telemetry resume nvml`"),
         ("stuck", "find out why"),
     ):
         *_, trouble = troubles(kit.snapshot(unread, sources=(kit.source("nvml", state=state),)))

@@ -86,7 +86,7 @@ Memcpy HtoD (Pinned -> Device)                       12  1.2 ms  100.0 µs  14.3
 by kind: GEMM 86 %, copy 14 %
 achieved 200 TFLOP/s, 20 % of the card's bf16 peak (from --flops-per-step)
 card: no telemetry (use --recording FILE or --prometheus URL)
-left out: ProfilerStep#0 (first step: profiler and caches start)
+left out: ProfilerStep#0 (first step: profiler and caches warm up)
 """
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from telemetry_exporters.prometheus.renderer import HEAD_WRITERS, Syntax
+from telemetry_exporters.prometheus.renderer import HEADERS, Syntax
 from telemetry_parsers.dataclass import dataclass
 from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
@@ -65,8 +65,8 @@ class ProcessMetrics:
         self._descriptors = proc / "self" / "fd"
         self._read_boot_time = _read_boot_time(proc / "stat")
         self._line_prefixes = {
-            syntax: [f"{head(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
-            for syntax, head in HEAD_WRITERS.items()
+            syntax: [f"{header(metric)}{metric.name} " for metric in (_CLOCK, *_READERS)]
+            for syntax, header in HEADERS.items()
         }
 
     def render(self, syntax: Syntax) -> bytes:

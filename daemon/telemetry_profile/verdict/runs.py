@@ -1,4 +1,4 @@
-"""Groups the cards by run of a program."""
+"""Groups the cards by program run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from telemetry_profile.verdict.combine import Member
 
-_MAX_RUNS = 50  # only the latest runs matter, because cards are processed in chronological order
+_MAX_RUNS = 50  # a card is compared only with the latest runs, because the cards are in chronological order
 _MAX_GAP_NS = 600 * 10**9  # ranks of one job are profiled within minutes of each other
 
 
 def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
-    """Return the member indices of each run of a program."""
+    """Return the indices of the members, grouped by program run."""
     members = _with_job_folders(members)
     runs: list[list[int]] = []
     run_by_files: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
@@ -33,7 +33,7 @@ def runs_of(members: Sequence[Member]) -> tuple[tuple[int, ...], ...]:
 
 
 def _with_job_folders(members: Sequence[Member]) -> list[Member]:
-    """Set each member's folder to the topmost folder that can be one job."""
+    """Set each member's folder to the topmost folder whose files may come from one job."""
     paths = [[member.folder[:depth] for depth in range(len(member.folder) + 1)] for member in members]
     members_below: dict[tuple[str, ...], list[Member]] = {}
     for member, above in zip(members, paths, strict=True):
@@ -47,7 +47,7 @@ def _with_job_folders(members: Sequence[Member]) -> list[Member]:
 
 
 def _may_be_one_job(members: Iterable[Member]) -> bool:
-    """Return whether no rank, and no card without a rank, is in several folders."""
+    """Return whether each rank, and each card without a rank, is in only one folder."""
     owners = {
         (member.device.rank, member.device.card.index if member.device.rank is None else None, member.folder)
         for member in members
@@ -63,7 +63,7 @@ def _may_match(member: Member, other: Member) -> bool:
     if (device.rank is None) != (other_device.rank is None) or have_different_sizes:
         return False
     time_between = _time_between(member, other)
-    if time_between is None:  # at least one file contains no time
+    if time_between is None:  # a file contains no time, or the files use different clocks
         is_same_card = (device.rank, device.card.index) == (other_device.rank, other_device.card.index)
         return member.folder == other.folder and not is_same_card
     if device.rank is not None and device.rank != other_device.rank:
@@ -72,7 +72,7 @@ def _may_match(member: Member, other: Member) -> bool:
 
 
 def _time_between(member: Member, other: Member) -> int | None:
-    """Return the time between two members, or None if it is unknown."""
+    """Return the nanoseconds between two members, negative if they overlap, or None if the time is unknown."""
     begin, end = member.device.begin_ns, member.device.end_ns
     other_begin, other_end = other.device.begin_ns, other.device.end_ns
     if member.clock != other.clock or begin is None or end is None or other_begin is None or other_end is None:

@@ -50,7 +50,7 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class RankSpread:
-    """How the ranks differ in step length. `skew` is relative to the median."""
+    """The difference between the ranks' step lengths. `skew` is relative to the median."""
 
     median_ns: int
     slowest: UsualStep
@@ -85,7 +85,7 @@ def rank_spread_of(ranks: Sequence[UsualStep]) -> RankSpread | None:
 
 def straggler_of(ranks: Sequence[UsualStep]) -> Straggler | None:
     """Return the rank that makes the others wait, or None."""
-    # Step lengths are not compared, because barriers make steps of all ranks equally long.
+    # Step lengths are not compared, because barriers make all ranks' steps equally long.
     numbered_ranks = [rank for rank in ranks if rank.member.device.rank is not None and rank.split.compute_ns]
     if len(numbered_ranks) < 2 or len({rank.member.device.rank for rank in numbered_ranks}) < len(numbered_ranks):
         return None

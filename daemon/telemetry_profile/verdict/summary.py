@@ -1,4 +1,4 @@
-"""What the screen and the JSON document show."""
+"""The summary that the screen and the JSON document show."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from telemetry_profile.verdict.combine import Member, Profile
 from telemetry_profile.verdict.runs import runs_of
 from telemetry_profile.verdict.usual_step import UsualStep
 
-# A match by index is a guess, because each job numbers its own cards.
+# A match by index is a guess, because each job numbers its cards itself.
 Match = Literal["uuid", "bus_id", "rank", "index"]
-# The user states "given" FLOPs. The other values are a `Basis` of the file.
+# The user states "given" FLOPs. FLOPs from a file have one of the file's `Basis` values.
 AchievedBasis = Literal["given", "told", "shapes"]
 
 
@@ -61,7 +61,7 @@ class AchievedFlops:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSummary:
-    """What the command shows. The tuples have one item per member."""
+    """The data that `telemetry profile` shows. Each tuple has one item per member of the profile."""
 
     profile: Profile
     ranks: tuple[UsualStep, ...]
@@ -71,7 +71,7 @@ class ProfileSummary:
 
     @property
     def runs(self) -> tuple[ProfileSummary, ...]:
-        """Return a summary for each run of a program."""
+        """Return a summary for each program run."""
         runs = runs_of(self.profile.members)
         return (self,) if len(runs) < 2 else tuple(self._summary_of_run(run) for run in runs)
 
@@ -115,7 +115,7 @@ def _rate(rank_step: UsualStep, flops_per_step: float | None) -> tuple[float | N
 
 @dataclass(frozen=True, slots=True)
 class KernelSum:
-    """One kernel summed over all cards, with its longest instance."""
+    """The totals of one kernel over all cards. `longest` is the kernel of the card with the longest call."""
 
     longest: Kernel
     calls: int
@@ -123,7 +123,7 @@ class KernelSum:
 
 
 def kernel_sums(members: Sequence[Member]) -> list[KernelSum]:
-    """Return the kernels summed over all cards, the largest total first."""
+    """Return the totals of each kernel over all cards, the longest total time first."""
     kernels_by_name: dict[tuple[str, str], list[Kernel]] = {}
     for member in members:
         for kernel in member.device.kernels:

@@ -13,13 +13,13 @@ from telemetry_profile.verdict.summary import CardTelemetry
 from telemetry_profile.verdict.usual_step import UsualStep
 
 _MIN_THROTTLED = 0.10
-# A mostly idle H200 always reports `sw_power_cap`, at 1,950 of 1,980 MHz (tests/h200).
+# A mostly idle H200 always reports `sw_power_cap`, but loses only 30 of 1,980 MHz (tests/h200).
 _MIN_LOST = 0.05
 _IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
 
 
 class Throttling(NamedTuple):
-    """A throttled card. `loss` is the largest part of a step that it can cost."""
+    """A throttled card. `loss` is the largest share of a step that throttling can have cost."""
 
     share: float
     text: str
@@ -69,7 +69,7 @@ def _throttling_of(rank_step: UsualStep, card: CardTelemetry) -> Throttling | No
 
 
 def _largest_loss(rank_step: UsualStep, card: CardTelemetry, share: float) -> float:
-    """Return the largest share of a step that the lower clock can cost."""
+    """Return the largest share of a step that the lower clock can have cost."""
     if card.clock_hertz is None or not card.clock_max_hertz:
         return share
     span, idle = rank_step.split.span_ns, rank_step.split.idle_ns

@@ -21,7 +21,7 @@ class UsualStep:
     steps: int
     split: Split
     compute_ns: tuple[int, ...] = ()  # the compute time of each step
-    left_out: tuple[str, ...] = ()  # the excluded steps with reasons
+    left_out: tuple[str, ...] = ()  # the excluded steps and collectives, with the reasons
     gaps: tuple[Gap, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class UsualStep:
 
 
 def judged_ranks(ranks: Sequence[UsualStep]) -> tuple[Sequence[UsualStep], str]:
-    """Return the ranks with known times, and their names unless these are all ranks."""
+    """Return the ranks to compare, and their names if only some ranks have known times."""
     timed = [rank_step for rank_step in ranks if rank_step.split.span_ns and rank_step.split.compute_ns is not None]
     if len(timed) in (0, len(ranks)):
         return ranks, ""
@@ -73,19 +73,19 @@ def usual_step_of(member: Member) -> UsualStep:
     step_names = [step.name for step in device.steps if step.split.compute_ns is not None]
     if step_names and len(step_names) < len(steps):
         names = first_names(step_names, ", ", 2)
-        left_out.append(f"the work of the card in steps other than {names}, which is not in the files")
+        left_out.append(f"the card's work in all steps except {names} (not in the files)")
     compute = tuple(step.split.compute_ns for step in steps if step.split.compute_ns is not None)
     return UsualStep(member, len(steps), mean_split([step.split for step in steps]), compute, tuple(left_out))
 
 
 def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
-    """Return a step that covers a device's time, except long gaps and a long first collective."""
+    """Return a step for a device's whole time, without long gaps and a long first collective."""
     device, sentences = member.device, list(left_out)
     split = device.split
     if device.first_collective is not None and (without_collective := device.without_first_collective()) is not None:
         split = without_collective
         length = device.first_collective.length_ns / 1e6
-        sentences.append(f"the first collective, {length:,.1f} ms (ranks wait in it for each other's profiler)")
+        sentences.append(f"the first collective, {length:,.1f} ms (ranks were waiting for each other's profiler)")
     if device.without_gaps is not None:
         launching_ns, without_gaps = device.split.launching_ns, device.limited(device.without_gaps)
         # The result is a lower bound, because some gaps are not part of `launching_ns`.
@@ -100,11 +100,11 @@ def _whole_time(member: Member, left_out: Sequence[str]) -> UsualStep:
 
 
 def _usable_steps(steps: Sequence[Step]) -> tuple[list[Step], list[str]]:
-    """Return the complete steps after the warm-up, and the excluded steps with reasons."""
+    """Return the complete steps after the warm-up, and the names of the excluded steps with the reasons."""
     complete_steps = [step for step in steps if not step.is_cut]
     left_out = [f"{step.name} (cut off)" for step in steps if step.is_cut]
     if len(complete_steps) >= _MIN_FOR_WARM_UP:
-        left_out.insert(0, f"{complete_steps[0].name} (first step: profiler and caches start)")
+        left_out.insert(0, f"{complete_steps[0].name} (first step: profiler and caches warm up)")
         complete_steps = complete_steps[1:]
     return complete_steps, left_out
 
@@ -118,7 +118,7 @@ def mean_split(splits: Sequence[Split]) -> Split:
 
 
 def _without_bad_wait(split: Split) -> Split:
-    """Return the split without an impossible wait."""
+    """Return the split, without its wait time if that is longer than the whole span."""
     if split.wait_ns is not None and split.span_ns is not None and split.wait_ns > split.span_ns:
         return replace(split, wait_ns=None)  # the wait was summed over concurrent streams
     return split

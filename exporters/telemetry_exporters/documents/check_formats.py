@@ -30,7 +30,7 @@ _StatusWord = Annotated[str, Schema({"enum": ["ok", "warning", "critical", "unkn
 
 @dataclass(frozen=True, slots=True)
 class CheckJson:
-    """The result of checking a device, a source or the device count."""
+    """The result of one check of a device, a source or the device count."""
 
     name: Word
     status: _StatusWord
@@ -70,7 +70,7 @@ class PerfData(NamedTuple):
 
 
 def nagios(checkup: Checkup) -> str:
-    """Return the result with performance data, then a line for each failing check."""
+    """Return a line with the result and performance data, followed by a line for each failing check."""
     lines = [_one_line(f"TELEMETRY {checkup.status.name} - {_summary(checkup)}")]
     data = " ".join(_perf_data_texts(checkup))
     if data:
@@ -82,7 +82,7 @@ def nagios(checkup: Checkup) -> str:
 
 
 def nhc(checkup: Checkup) -> str:
-    """Return a line for each check, as Node Health Check logs it."""
+    """Return a line for each check, in the form that Node Health Check logs."""
     return "".join(f"{_one_line(f'{check.status.name} {check.name}: {check.words}')}\n" for check in checkup.checks)
 
 
@@ -137,7 +137,7 @@ def _summary(checkup: Checkup) -> str:
 
 
 def _one_line(text: str) -> str:
-    return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)  # | would start performance data
+    return cut(clean(text).replace("|", "/"), _MAX_LINE_LENGTH)  # a "|" would start performance data
 
 
 def _cut_bytes(text: str, limit: int) -> str:

@@ -1,4 +1,4 @@
-"""The document `telemetry.history/1`: the last half hour of a node. docs/history.schema.json is generated from its classes."""
+"""The document `telemetry.history/1`: the last half hour of a node. docs/history.schema.json is generated from these classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GapJson:
     """The index of the gap's first slot in the arrays."""
     slots: Annotated[int, Schema({"minimum": 1})]
     reason: Word
-    """A reason of `absent` in telemetry.snapshot/1; `lost`; `asleep`; `SOURCE: REASON` of the source that reported the number before; `no source gives it`; `not seen yet`; `machine slept`; `daemon was held up`; `no longer kept` for a client that took minutes. Later versions may add reasons."""
+    """A reason of `absent` in telemetry.snapshot/1; `SOURCE: REASON` with the source that reported the previous number; or `lost`, `asleep`, `no source gives it`, `not seen yet`, `machine slept`, `daemon was held up`, or `no longer kept` (for a client that took minutes). Later versions may add reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class SeriesJson:
     """The slots of one metric in base units, with at most 7 significant digits. A slot without a number is null."""
 
     last: Slots
-    """The last number of each slot."""
+    """The metric's last value in each slot."""
     highest: Slots
-    """The highest number of each slot."""
+    """The metric's highest value in each slot."""
     gaps: Annotated[tuple[GapJson, ...], MaxSize(SLOTS)]
-    """Why slots have no number. Each slot without a number belongs to one gap."""
+    """The reasons why slots have no number. Each slot without a number belongs to one gap."""
 
 
 SeriesByMetric = Annotated[Mapping[str, SeriesJson], Schema({"propertyNames": {"enum": list(KEPT)}})]
@@ -53,7 +53,7 @@ class DeviceSeriesJson:
     id: Word
     """As in `telemetry.snapshot/1`."""
     series: SeriesByMetric
-    """The series by metric. A metric for which the device reported no number in the half hour has no series."""
+    """The series by metric. A metric without any number in the half hour has no series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class EventJson:
     id: Word
     """The id of the device."""
     code: Word
-    """Such as `xid_79`, or `lost`, `returned` and `removed` for the device itself."""
+    """A code such as `xid_79`. If the device itself changed: `lost`, `returned` or `removed`."""
     text: LongTextOrNull
 
 
@@ -78,14 +78,14 @@ class HistoryJson:
     """When the document was requested."""
     hostname: TextOrNull
     start: Time
-    """When the first slot began. Slots count from the start of the node: when the clock is set, all slots move with it."""
+    """When the first slot began. Slots are counted from the node's boot. If the node's clock is set, the times of all slots change."""
     slot_seconds: Seconds
     """The length of a slot."""
     slots: Annotated[int, Schema({"minimum": 0, "maximum": SLOTS})]
-    """The number of slots; every array of numbers has this length, oldest first."""
+    """The number of slots, which is the length of every array of numbers. The oldest slot is first."""
     devices: Annotated[tuple[DeviceSeriesJson, ...], MaxSize(4 * bounds.MAX_DEVICES)]
     events: Annotated[tuple[EventJson, ...], Schema({"maxItems": MAX_EVENTS}), MaxSize(MAX_EVENTS)]
-    """The latest events, in the order in which they were reported; with `since`, only later events."""
+    """The latest events, in the order in which they were reported. With `since`, only later events."""
 
 
 def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable[tuple[str, Past]]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def json_pieces(hostname: str, wall_time: float, window: Past, devices: Iterable
         devices=(),
         events=tuple(map(_event_json, window.events)),
     )
-    # Strings cannot contain this key, because their quotation marks are escaped.
+    # No string can contain this key, because quotation marks in strings are escaped.
     head, key, tail = to_json(to_plain(HistoryJson, without_devices)).partition('"devices":[')
     yield head + key
     comma = ""

@@ -37,7 +37,7 @@ def document(
     snapshot = clean_snapshot(snapshot, plugin_metrics)
     metrics = usable_metrics(plugin_metrics)
     verdict = judge(snapshot)
-    # The verdict compares all devices of a model, so the selection must follow.
+    # Devices are selected after the verdict, because the verdict compares all devices of a model.
     devices = [device for device in snapshot.devices if ids is None or device.id in ids]
     json_snapshot = SnapshotJson(
         schema="telemetry.snapshot/1",
@@ -52,8 +52,8 @@ def document(
     return to_plain(SnapshotJson, json_snapshot)
 
 
-def with_processes(base: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
-    """Return the document `base` with the snapshot's processes."""
+def with_processes(data: dict[str, Any], snapshot: Snapshot, command_lines: Mapping[int, str]) -> dict[str, Any]:
+    """Return the document `data` with the snapshot's processes and their command lines."""
     processes_by_device = {
         clean(device.id): [
             {
@@ -64,8 +64,8 @@ def with_processes(base: dict[str, Any], snapshot: Snapshot, command_lines: Mapp
         ]
         for device in snapshot.devices
     }
-    devices = [{**device, "processes": processes_by_device.get(clean(device["id"]), [])} for device in base["devices"]]
-    return {**base, "devices": devices}
+    devices = [{**device, "processes": processes_by_device.get(clean(device["id"]), [])} for device in data["devices"]]
+    return {**data, "devices": devices}
 
 
 def render(snapshot: Snapshot, plugin_metrics: Metrics = NO_METRICS, ids: Collection[str] | None = None) -> str:

@@ -23,7 +23,7 @@ from telemetry_parsers.dataclass import dataclass, field
 from telemetry_parsers.model import Absent, Health, Reason, State
 from telemetry_parsers.ownership import Basis, OwnerKind
 
-# Marks a document key that older daemons do not write.
+# The field metadata of keys that older daemons do not write.
 ADDED_LATER = {"added_later": True}
 _METRIC = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
 _ABSENCE = {"enum": [absent.value for absent in Absent]}
@@ -60,7 +60,7 @@ class ReplayJson:
     hostname: TextOrNull
     """The recorded host; null in a masked recording."""
     shown: TextOrNull = field(metadata=ADDED_LATER)
-    """The recorded time that is shown, in UTC."""
+    """The recorded time that is currently shown, in UTC."""
     how: TextOrNull = field(metadata=ADDED_LATER)
     """A word such as `paused` or `10 ×`; null at normal speed."""
 
@@ -70,12 +70,12 @@ class HostJson:
     """The readings of the node itself, which belong to no device."""
 
     readings: Numbers
-    """Current numbers in base units: a number for a metric, or an object with a number for each value of its label."""
+    """Current numbers in base units. For a metric with a label, an object with a number for each label value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemJson:
-    """A part of a source's output that could not be parsed, and where it was."""
+    """A part of a source's output that could not be parsed, and its location."""
 
     where: str
     text: LongText
@@ -88,7 +88,7 @@ class PollJson:
     poll: str
     state: State
     reason: Reason | None
-    """Why the last attempt failed, else null."""
+    """Why the last attempt failed; null if it did not fail."""
     seconds: NotNegative | None
     """The duration of the last attempt."""
     age_seconds: NotNegative | None
@@ -110,14 +110,14 @@ class SourceJson:
     """The name of the source, usually of its tool."""
     state: State
     reason: Reason | None
-    """Why the last attempt failed, else null."""
+    """Why the last attempt failed; null if it did not fail."""
     detail: LongTextOrNull
-    """More about the reason, in words."""
+    """Details about the reason."""
     version: TextOrNull
     problems: Annotated[tuple[ProblemJson, ...], MaxSize(bounds.MAX_PROBLEMS)]
     """Parts of the last outputs that were not understood."""
     unknown_fields: Annotated[tuple[str, ...], MaxSize(bounds.MAX_UNKNOWN_FIELDS)]
-    """Unknown fields in the last outputs; their values are not read."""
+    """The names of unknown fields in the last outputs. The values of these fields are not read."""
     polls: Annotated[tuple[PollJson, ...], MaxSize(64)]
 
 
@@ -211,7 +211,7 @@ class DeviceJson:
     index: Count | None
     """The index of the device in the vendor's tool."""
     id: str
-    """Unique on the node. Does not change while the node knows the device."""
+    """Unique on the node. Does not change until the device is forgotten."""
     device: str
     """The label `device` of the device's series."""
     model: TextOrNull
@@ -220,9 +220,9 @@ class DeviceJson:
     serial: TextOrNull
     driver: TextOrNull
     up: bool | None
-    """False for a lost device, null if unknown."""
+    """False if the device is lost; null if its presence is unknown."""
     last_read: TextOrNull = field(metadata=ADDED_LATER)
-    """When a source last listed a device whose presence is unknown, in UTC; null for other devices."""
+    """If the presence of the device is unknown: when a source last listed it, in UTC. Otherwise null."""
     condition: ConditionJson
     """The worst condition of the device; `ok` if there is none."""
     parent: TextOrNull
@@ -233,13 +233,13 @@ class DeviceJson:
     replayed: bool
     """True for a device of a recording."""
     readings: Numbers
-    """Current numbers in base units: a number for a metric, or an object with a number for each value of its label."""
+    """Current numbers in base units. For a metric with a label, an object with a number for each label value."""
     absent: Absences
-    """Readings that are possible but absent, with the reason."""
+    """The absent readings of the device, with the reasons."""
     origin: _Origins
-    """The source of each reading; an object by label if the sources differ."""
+    """The source of each reading. If the sources of a metric differ, an object with the source of each label value."""
     allocations: Annotated[tuple[AllocationJson, ...], MaxSize(bounds.MAX_CLAIMS)]
-    """The owners of the device, the largest share first; empty without an owner, or if owners are not reported."""
+    """The owners of the device, the largest share first; empty if there is no owner or if owners are not reported."""
     processes: Annotated[tuple[ProcessJson, ...], MaxSize(bounds.MAX_PROCESSES)]
 
 

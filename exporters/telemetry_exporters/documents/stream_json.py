@@ -1,4 +1,4 @@
-"""The data of server-sent events. docs/stream.schema.json is generated from it."""
+"""The data of server-sent events. docs/stream.schema.json is generated from these classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, Sour
 from telemetry_parsers.past import KEPT, kept_values
 from telemetry_parsers.readings import Readings
 
-# MiB and MHz need fewer digits than bytes and Hz.
+# Numbers in MiB and MHz need fewer digits than in bytes and Hz.
 SCALES: Mapping[str, float] = {"memory_used_bytes": 1024.0 * 1024.0, "clock_hertz": 1e6}
 _HOST_METRICS = (
     "telemetry_host_cpu_utilization_ratio",
@@ -43,14 +43,14 @@ class FindingJson:
     remedy: str
     """What the operator should do; empty if nothing is necessary."""
     words: str
-    """The word, with an explanation if it is a code."""
+    """The condition's word, followed by an explanation if the word is a code."""
     meaning: str
-    """What the condition means; empty if the word is clear."""
+    """What the condition means; empty if the word is self-explanatory."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceJson:
-    """A device without its numbers: part of `state`, and an event if only this device changed. Its index in `state` is fixed."""
+    """A device without its numbers. Sent as part of `state`, and as a separate event if only this device changed. The device keeps its index in `state`."""
 
     id: str
     name: Word
@@ -62,9 +62,9 @@ class DeviceJson:
     """The id of the card that this partition belongs to."""
     partition: TextOrNull
     up: bool | None
-    """False for a lost device, null if unknown."""
+    """False if the device is lost; null if its presence is unknown."""
     last_read: TextOrNull
-    """When a source last listed a device whose presence is unknown, in UTC; null for other devices."""
+    """If the presence of the device is unknown: when a source last listed it, in UTC. Otherwise null."""
     simulated: bool
     replayed: bool
     memory_total_bytes: Count | None
@@ -79,14 +79,14 @@ class DeviceJson:
     owners: str
     """The owners as text, the largest share first, such as `job 1234 (alice): not used`. Empty if there are none, or if they are not reported."""
     condition: ConditionJson
-    """The worst of the findings."""
+    """The most severe of the findings."""
     findings: Annotated[tuple[FindingJson, ...], Schema({"minItems": 1})]
     """All conditions of the device, worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceJson:
-    """A tool, a library or a set of driver files. The state is not sent again if only the ages of polls have changed."""
+    """A tool, a library or a set of driver files. `state` is not sent again if only the ages of the polls change."""
 
     source: Word
     """The name of the source, usually of its tool."""
@@ -112,13 +112,13 @@ class TroubleJson:
 
 @dataclass(frozen=True, slots=True)
 class StateJson:
-    """Everything except the numbers. Sent first, and again when anything except devices and troubles changes."""
+    """The node's state without the numbers. Sent first, and again when anything except `devices` and `troubles` changes."""
 
     schema: Literal["telemetry.stream/1"]
     version: Word
     """The version of device telemetry."""
     instance: Annotated[str, Schema({"pattern": "^[0-9a-f]+$"})]
-    """A different value after each start of the daemon."""
+    """An id that changes each time the daemon starts."""
     time: Time
     """In UTC, by the node's clock."""
     hostname: TextOrNull
@@ -127,9 +127,9 @@ class StateJson:
     columns: tuple[str, ...]
     """The columns of the rows in `readings`: metric names without `accelerator_`."""
     scales: tuple[Seconds, ...]
-    """For each column, the factor that converts its numbers to base units."""
+    """For each column, the factor that converts the column's numbers to base units."""
     notes: tuple[str, ...]
-    """Warnings about everything shown: simulated devices, maintenance."""
+    """Warnings that concern all data: simulated devices, maintenance."""
     devices: tuple[DeviceJson, ...]
     sources: tuple[SourceJson, ...]
     troubles: tuple[TroubleJson, ...]
@@ -203,7 +203,7 @@ def state(snapshot: Snapshot, verdict: Verdict, version: str, instance: str) -> 
 
 
 def _trouble_to_json(trouble: overview.Trouble) -> TroubleJson:
-    # `age` would change at each poll.
+    # `age` is not sent, because it changes at each poll.
     return TroubleJson(clean(trouble.what), clean(trouble.why), clean(trouble.remedy), trouble.severity.value)
 
 
@@ -240,7 +240,7 @@ def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
         limit_celsius=overview.slowdown_celsius(merged),
         throttled_by=_active_labels(merged, "throttled"),
         open_events=_active_labels(merged, "event_open"),
-        # Shares would change at each poll.
+        # Shares are not sent, because they change at each poll.
         owners=clean(human.owners_text(merged.allocations)) if merged.allocations else "",
         condition=ConditionJson(findings_json[0].word, findings_json[0].severity),
         findings=tuple(findings_json),
@@ -249,14 +249,14 @@ def device(merged: MergedDevice, findings: Iterable[Finding]) -> Entry:
 
 
 def readings(snapshot: Snapshot, numbers_json: str, now: float) -> str:
-    """Return the event `readings` as JSON. `numbers_json` is the result of `numbers`."""
+    """Return the event `readings` as JSON. `numbers_json` is the result of the function `numbers`."""
     remaining = max(0.0, snapshot.valid_until - now)
     valid_seconds = f"{remaining:.1f}" if math.isfinite(remaining) else "null"
     return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid_seconds},{numbers_json}}}'
 
 
 def numbers(snapshot: Snapshot) -> str:
-    """Return the part of `readings` that is the same for all clients."""
+    """Return the JSON text of `readings` that is the same for all clients."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
     host_numbers = ",".join(_format(host.get(metric), 1.0) for metric in _HOST_METRICS)
     return f'"host":[{host_numbers}],"values":[{",".join(map(_row_to_json, snapshot.devices))}]'

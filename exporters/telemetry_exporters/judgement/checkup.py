@@ -14,7 +14,7 @@ from telemetry_parsers.model import MergedDevice, Snapshot, SourceStatus
 
 
 class Status(enum.IntEnum):
-    """The result of a check, as the exit status of a monitoring plugin."""
+    """The result of a check. The numbers are the exit statuses of monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -25,7 +25,7 @@ class Status(enum.IntEnum):
 # WARNING comes before UNKNOWN, because the cause of a warning is known.
 _WORST_FIRST = (Status.CRITICAL, Status.WARNING, Status.UNKNOWN, Status.OK)
 _STATUS_BY_SEVERITY = {Severity.BAD: Status.CRITICAL, Severity.WARNING: Status.WARNING}
-# The only quiet condition with the status UNKNOWN.
+# The status of this condition is UNKNOWN. The status of other quiet conditions is OK.
 _UNKNOWN_WORD = "unknown"
 _STATUS_BY_STATE = {"stuck": Status.CRITICAL, "failed": Status.UNKNOWN}
 
@@ -58,7 +58,7 @@ class Checkup:
     devices: tuple[MergedDevice, ...]
 
     def troubles(self) -> Iterator[Check]:
-        """Yield the failing checks, worst first, with equal checks of devices merged."""
+        """Yield the failing checks, worst first. Devices with the same failure share a check."""
         groups: dict[tuple[Status, str, str], list[Check]] = {}
         for check in sorted(self.checks, key=lambda check: (_WORST_FIRST.index(check.status), check.rank)):
             if check.status is not Status.OK:
@@ -130,7 +130,7 @@ def _source_checks(sources: Iterable[SourceStatus]) -> Iterator[Check]:
     for source in sources:
         status = _STATUS_BY_STATE.get(source.state, Status.UNKNOWN if source.up is False else Status.OK)
         condition = source_condition(source)
-        state_text = condition.word if source.up is not False or source.state != "ok" else "its readings have expired"
+        state_text = condition.word if source.up is not False or source.state != "ok" else "the readings have expired"
         detail = f": {clean(source.detail)}" if source.detail and status is not Status.OK else ""
         if status is not Status.OK or source.up:
             name = f"source {clean(source.source)}"

@@ -15,7 +15,7 @@ from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS, is_main_temp
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
 
-# Maps a metric to pairs: (label, index of the label's value in `Readings.values`).
+# Maps a metric to its labels, each with the index of the label's value in `Readings.values`.
 Positions = Mapping[str, tuple[tuple[str, int], ...]]
 
 
@@ -105,7 +105,7 @@ TEMPERATURES = (
     "temperature_shutdown_celsius",
 )
 _is_inner_sensor = re.compile(pattern("inner_sensors")).fullmatch
-# Prometheus receives an event with the next scrape, and evaluates alerts once a minute.
+# Alerts start and end late, because Prometheus scrapes the event first, and evaluates alerts once a minute.
 _ALERT_DELAY_SECONDS = 120.0
 # A limit or a size does not prove that the device was read.
 PROOF_OF_READING = ("temperature_celsius", "power_watts", "memory_used_bytes", "memory_used_ratio", "utilization_ratio")
@@ -127,7 +127,7 @@ def unknown(view: DeviceView) -> list[str]:
 
 
 def asleep(view: DeviceView) -> list[str]:
-    """Return `asleep` if the device is suspended, and is therefore not read."""
+    """Return `asleep` if the device is suspended. Suspended devices are not read."""
     return ["asleep"] if view.number("suspended") == 1.0 else []
 
 
@@ -152,12 +152,12 @@ def if_one(metric: str, word: str) -> Evidence:
 
 
 def uncorrected_errors(view: DeviceView) -> list[str]:
-    """Return `uncorrected errors` if the memory had any."""
+    """Return `uncorrected errors` if the memory had any such errors."""
     return ["uncorrected errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
 
 
 def corrected_errors(view: DeviceView) -> list[str]:
-    """Return `ECC error storm` if very many memory errors were corrected."""
+    """Return `ECC error storm` if the number of corrected memory errors exceeds a threshold."""
     errors = view.numbers("ecc_corrected_total")
     in_sram = sum(count for location, count in errors.items() if location.startswith("sram"))
     is_storm = sum(errors.values()) > threshold("ecc_corrected") or in_sram > threshold("ecc_corrected_sram")
@@ -176,13 +176,13 @@ def critical_events(view: DeviceView) -> list[str]:
 
 
 def lasting_events(view: DeviceView) -> list[str]:
-    """Return the codes of open events without an alert of their own, except Xids."""
+    """Return the codes of open events that are not Xids and have no alert of their own."""
     codes = (code for code in view.active("event_open") if not code.startswith("xid_"))
     return [code for code in codes if not _matches("own_alert", code)]
 
 
-def late_events(view: DeviceView) -> list[str]:
-    """Return `gpu_lost` and minor Xid codes while their alert fires."""
+def recent_events(view: DeviceView) -> list[str]:
+    """Return `gpu_lost` and the codes of minor Xids, as long as their alert fires."""
     alert_seconds = seconds("event_window") + _ALERT_DELAY_SECONDS
     codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
     others = (code for code in codes if not _matches("xid_critical", code) and not _matches("xid_application", code))
@@ -200,7 +200,7 @@ def _seconds_since(view: DeviceView, code: str) -> float:
 
 
 def links_down(view: DeviceView) -> list[str]:
-    """Return how many links are down that are usually up."""
+    """Return a text such as `2 links down` if more links are usually up, or if an event reports a link as down."""
     link_count, up_count = len(view.numbers("link_up")), len(view.active("link_up"))
     has_event = _LINK_DOWN in view.active("event_open")
     if link_count > up_count and (has_event or up_count < view.model.usual_links_up):
@@ -209,7 +209,7 @@ def links_down(view: DeviceView) -> list[str]:
 
 
 def links_without_peer(view: DeviceView) -> list[str]:
-    """Return how many links are down, if they may never have been connected."""
+    """Return a text such as `2 links down` if the links may never have been connected."""
     down_count = len(view.numbers("link_up")) - len(view.active("link_up"))
     is_any_up = any(view.model.links_up)
     return [_down_words(down_count)] if down_count > 0 and is_any_up and not links_down(view) else []
@@ -226,7 +226,7 @@ def throttled_by(reasons: str, word: str) -> Evidence:
 
 
 def narrow_pcie(view: DeviceView) -> list[str]:
-    """Return the PCIe lanes if the link is narrower than it can be."""
+    """Return a text such as `PCIe x8 of x16` if the link could have more lanes."""
     # The generation is not compared, because a low generation is normal for an idle card.
     width, max_width = view.number("pcie_link_width"), view.number("pcie_link_width_max")
     return [f"PCIe x{width:.0f} of x{max_width:.0f}"] if width and max_width and width < max_width else []
@@ -256,14 +256,14 @@ _CURRENT, _MARGIN, _SLOWDOWN, _CRITICAL, _SHUTDOWN = TEMPERATURES
 
 
 class _Distance(NamedTuple):
-    """The degrees below a limit, and the limit in words."""
+    """The distance below a limit in degrees, and a text that names the limit."""
 
     degrees: float
     limit: str
 
 
 def over_critical(view: DeviceView) -> list[str]:
-    """Return the critical temperature of the hottest sensor that has reached it."""
+    """Return the critical temperature of the hottest sensor that has reached its critical temperature."""
     reported = view.numbers(_SHUTDOWN) | view.numbers(_CRITICAL)
     slowdown = view.numbers(_SLOWDOWN)
     hottest = _hottest_first(view)
@@ -288,7 +288,7 @@ def _critical_at(sensor: str, degrees: float, reported: dict[str, float], slowdo
 
 
 def over_limit(view: DeviceView) -> list[str]:
-    """Return the slowdown temperature if the device is hotter."""
+    """Return the slowdown temperature if the device exceeds it."""
     distance = _smallest_distance(view)
     return [f"over {distance.limit}"] if distance is not None and distance.degrees < 0 else []
 
@@ -300,7 +300,7 @@ def near_limit(view: DeviceView) -> list[str]:
 
 
 def over_common_limit(view: DeviceView) -> list[str]:
-    """Return the common limit if a device without limits exceeds it."""
+    """Return the common limit if the device reports no limit and exceeds the common one."""
     if _smallest_distance(view) is not None:
         return []
     limits = ((degrees, _common_limit(sensor)) for sensor, degrees in _hottest_first(view))

@@ -47,13 +47,13 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """Return the cause and the age of the last reading."""
+        """Return the cause, followed by the age of the last reading if that is known."""
         return ": ".join(filter(None, (self.why, self.age)))
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure such as total power."""
+    """A number with a label, such as the total power."""
 
     label: str
     value: str
@@ -72,7 +72,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "internal": "a bug of device telemetry: please report it with `telemetry record`",
 }
 _RESTARTED_WORKER = "a worker process reads the library and is restarted automatically"
-# Maps the source of a vendor's library to the tool with the same driver.
+# Maps the source of a vendor's library to the vendor's tool, which uses the same driver.
 _TOOLS_BY_LIBRARY = {"nvml": "`nvidia-smi`", "mtml": "`mthreads-gmi`"}
 _LIBRARY_REMEDIES: Mapping[Reason, str] = {
     "timeout": f"{_RESTARTED_WORKER}; if {{tool}} hangs as well, the driver hangs: see `dmesg`, reset the device or reboot",
@@ -91,7 +91,7 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 
 
 def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[DeviceRow, ...]:
-    """Return a row for each device. Pass the node's `verdict` if the snapshot is filtered."""
+    """Return a row for each device. If the snapshot is filtered, pass the `verdict` of the whole node."""
     verdict = judge(snapshot) if verdict is None else verdict
     return tuple(device_row(device, verdict[device.id]) for device in snapshot.devices)
 
@@ -179,7 +179,7 @@ def replay_note(snapshot: Snapshot) -> str:
     if recorded is None:
         return ""
     host = recorded.hostname or "a host without a name"
-    note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
+    note = f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, not live data."
     shown = "" if recorded.shown is None else f"shown: {human.utc(recorded.shown)}"
     details = ", ".join(filter(None, (shown, recorded.how)))
     return f"{note} {details[0].upper()}{details[1:]}." if details else note
@@ -217,7 +217,7 @@ def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Tro
 
 
 def _device_troubles(snapshot: Snapshot, verdict: Verdict) -> Iterator[tuple[Finding, Trouble]]:
-    """Yield each bad condition and each warning, with the devices concerned."""
+    """Yield a trouble for each bad condition and each warning, with the devices that have it."""
     groups: dict[tuple[int, str], list[tuple[MergedDevice, Finding]]] = {}
     for device in snapshot.devices:
         for finding in verdict[device.id]:
@@ -240,7 +240,7 @@ def _unread_troubles(snapshot: Snapshot) -> Iterator[Trouble]:
                 age = f"last read {human.seconds(round(max(0.0, snapshot.wall_time - device.last_read)))} ago"
             source = released_sources.get(device.vendor)
             remedy = (
-                f"run `telemetry resume {source}`, because the source is released"
+                f"the source {source} is released: run `telemetry resume {source}`"
                 if source
                 else "find out why the device's source fails"
             )
@@ -276,7 +276,7 @@ def device_list(devices: Iterable[MergedDevice]) -> str:
 
 
 def _label_ranges(labels: Sequence[str]) -> Iterator[str]:
-    """Yield the labels, with successive numbers merged to ranges."""
+    """Yield the labels, with successive numbers merged into ranges."""
     start = 0
     for end in range(1, len(labels) + 1):
         if end < len(labels) and labels[end] == _next_label(labels[end - 1]):
@@ -290,7 +290,7 @@ def _next_label(label: str) -> str:
     return str(int(label) + 1) if label.isascii() and label.isdigit() else ""
 
 
-# (label, function that reads a device's value, function that formats the values of all devices)
+# Each tile's label, the function that reads a device's value, and the function that formats the values of all devices.
 _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequence[float]], str]], ...] = (
     ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
     ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
@@ -301,7 +301,7 @@ _FIGURES: tuple[tuple[str, Callable[[DeviceRow], Value | None], Callable[[Sequen
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The counts and values for a node's tiles."""
+    """The device counts and the values that a node's tiles show."""
 
     whole_count: int
     up_count: int
@@ -309,7 +309,7 @@ class Figures:
 
 
 def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
-    """Return the figures of whole devices, without partitions."""
+    """Return the counts and values of whole devices, without partitions."""
     whole_rows = [row for row in all_rows if row.device.parent is None]
     up_rows = [row for row in whole_rows if row.device.up]
     numbers = (
@@ -320,7 +320,7 @@ def node_figures(all_rows: Iterable[DeviceRow]) -> Figures:
 
 
 def node_tiles(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
-    """Return the tiles of all nodes together."""
+    """Return tiles that combine the values of all nodes."""
     whole_count, up_count = sum(node.whole_count for node in nodes), sum(node.up_count for node in nodes)
     note = "" if up_count == whole_count else f"of {whole_count}"
     tiles = [Tile("Devices up", str(up_count), note)] if whole_count else []

@@ -14,7 +14,7 @@ from telemetry_parsers.metrics import POWER_LIMIT_REASONS, VAGUE_REASONS
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The value of `$name` in a rule: a number, duration or regular expression."""
+    """A number, duration or regular expression that rules refer to as `$name`."""
 
     value: float | str | timedelta
     meaning: str
@@ -30,17 +30,17 @@ _MINUTE = timedelta(minutes=1)
 
 THRESHOLDS: Mapping[str, Threshold] = {
     "skew_seconds": Threshold(60, "seconds between the clocks of a node and of Prometheus"),
-    "slow_seconds": Threshold(5, "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
+    "slow_seconds": Threshold(5, "seconds that a poll may take", "nvidia_gpu_exporter: precedes a driver hang"),
     "up_share": Threshold(0.5, "share of ten minutes in which a node or source must answer"),
     "restarts": Threshold(3, "starts of the daemon in an hour"),
-    "event_window": Threshold(timedelta(hours=1), "how long the alert of an Xid fires if no repair is needed"),
+    "event_window": Threshold(timedelta(hours=1), "how long an Xid's alert fires if no repair is needed"),
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end jobs", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),
     "xid_application": Threshold(
         "xid_(13|31|43|45)", "Xid codes that an application or its termination causes", "NVIDIA"
     ),
-    "application_window": Threshold(timedelta(minutes=30), "how long an Xid that an application causes is shown"),
+    "application_window": Threshold(timedelta(minutes=30), "how long an Xid caused by an application is shown"),
     "own_alert": Threshold(
         "gpu_lost|link_down", "event codes that have their own alert", "AcceleratorLost, AcceleratorLinkDown"
     ),
@@ -52,11 +52,11 @@ THRESHOLDS: Mapping[str, Threshold] = {
         5, "degrees below the device's own limit at which a device counts as hot", "nvidia_gpu_exporter"
     ),
     "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
-    "hot_celsius": Threshold(85, "degrees at which a device that reports no limit counts as hot", "VESSL, gpud"),
+    "hot_celsius": Threshold(85, "temperature at which a device that reports no limit counts as hot", "VESSL, gpud"),
     "hot_junction_celsius": Threshold(
         95, "`hot_celsius` for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
     ),
-    "critical_celsius": Threshold(95, "critical temperature in degrees if the device reports none", "VESSL"),
+    "critical_celsius": Threshold(95, "critical temperature of a device that reports none", "VESSL"),
     "critical_junction_celsius": Threshold(
         105, "`critical_celsius` for the sensors junction and hotspot", "ten degrees more, like AMD's limits"
     ),
@@ -66,39 +66,33 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "fan_stopped_celsius": Threshold(70, "temperature in degrees at which a fan should turn"),
     "heat_reasons": Threshold(
         ".*thermal.*|.*over_temperature|prochot",
-        "reasons of throttling that mean heat",
-        "NVIDIA: `sw_thermal`; AMD: `socket_thermal`, and `prochot`, a hot processor; MetaX: `chip_over_temperature`",
+        "throttling reasons that indicate heat",
+        "NVIDIA: `sw_thermal`; AMD: `socket_thermal` and `prochot` (processor hot); MetaX: `chip_over_temperature`",
     ),
-    "brake_reasons": Threshold(".*power_brake.*", "reasons of throttling that mean the power brake", "NVIDIA"),
+    "brake_reasons": Threshold(".*power_brake.*", "throttling reasons that indicate the power brake", "NVIDIA"),
     "cap_reasons": Threshold(
-        POWER_LIMIT_REASONS, "reasons of throttling that mean the power limit", "NVIDIA, AMD, MetaX"
+        POWER_LIMIT_REASONS, "throttling reasons that indicate the power limit", "NVIDIA, AMD, MetaX"
     ),
-    "vague_reasons": Threshold(
-        VAGUE_REASONS, "reasons of throttling that may hide another reason", "NVIDIA; AMD; MetaX"
-    ),
+    "vague_reasons": Threshold(VAGUE_REASONS, "throttling reasons that may hide another reason", "NVIDIA; AMD; MetaX"),
     "at_cap_ratio": Threshold(0.98, "share of the power limit at which a card counts as limited by power"),
-    "throttled_share": Threshold(0.6, "share of ten minutes in which heat or the power brake throttles", "gpud"),
-    "often_throttled_share": Threshold(0.05, "share of each of three hours in which heat throttles"),
-    "flaps": Threshold(
-        6, "how often the state of a card or link changes within an hour: three times down and up", "gpud, for links"
-    ),
-    "long_flaps": Threshold(3, "`flaps` for a card that was missing for a long time: lost, back, and lost again"),
-    "flapping_up_share": Threshold(
-        0.9, "share of the hour in which the card was present; below it, the card was missing for a long time"
-    ),
+    "throttled_share": Threshold(0.6, "share of ten minutes with throttling by heat or the power brake", "gpud"),
+    "often_throttled_share": Threshold(0.05, "share of each of three hours with throttling by heat"),
+    "flaps": Threshold(6, "state changes of a card or link within an hour: three times down and up", "gpud, for links"),
+    "long_flaps": Threshold(3, "`flaps` for a card that was missing for much of the hour: lost, back, and lost again"),
+    "flapping_up_share": Threshold(0.9, "share of the hour; `long_flaps` applies to a card that was present for less"),
     "link_crc_per_second": Threshold(100, "checksum errors per second", "DCGM hardware limits"),
     "pcie_replays_per_minute": Threshold(8, "PCIe packets resent per minute", "widely used, without a known origin"),
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
     "held_ratio": Threshold(0.5, "share of the memory in use while the device is idle"),
     "foreign_bytes": Threshold(
-        268_435_456, "bytes on a card that are used by processes of other owners", "our choice: a CUDA context has more"
+        268_435_456, "bytes of a card's memory that other owners' processes use", "our choice: a CUDA context has more"
     ),
-    "unowned_ratio": Threshold(0.05, "share of an unallocated card's memory that is in use; drivers alone use less"),
+    "unowned_ratio": Threshold(0.05, "used share of an unallocated card's memory; drivers alone use less"),
     "straggler_ratio": Threshold(0.2, "how far utilization is below the median of the node's cards"),
-    "alike_ratio": Threshold(0.05, "median distance from the median utilization, for cards that do the same work"),
+    "alike_ratio": Threshold(0.05, "median deviation from the median utilization of cards that do the same work"),
     "same_work_memory": Threshold(
-        0.03, "distance from the memory use of peers that do the same work", "our choice: a job's ranks"
+        0.03, "difference from the median memory use of peers that do the same work", "our choice: a job's ranks"
     ),
     "node_less_share": Threshold(
         0.25, "how far a node's utilization is below the median of the job's nodes, as a share of the median"
@@ -106,30 +100,30 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "job_nodes": Threshold(3, "minimum nodes of a job for a meaningful median", "one node can differ from the others"),
     "hot_share": Threshold(0.75, "share of a node's cards that are hot together when the node's cooling fails"),
     "hung_seconds": Threshold(3000, "seconds for which a job's card is idle, but holds memory"),
-    "slower_ratio": Threshold(0.5, "step rate of a job as a share of its highest rate within an hour"),
+    "slower_ratio": Threshold(0.5, "a job's step rate as a share of its highest rate within an hour"),
     "straggler_peers": Threshold(4, "minimum devices of a model for a meaningful median"),
     "hung_busy_ratio": Threshold(0.99, "minimum utilization while a kernel hangs", "hung jobs on V100, H100, GB200"),
     "rest_share": Threshold(
         0.2,
-        "power above idle as a share of the largest increase of the model, for a card with idle memory",
+        "power above idle of a card with idle memory, as a share of the model's highest power above idle",
         "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
     ),
     "rest_share_alone": Threshold(
-        0.05, "`rest_share` for cards that report no memory activity", "below decoding on an H200: 137 to 300 of 700 W"
+        0.05, "`rest_share` for cards that report no memory activity", "below an H200's decoding: 137 to 300 of 700 W"
     ),
     "quiet_ratio": Threshold(0.05, "activity or bandwidth of idle memory", "our choice; 0 in a hung job on V100s"),
     "empty_ratio": Threshold(0.02, "share of the memory in use below which a card's memory counts as empty"),
     "power_follows": Threshold(
-        2, "highest power as a multiple of idle power", "our choice; some tools report a constant power"
+        2, "a model's highest power as a multiple of its idle power", "our choice; some tools report a constant power"
     ),
     "same_load_ratio": Threshold(0.9, "minimum utilization of cards whose speed is compared"),
     "busy_minutes": Threshold(15, "busy minutes within the last thirty, for a card to be compared"),
     "slower_share": Threshold(
-        0.85, "clock and power as a share of the peers' median", "our choice: cards differ by up to 8 %"
+        0.85, "a slower card's clock and power as a share of the median", "our choice: cards differ by up to 8 %"
     ),
-    "lower_cap_share": Threshold(0.95, "power limit as a share of the peers' median that explains a slower card"),
-    "same_power_share": Threshold(0.1, "median distance of peers from their median power, as a share"),
-    "same_memory_ratio": Threshold(0.1, "distance from the peers' memory use within one job"),
+    "lower_cap_share": Threshold(0.95, "power limit, as a share of the peers' median, that explains a slower card"),
+    "same_power_share": Threshold(0.1, "median deviation of peers from their median power, as a share"),
+    "same_memory_ratio": Threshold(0.1, "difference from the peers' median memory use within one job"),
     "slow_node_peers": Threshold(4, "minimum nodes with busy cards of a model for a meaningful median"),
 }
 
@@ -139,13 +133,13 @@ def values_in_promql() -> dict[str, str]:
     return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
 
 
-# The numbers that replace those of THRESHOLDS within the context `overridden`.
+# Numbers that replace values of THRESHOLDS within the context manager `overridden`.
 _OVERRIDES: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
 @contextmanager
 def overridden(numbers: Mapping[str, float]) -> Iterator[None]:
-    """Override numeric thresholds, by name, within the context."""
+    """Use these numbers for the thresholds with these names within the context."""
     token = _OVERRIDES.set(numbers)
     try:
         yield

@@ -73,7 +73,7 @@ CONDITIONS = (
     _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "act on this request after the jobs have ended; before a reset, run `telemetry release`, which closes the device", "AcceleratorRecoveryNeeded"),
     _bad("alarm", "the device reports this health", ("health",), evidence.health("alarm", "critical"), "see the error codes in the vendor's tool; usually a reset helps, otherwise replace the device", "AcceleratorUnhealthy"),
     _bad("uncorrected errors", "memory returned wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device, so that bad rows are remapped; if the errors return after a reset, replace the device", "AcceleratorUncorrectedErrors"),
-    _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.if_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
+    _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.if_one("row_remap_failed", "row remap failed"), "replace the device; vendors accept returns for this error", "AcceleratorRowRemapFailed"),
     _bad("xid_79", "an error that ends jobs; it stays open until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_LOOK_UP_CODE}; drain the device, then reset it, reload its driver or power-cycle the node; if the error returns, replace the device; if a repair does not clear the error, run `telemetry forget {{id}}`", "AcceleratorEventCritical"),
     _bad("critical 110 °C", f"a sensor has reached the vendor's critical temperature; without such a limit: {threshold('critical_celsius')} °C, {threshold('critical_junction_celsius')} °C at the junction", evidence.TEMPERATURES, evidence.over_critical, "stop the jobs on the device, because it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
     _warning("warning", "the device reports this health", ("health",), evidence.health("warning"), "see the vendor's tool for details"),
@@ -81,15 +81,15 @@ CONDITIONS = (
     _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.if_one("retired_pages_pending", "pages to retire"), "end the jobs, run `telemetry release`, and reset the device", "AcceleratorResetNeededForMemory"),
     _warning("ECC error storm", "this many corrected errors often precede uncorrected errors", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
     _warning("memory wearing out", f"more than {threshold('retired_pages')} pages, or {threshold('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
-    _warning("error_80e01801", "an event that may precede worse ones; shown while it is open", evidence.EVENTS, evidence.lasting_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
-    _warning("xid_94", f"an event that may precede worse ones; shown for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("error_80e01801", "an event that may precede worse events; shown while it is open", evidence.EVENTS, evidence.lasting_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
+    _warning("xid_94", f"an event that may precede worse events; shown for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.recent_events, f"{_LOOK_UP_CODE}; watch the device if the application does not explain it", "AcceleratorEvent"),
     _warning("2 links down", "the links were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace the bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
     _warning("over 87 °C", "hotter than the limit at which the device slows down", evidence.TEMPERATURES, evidence.over_limit, _IMPROVE_COOLING, "AcceleratorHot"),
     _warning("near 87 °C", f"less than {threshold('limit_margin_celsius')} K below the limit at which the device slows down", evidence.TEMPERATURES, evidence.near_limit, _IMPROVE_COOLING, "AcceleratorHot"),
     _warning("over 85 °C", f"too hot for most devices, and the device reports no limit ({threshold('hot_junction_celsius')} °C at the junction)", evidence.TEMPERATURES, evidence.over_common_limit, _IMPROVE_COOLING, "AcceleratorHot"),
     _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _IMPROVE_COOLING, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
-    _warning("fan stopped", f"the fan does not turn above {threshold('fan_stopped_celsius')} °C, but a fan of the same model does", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
+    _warning("fan stopped", f"the fan does not turn above {threshold('fan_stopped_celsius')} °C, but the fan of another device of this model does", ("fan_ratio",), evidence.fan_stopped, "replace the fan, or give its control back to the device", "AcceleratorFanStopped"),
     _warning("PCIe x8 of x16", "the PCIe link has fewer lanes than it can have", ("pcie_link_width",), evidence.narrow_pcie, "reseat the device; check the slot's setting in the BIOS", "AcceleratorPcieDegraded"),
     _quiet("unknown", "the device's source fails, so its presence is unknown, or no reading shows its condition", (), evidence.unknown),
     _quiet("asleep", "the device sleeps, so it is not read", ("suspended",), evidence.asleep),
@@ -142,7 +142,7 @@ def judge(snapshot: Snapshot) -> Verdict:
     verdict = {}
     conditions: dict[int, tuple[tuple[int, Condition], ...]] = {}
     for view in device_views(snapshot, _READ_METRICS):
-        # Devices of a model usually share `positions`, so conditions are selected once per object.
+        # Devices of a model usually share a `positions` object, so conditions are selected once per object.
         shared_id = id(view.positions)
         if shared_id not in conditions:
             conditions[shared_id] = tuple(
@@ -162,7 +162,7 @@ def _findings(view: DeviceView, conditions: tuple[tuple[int, Condition], ...]) -
 
 
 def remedy_of_several(remedy: str, device_id: str) -> str:
-    """Return the remedy for several devices, with `ID` in place of an id."""
+    """Return the remedy for several devices: `ID` replaces the id of the first device."""
     return remedy.replace(_quote_for_shell(device_id), "ID")
 
 

@@ -16,7 +16,7 @@ _STATES_WITHOUT_POLLS = frozenset({"missing", "released", "disabled"})
 
 @dataclass(frozen=True, slots=True)
 class SampleColumns:
-    """Samples as two columns: their metrics with labels, and their values."""
+    """Samples as two columns: one of metrics with labels, and one of values."""
 
     names: tuple[tuple[str, Labels], ...]
     values: tuple[float, ...]
@@ -38,7 +38,7 @@ class _CachedSource:
 
 
 class DaemonSamples:
-    """Computes the samples of successive snapshots."""
+    """Computes the samples of successive snapshots, and reuses those of unchanged sources."""
 
     def __init__(self) -> None:
         self._cached: dict[str, _CachedSource] = {}

@@ -20,7 +20,7 @@ _IDENTITY = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
     *("simulated", "replayed", "facts", "current_model", "up"),
 )
-# Maps a device's `up` to the values of the series `info` and `up`, or of the series `unread`.
+# Maps a device's `up` to the values before its readings: those of `info` and `up`, or of `unread` alone.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: (1.0,)}
 
 
@@ -42,21 +42,21 @@ class SeriesNames:
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     daemon: tuple[tuple[tuple[str, Labels], ...], ...] = ()
-    # Sources without samples are included, because duplicate sources change `telemetry_source_problems`.
+    # All sources, even without samples: a new duplicate must change the names, so that it becomes a problem.
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     owner_labels: tuple[Labels, ...] = ()  # the owner labels of each device
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A snapshot as names and values."""
+    """A snapshot, divided into the names and the values of its series."""
 
     names: SeriesNames
     values: tuple[Value, ...]
 
 
 def columns_of(snapshot: Snapshot, daemon: DaemonSamples, owner_series: OwnerSeries = NO_OWNERS) -> Columns:
-    """Separate the values of a snapshot from the names of the series."""
+    """Divide a snapshot into the names and the values of its series."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
     samples = (*daemon.columns(snapshot), *_owner_samples(snapshot, owner_series))
@@ -76,7 +76,7 @@ def _owner_samples(snapshot: Snapshot, owner_series: OwnerSeries) -> Iterator[Sa
     has_owners = any(device.allocations for device in snapshot.devices)
     if not has_owners and not owner_series.process_metrics:
         return
-    from telemetry_exporters.prometheus import owner_samples  # few nodes have owners
+    from telemetry_exporters.prometheus import owner_samples  # imported here, because few nodes have owners
 
     if has_owners:
         yield SampleColumns.from_samples(owner_samples.owner_samples(snapshot.devices))
@@ -104,7 +104,7 @@ class SharedLabels:
 
 
 # (shared labels, value of the metric's additional label or "", index in `values`)
-# A page has thousands of series, and creating a named tuple takes four times as long.
+# A plain tuple, because a page has thousands of series, and creating a named tuple takes four times as long.
 Series = tuple[SharedLabels, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 
@@ -123,7 +123,7 @@ class Family:
 
 
 def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], int]:
-    """Return the index of each device's first value, and of the daemon's first sample."""
+    """Return the index of each device's first value, and the index of the daemon's first sample."""
     positions, position = [], 0
     for device, (_, keys) in zip(snapshot.devices, names.devices, strict=True):
         positions.append(position)
@@ -132,7 +132,7 @@ def first_positions(snapshot: Snapshot, names: SeriesNames) -> tuple[list[int], 
 
 
 def presence_count(device: MergedDevice) -> int:
-    """Return the number of values that precede the device's readings."""
+    """Return the number of values before the device's readings: `info` and `up`, or only `unread`."""
     return len(_PRESENCE[device.up])
 
 
@@ -149,7 +149,7 @@ def families(snapshot: Snapshot, columns: Columns, plugin_metrics: Metrics = NO_
 
 
 def _series_names(snapshot: Snapshot, names: SeriesNames) -> Iterator[tuple[str, SharedLabels, str]]:
-    """Yield metric, shared labels and label value of every number."""
+    """Yield the metric, the shared labels and the label value for each of the snapshot's values."""
     owner_labels = names.owner_labels or ((),) * len(snapshot.devices)
     for device, (_, keys), device_owner in zip(snapshot.devices, names.devices, owner_labels, strict=True):
         yield from _device_series_names(device, keys, device_owner)
@@ -167,7 +167,7 @@ def _device_series_names(
     labels = (*identity, *owner)
     shared = SharedLabels(labels)
     if device.up is not None:
-        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # a new owner must not end this series
+        yield "info", SharedLabels((*identity, *info_labels(device))), ""  # owner labels would end this series
         yield "up", shared, ""
     else:
         yield "unread", shared, ""

@@ -20,7 +20,7 @@ def identity_labels(device: MergedDevice) -> Labels:
 
 
 def info_labels(device: MergedDevice) -> Labels:
-    """Return the additional labels of `accelerator_info`, without those of unknown facts."""
+    """Return the additional labels of `accelerator_info`. Unknown facts have no label."""
     labels: dict[str, str | None] = {
         "uuid": device.uuid,
         "bus_id": device.bus_id,

@@ -11,7 +11,7 @@ from telemetry_parsers.model import MergedDevice, Process, Sample
 from telemetry_parsers.ownership import Allocation
 
 _SHARE = "allocation_ratio"
-# Maps a metric to its attribute in an allocation.
+# Maps a metric to the attribute of `Allocation` that contains its value.
 _ALLOCATION_ATTRIBUTES: Mapping[str, str] = {
     "allocation_seconds_total": "seconds_total",
     "allocation_busy_seconds_total": "busy_seconds_total",
@@ -38,7 +38,7 @@ def owner_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
 
 
 def owner_labels(allocation: Allocation) -> Labels:
-    """Return the labels that identify an owner, without empty ones."""
+    """Return the labels that identify an owner. Empty labels are omitted."""
     texts = ((label, getattr(allocation.owner, _LABEL_ATTRIBUTES.get(label, label))) for label in _LABELS)
     return tuple((label, text) for label, text in texts if text)
 
@@ -48,7 +48,7 @@ _PROCESS_METRIC = "process_memory_bytes"
 
 
 def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
-    """Yield the memory of each device's largest processes, and the sum of the others."""
+    """Yield the memory of each device's largest processes, and the sum of all other processes."""
     for device in devices:
         on_partitions = {process.pid for part in devices if part.parent == device.id for process in part.processes}
         by_pid = {process.pid: process for process in device.processes if process.memory_used_bytes is not None}
@@ -65,7 +65,7 @@ def process_samples(devices: Sequence[MergedDevice]) -> Iterator[Sample]:
 
 
 def _process_labels(process: Process) -> Labels:
-    """Return PID, program and user, without arguments, which may contain secrets."""
+    """Return the PID, the program and the user. Arguments are omitted, because they may contain secrets."""
     name = process.command or process.name.partition(" ")[0].rpartition("/")[2]
     labels = (("pid", str(process.pid)), ("name", name), ("user", process.user))
     return tuple((label, text) for label, text in labels if text)

@@ -26,7 +26,7 @@ from telemetry_parsers.model import Absent, Metric, Snapshot, Value
 
 EOF = b"# EOF\n"
 
-# Go writes numbers from 1e6 on with an exponent.
+# From this number on, numbers are written with an exponent, as Go's client library does.
 _EXPONENT_FROM = 1e6
 _LABEL_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
@@ -39,13 +39,13 @@ class Syntax(enum.Enum):
     OPENMETRICS = "openmetrics"
 
 
-def text_head(metric: Metric) -> str:
+def text_header(metric: Metric) -> str:
     """Return the HELP and TYPE lines in text format 0.0.4."""
     kind = "gauge" if metric.kind == "info" else metric.kind
     return f"# HELP {metric.name} {metric.help.translate(_HELP_ESCAPES)}\n# TYPE {metric.name} {kind}\n"
 
 
-def openmetrics_head(metric: Metric) -> str:
+def openmetrics_header(metric: Metric) -> str:
     """Return the HELP, TYPE and UNIT lines in OpenMetrics."""
     name = family_name(metric)
     # An OpenMetrics counter must end with `_total`, so other counters become `unknown`.
@@ -55,7 +55,7 @@ def openmetrics_head(metric: Metric) -> str:
     return f"{head}# UNIT {name} {metric.unit}\n" if has_unit else head
 
 
-HEAD_WRITERS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
+HEADERS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_header, Syntax.OPENMETRICS: openmetrics_header}
 
 
 def _with_exponent(value: float) -> str:
@@ -79,21 +79,21 @@ class PageTemplate:
         self._pick_numbers = _make_picker(positions)
         self._pick_infos = _make_picker(infos)
         self._pick_absences = _make_picker(sorted(set(range(value_count)).difference(positions)))
-        self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN is unequal to any number
+        self._last_numbers: tuple[float, ...] = (math.nan,) * len(positions)  # NaN differs from every number
         # Text before a number and the number itself alternate.
         self._pieces = [""] * 2 * len(positions)
         self._pieces[::2] = _line_beginnings(families)
-        self._heads = {syntax: tuple(self._with_heads(families, head)) for syntax, head in HEAD_WRITERS.items()}
+        self._heads = {syntax: tuple(self._first_lines(families, header)) for syntax, header in HEADERS.items()}
 
-    def _with_heads(self, families: Iterable[Family], head: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
-        """Yield the position and the new text of each family's first line."""
+    def _first_lines(self, families: Iterable[Family], header: Callable[[Metric], str]) -> Iterator[tuple[int, str]]:
+        """Yield the index in `_pieces` of each family's first line, and the line with the header before it."""
         position = 0
         for family in families:
-            yield position, f"\n{head(family.metric)}{self._pieces[position][1:]}"
+            yield position, f"\n{header(family.metric)}{self._pieces[position][1:]}"
             position += 2 * len(family.series)
 
     def is_valid_for(self, columns: Columns) -> bool:
-        """Return whether this template fits these columns, and the values are valid."""
+        """Return whether this template is for these names, and the page can show these values."""
         if columns.names != self._names:
             return False
         numbers = self._pick_numbers(columns.values)
@@ -128,7 +128,7 @@ def _pick_few(positions: Sequence[int], values: tuple[Value, ...]) -> tuple[Valu
 
 def _are_finite(values: tuple[Any, ...]) -> bool:
     try:
-        # A finite sum proves that all numbers are finite. An infinite sum proves nothing.
+        # A finite sum proves that all numbers are finite. An infinite sum may be an overflow.
         return math.isfinite(sum(values)) or all(map(math.isfinite, values))
     except TypeError:  # an absent reading
         return False
@@ -150,7 +150,7 @@ def _label_texts(shared: SharedLabels) -> Labels:
 
 
 def _line_parts(label_texts: Labels, label: str) -> tuple[str, str]:
-    """Return the parts of a line before and after the metric's own label."""
+    """Return the parts of a line before and after the value of the metric's own label."""
     before = [text for name, text in label_texts if name < label]
     after = [text for name, text in label_texts if name > label]
     if label:
@@ -172,7 +172,7 @@ class Renderer:
         return self.page(snapshot, Syntax.TEXT)
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page, without `# EOF` in OpenMetrics."""
+        """Return the page. OpenMetrics pages still need a final `# EOF`."""
         columns = columns_of(snapshot, self._daemon_samples, self._owner_series)
         if not self._template.is_valid_for(columns):
             snapshot = clean_snapshot(snapshot, self._plugin_metrics)

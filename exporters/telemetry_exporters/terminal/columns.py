@@ -51,7 +51,7 @@ class Column(Generic[_T]):
     cell: Callable[[_T], Cell]
     rank: Callable[[_T], Rank | None]  # returns a row's sort key, or None if the row has no value
     priority: int  # columns with the highest number are dropped first
-    min_width: int = 0  # the width to which texts may be cut, or 0 for none
+    min_width: int = 0  # the width to which texts may be cut, or 0 if they may not
     name_width: int = 0  # the width to which names are cut before other columns are dropped
     usual_width: int = 0  # the minimum width, which keeps the column steady while numbers change
     group: str = ""  # of the columns in a group, only the widest that fits is shown
@@ -170,7 +170,7 @@ def _memory_share_cell(row: DeviceRow) -> Cell:
 
 
 def _shared_cell(row: DeviceRow) -> Cell | None:
-    """Return the memory cell of a device that uses the host's memory."""
+    """Return the memory cell of a device that uses the host's memory, or None for other devices."""
     if as_number(row.memory_used) is not None or not shares_host_memory(row.device):
         return None
     used = as_number(reading_value(row.device, "memory_processes_bytes"))
@@ -262,7 +262,7 @@ def fit_columns(
     full_widths: _Widths = {}
     for index in sorted(range(len(columns)), key=lambda index: columns[index].priority):
         column = columns[index]
-        if column.priority >= OPTIONAL:  # texts are not cut in favour of an optional column
+        if column.priority >= OPTIONAL:  # optional columns use only the width that texts leave
             _grow_texts(columns, full_widths, widths, limit - gap * (len(widths) - 1))
         other_widths = {
             other: width for other, width in widths.items() if not column.group or columns[other].group != column.group

@@ -13,7 +13,7 @@ from telemetry_exporters.terminal.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import aligned, clean, cut, display_width, pad_right, wrapped
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
-# (name, formatted value, note). A note is the value's source or the reason for an absence.
+# (name, formatted value, note). A note is the value's source, or the reason why the value is absent.
 Line = tuple[str, str, str]
 
 

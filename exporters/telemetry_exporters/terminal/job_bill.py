@@ -20,11 +20,11 @@ _HOUR, _KWH = 3600.0, 3.6e6
 _MAX_TEXT_LENGTH = 48
 # Marks a key that is present only for some groupings.
 _GROUPING_KEY = {"left_out": True}
-# CSV keeps the older name for unallocated use, because programs read the CSV.
+# The CSV keeps the old name of unallocated use, because programs search for the name.
 _UNALLOCATED, _UNALLOCATED_IN_CSV, _TOTAL = "(unallocated)", "(nobody)", "(total)"
 
 Grouping = Callable[[JobRecord], tuple[str, ...]]
-# Maps a grouping to its column names and a function that returns a record's values.
+# Maps a grouping to its column names, and to a function that returns a record's values in these columns.
 GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
     "owner": (
         ("kind", "owner", "user", "account"),
@@ -38,7 +38,7 @@ GROUPINGS: Mapping[str, tuple[tuple[str, ...], Grouping]] = {
 
 @dataclass(frozen=True, slots=True)
 class NumbersJson:
-    """The figures of a group. Time without a measurement is neither busy nor idle."""
+    """The totals of a group. Time without a measurement is neither busy nor idle."""
 
     owners: Count
     running: Count
@@ -46,7 +46,7 @@ class NumbersJson:
     nodes: Count
     cards: Count
     allocated_hours: NotNegative
-    """Card hours, weighted by the share of each card."""
+    """Card hours. A shared card counts by its share."""
     busy_hours: NotNegative | None
     """Null if nothing was measured."""
     idle_hours: NotNegative | None
@@ -57,12 +57,12 @@ class NumbersJson:
     memory_peak_bytes: NotNegative | None
     """The largest amount of memory that an owner's processes used on one card."""
     gap_hours: NotNegative
-    """Hours that are not included, because no daemon ran or no source reported the owner."""
+    """Hours that are missing from the totals, because no daemon ran or no source reported the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowJson(NumbersJson):
-    """The figures of a group. Only the names that belong to `by` are present."""
+    """The totals of a group. Of the names, only those that belong to `by` are present."""
 
     kind: str | None = field(metadata=_GROUPING_KEY)
     owner: str | None = field(metadata=_GROUPING_KEY)
@@ -73,12 +73,12 @@ class RowJson(NumbersJson):
 
 @dataclass(frozen=True, slots=True)
 class JobsJson:
-    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is unallocated use; `total` includes it."""
+    """The output of `telemetry jobs --format json`: sums of job records. `nobody` is the sum of unallocated use, which `total` includes."""
 
     schema: Literal["telemetry.jobs/1"]
     by: Literal["owner", "user", "account", "namespace"]
     rows: tuple[RowJson, ...]
-    """A group by owner has the keys `kind`, `owner`, `user` and `account`; another group has the key that `by` names. Unknown names are null."""
+    """If `by` is `owner`, each group has the keys `kind`, `owner`, `user` and `account`. Otherwise, it has only the key that `by` names. Unknown names are null."""
     nobody: NumbersJson
     total: NumbersJson
 
@@ -134,7 +134,7 @@ class GroupSums:
 
 
 class Bill:
-    """Adds up records in any order, each only once."""
+    """Sums up job records, which may come in any order. Each record counts only once."""
 
     def __init__(self, by: str) -> None:
         self.by = by
@@ -156,7 +156,7 @@ class Bill:
             self._add_to_row(record)
 
     def rows(self) -> list[GroupSums]:
-        """Return the groups, the largest first. Afterwards, no record may be added."""
+        """Return the groups, the largest first. No record may be added after this call."""
         running, self._running = self._running, {}
         for record in running.values():
             if record.id not in self._ended:

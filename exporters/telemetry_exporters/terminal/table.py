@@ -65,13 +65,13 @@ def table(
 ) -> str:
     """Return the node as text. A width of 0 means no limit."""
     snapshot = clean_snapshot(snapshot, plugin_metrics)
-    # The verdict compares all devices of a model, so the selection must follow.
+    # Devices are selected after the verdict, because the verdict compares all devices of a model.
     verdict = judge(snapshot)
     if selection.ids is not None:
         snapshot = replace(snapshot, devices=tuple(device for device in snapshot.devices if device.id in selection.ids))
     blocks = [_heading_lines(snapshot, selection.origin, width, colour)]
     if Detail.EVERYTHING in detail:
-        from telemetry_exporters.terminal import details  # most tables need no details
+        from telemetry_exporters.terminal import details  # imported here, because most tables need no details
 
         blocks += details.blocks(snapshot, verdict, usable_metrics(plugin_metrics), colour, width, selection.patterns)
     elif snapshot.devices:
@@ -79,7 +79,7 @@ def table(
     else:
         blocks.append(_advice_without_devices(snapshot, width))
     if Detail.PROCESSES in detail:
-        from telemetry_exporters.terminal import details  # most tables need no details
+        from telemetry_exporters.terminal import details  # imported here, because most tables need no details
 
         command_lines = selection.command_lines
         blocks.append(details.process_lines(snapshot.devices, command_lines, snapshot.wall_time, width, colour))
@@ -152,7 +152,7 @@ def _owner_lines(devices: Iterable[MergedDevice], width: int) -> list[str]:
 
 
 def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Colour) -> list[str]:
-    """Return a line for each absent value and reason, with the devices concerned."""
+    """Return a line for each missing value and reason, with the devices that miss the value."""
     devices_by_reason: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
         for name, value in _table_values(row):
@@ -161,7 +161,7 @@ def _absence_lines(rows: tuple[overview.DeviceRow, ...], width: int, colour: Col
                 devices_by_reason.setdefault((name, why), []).append(row.device)
     texts = [f"  {name}: {why} ({overview.device_list(devices)})" for (name, why), devices in devices_by_reason.items()]
     lines = [line for text in texts for line in wrapped(text, width, "    ")]
-    return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
+    return [paint(f"{ABSENT} means no reading:", Style.DIM, colour), *lines] if lines else []
 
 
 def _table_values(row: overview.DeviceRow) -> Iterator[tuple[str, Value | None]]:

@@ -18,7 +18,7 @@ from telemetry_grafana.dashboards.panels import (
     with_unit,
     word_panel,
 )
-from telemetry_grafana.dashboards.query import card_queries, not_reported, query
+from telemetry_grafana.dashboards.query import card_queries, not_reported_query, query
 
 # Most sources read traffic every minute and errors every five minutes.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
@@ -27,7 +27,7 @@ _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 _LINKS = (
     lines(
         "PCIe traffic",
-        "Bytes received and sent, averaged over eight minutes: most cards are polled once a minute.",
+        "Bytes received and sent, averaged over eight minutes, because most cards are polled once a minute.",
         "Bps",
         *card_queries(
             ("rate(accelerator_pcie_receive_bytes_total{$cards}[$__rate_interval])", "received"),
@@ -51,7 +51,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "PCIe errors",
-        "Retransmitted packets and errors a minute, averaged over twenty minutes. An error may have several kinds.",
+        "Retransmitted packets and errors a minute, averaged over twenty minutes. An error may count as several kinds.",
         "cpm",
         *card_queries(
             ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "sent again"),
@@ -61,7 +61,7 @@ _LINKS = (
     ).with_size(width=8),
     lines(
         "Traffic between cards",
-        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are polled once a minute.",
+        "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes, because most cards are polled once a minute.",
         "Bps",
         *card_queries(
             ("rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval])", "{{link}} received"),
@@ -111,13 +111,13 @@ _WORK = (
         query("accelerator_power_average_watts{$cards}", "{{device}} average"),
         query("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
         query("accelerator_power_module_watts{$cards}", "{{device}} with its CPU"),
-        query("accelerator_power_card_watts{$cards}", "{{device}} with the others of its card"),
+        query("accelerator_power_card_watts{$cards}", "{{device}} whole card"),
         query("accelerator_power_memory_watts{$cards}", "{{device}} memory"),
         limits=(query("accelerator_power_cap_watts{$cards}", "{{device}} limit"),),
     ),
     lines(
         "Utilization",
-        "As the vendor counts it, and its true average.",
+        "Utilization as the vendor counts it, and its true average.",
         "percentunit",
         query("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
         query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)", "{{device}} average"),
@@ -137,7 +137,7 @@ _WORK = (
     ),
     lines(
         "Memory",
-        "Device memory; dashed: all of it.",
+        "Device memory; dashed: the total.",
         "bytes",
         query("accelerator_memory_used_bytes{$cards}", "{{device}} used"),
         query("accelerator_memory_reserved_bytes{$cards}", "{{device}} reserved"),
@@ -157,7 +157,7 @@ _HEAT_AND_SUPPLY = (
     ),
     lines(
         "Energy",
-        "Power by the card's own energy counter, and by the daemon's integral.",
+        "Mean power, from the card's energy counter and from the daemon's estimate of the energy.",
         "watt",
         query("rate(accelerator_energy_joules_total{$cards}[$__rate_interval])", "{{device}} counted by the card"),
         query("rate(accelerator_energy_estimated_joules_total{$cards}[$__rate_interval])", "{{device}} integrated"),
@@ -189,7 +189,7 @@ _UNITS = (
     ),
     lines(
         "Shared memory",
-        "Host memory that the card uses, as on an APU. GB10 and Jetson report the sum over processes. Dashed: all of it.",
+        "Host memory that the card uses, as on an APU. GB10 and Jetson report the sum over processes. Dashed: the total.",
         "bytes",
         *card_queries(
             ("accelerator_memory_gtt_used_bytes{$cards}", "used"),
@@ -205,7 +205,7 @@ _ACTION = 'accelerator_recovery_action{$cards,action!="none"}'
 CARD = Page(
     uid="telemetry-card",
     title="Accelerators: card",
-    description="One card: choose node, vendor and device. The series of several chosen cards are in the same panels.",
+    description="One card: choose node, vendor and device. If you choose several cards, their series share the panels.",
     preselected=frozenset({"node", "vendor", "device"}),
     sections={
         "Now": (
@@ -218,8 +218,8 @@ CARD = Page(
             numbers(
                 "Readings",
                 "Temperature: the hottest sensor other than memory and board. Utilization: share of time in which the card was "
-                "computing, as the vendor counts it. Clock: of graphics or multiprocessors. Energy: in the time shown. Values that "
-                "the card does not report are not shown.",
+                "computing, as the vendor counts it. Clock: the graphics or multiprocessor clock. Energy: over the time range shown. "
+                "Values that the card does not report are missing.",
                 Figure("Temperature", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 Figure("Power", "max(accelerator_power_watts{$cards})", "watt"),
                 Figure("Power limit", "max(accelerator_power_cap_watts{$cards})", "watt"),
@@ -267,12 +267,12 @@ CARD = Page(
                 query("accelerator_row_remap_pending{$cards}", "{{device}} row remap pending"),
                 query("accelerator_row_remap_failed{$cards}", "{{device}} row remap failed"),
                 query("accelerator_retired_pages_pending{$cards}", "{{device}} page retirement pending"),
-                query(f"max without (action) ({_ACTION})", "{{device}} driver asks for something"),
+                query(f"max without (action) ({_ACTION})", "{{device}} driver asks for an action"),
                 query(
                     f"{_ACTION} and on (cluster, job, instance, id, action) max_over_time({_ACTION}[$__range] @ end()) == 1",
                     "{{device}} driver asks to {{action}}",
                 ),
-                not_reported(
+                not_reported_query(
                     "accelerator_health{$cards}",
                     "accelerator_row_remap_pending{$cards}",
                     "accelerator_row_remap_failed{$cards}",

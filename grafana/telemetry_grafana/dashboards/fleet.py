@@ -30,7 +30,7 @@ _HELD_MEMORY = (
 )
 _IN_MAINTENANCE = card_table(
     "Maintenance",
-    "Nodes in maintenance, and when it ends.",
+    "Nodes in maintenance, and when the maintenance ends.",
     ("instance",),
     (
         Column(
@@ -54,7 +54,7 @@ FLEET = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat and power",
-                f"{shared.THROTTLED_TEXT} Power: drawn by all cards. Maintenance: nodes for which it was announced.",
+                f"{shared.THROTTLED_TEXT} Power: the sum of all cards. Maintenance: nodes in maintenance.",
                 shared.THROTTLED,
                 shared.POWER,
                 Figure("Maintenance", "sum(telemetry_maintenance{$nodes})"),
@@ -91,26 +91,26 @@ FLEET = Page(
         "Over time": (
             lines(
                 "Utilization by model",
-                "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, independent of the choice.",
+                "True five-minute averages, from the busy seconds that each daemon counts. Includes all nodes, not only the chosen ones.",
                 "percentunit",
                 by_model("model:accelerator_utilization_ratio:avg{$models}"),
             ),
             lines(
                 "Memory by model",
-                "Device memory in use as a share of all; of all nodes, independent of the choice.",
+                "Device memory in use as a share of the total. Includes all nodes, not only the chosen ones.",
                 "percentunit",
                 by_model("model:accelerator_memory_used_ratio:avg{$models}"),
             ),
             stacked(
                 "Power by model",
-                "Power drawn by the cards of each model; of all nodes, independent of the choice.",
+                "Power drawn by the cards of each model. Includes all nodes, not only the chosen ones.",
                 "watt",
                 by_model("model:accelerator_power_watts:sum{$models}"),
             ),
             lines(
                 "Power of nodes against their limits",
-                "Power drawn as a share of the limits: the nodes that came closest. n/a: nodes whose cards report "
-                "no limit; those with the highest power are shown.",
+                "Power as a share of the limits, for the nodes that came closest to them. n/a: of the nodes whose cards "
+                "report no limit, those with the highest power.",
                 "percentunit",
                 top_nodes(_POWER_SHARE),
                 query(
@@ -135,7 +135,7 @@ FLEET = Page(
         "Memory of each card": (
             heatmap(
                 "Memory in use",
-                "Device memory in use as a share of all. A row for each card, from dark (free) to light (full).",
+                "Device memory in use as a share of the total. A row for each card, from dark (free) to light (full).",
                 "percentunit",
                 by_card("accelerator_memory_used_ratio{$cards}"),
             ),
@@ -157,7 +157,7 @@ FLEET = Page(
             ),
             lines(
                 "Utilization, memory, power",
-                "Work, memory, and power against the limits, of whole jobs of Prometheus: independent of the chosen nodes and cards.",
+                "Utilization, memory, and power as a share of the limits, for whole Prometheus jobs, not only the chosen nodes and cards.",
                 "percentunit",
                 query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
                 query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
@@ -165,7 +165,7 @@ FLEET = Page(
             ),
             lines(
                 "Power against the limits",
-                "All power drawn by the cards with a reported limit, and dashed the sum of these limits.",
+                "Power drawn by all cards that report a limit; dashed: the sum of these limits.",
                 "watt",
                 query(
                     "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",
@@ -180,7 +180,7 @@ FLEET = Page(
             ),
             lines(
                 "Power by node",
-                "Power drawn by the cards of a node: the nodes that draw most.",
+                "Power drawn by the cards of a node, for the nodes that draw most.",
                 "watt",
                 top_nodes(_NODE_POWER),
             ),

@@ -39,7 +39,7 @@ def _increase(counter: str, labels: str) -> str:
 
 
 def _if_complete(promql: str, labels: str, time_range: str = "") -> str:
-    """Limit an expression to owners whose memory is known on all of their cards."""
+    """Limit an expression to owners whose memory use is known on all of their cards."""
     cards = [f"last_over_time({series}{time_range})" if time_range else series for series in (_MEMORY, _SECONDS)]
     return f"{promql} and (count by ({labels}) ({cards[0]}) == count by ({labels}) ({cards[1]}))"
 
@@ -68,8 +68,8 @@ def _usage_table(subject: str, labels: Sequence[str]) -> Panel:
     by_labels = ", ".join(labels)
     return card_table(
         f"By {subject}",
-        f"The use by each {subject} in the time range, including ended jobs: card hours, the share of them in which the cards "
-        "computed, energy, and the highest memory of a card.",
+        f"The use by each {subject} in the time range, including ended jobs: card hours, the share of these hours in which the "
+        "cards computed, energy, and the highest memory use of a card.",
         labels,
         (
             Column("card hours", f"{_increase(_SECONDS, by_labels)} / 3600", "suffix: h", decimals=1),
@@ -146,7 +146,7 @@ JOBS = Page(
             ),
             numbers(
                 "Energy in the time shown",
-                "As the daemons integrate it. Unallocated energy is the rest of the cards' energy.",
+                "The energy that the daemons estimate. Unallocated energy is the rest of the cards' energy.",
                 Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
                 Figure(
                     "unallocated",
@@ -216,7 +216,7 @@ JOBS = Page(
             ),
             _token_table(
                 "Tokens by pod",
-                "Tokens and energy by pod. A card that pods share counts by their shares.",
+                "Tokens and energy by pod. A shared card counts by the pods' shares.",
                 ("namespace", "pod", "model_name"),
                 {
                     "tokens/s": _in_clusters(tokens.TOKENS),
@@ -238,7 +238,7 @@ JOBS = Page(
         ),
         "Foreign processes and unknown devices": (
             _half_width_table(
-                "no card, if processes are reported",
+                "no card (if processes are reported)",
                 "Foreign processes",
                 "Cards on which processes that do not belong to the owner use memory.",
                 _CARD_LABELS,

@@ -25,12 +25,12 @@ from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _ABSENT_STATES = "missing|no_devices|not_mine|disabled|not_supported"
-# Encodes a source's state as its index in STATES. States with nothing to read come last.
+# Encodes a source's state as its index in STATES. States of sources without anything to read come last.
 _STATE_NUMBER = " or ".join(
     f'({index} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
     for index, state in sorted(enumerate(STATES), key=lambda item: item[1] in _ABSENT_STATES.split("|"))
 )
-# Sorts sources from 0 (never ok) to 1 (always ok). Sources with nothing to read get 2.
+# Sorts sources from 0 (never ok) to 1 (always ok). Sources without anything to read get 2.
 _OK_SHARE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_ABSENT_STATES}", _ABSENT_STATES)
@@ -82,7 +82,7 @@ MONITOR = Page(
             with_few_points(
                 states(
                     "State of each source",
-                    f"The state of each tool or library: the {_MAX_ROWS} that were not ok for the longest time, then healthy and missing sources.",
+                    f"The state of {_MAX_ROWS} tools or libraries: those that were not ok for the longest time, then healthy and missing ones.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) (({_STATE_NUMBER}) and on ({_SOURCE_LABELS}) bottomk({_MAX_ROWS}, {_OK_SHARE}))",
@@ -137,27 +137,27 @@ MONITOR = Page(
         "Cost": (
             lines(
                 "CPU of each source",
-                "Share of a core, child processes included: the sources that take most.",
+                "Share of a core, including child processes, for the sources that use most.",
                 "percentunit",
                 top_rates("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE_LABELS),
                 axis=FREE,
             ),
             lines(
                 "CPU of the daemon",
-                "Share of a core, without its children: the daemons that take most.",
+                "Share of a core, without child processes, for the daemons that use most.",
                 "percentunit",
                 top_rates("process_cpu_seconds_total{$nodes}", "{{instance}}", NODE, _OF_DAEMONS),
                 axis=FREE,
             ),
             lines(
                 "Memory of the daemon",
-                "Resident memory, without its children: the daemons that take most.",
+                "Resident memory, without child processes, for the daemons that use most.",
                 "bytes",
                 top_series("process_resident_memory_bytes{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
             ),
             lines(
                 "Duration of scrapes",
-                "As Prometheus measures it: the slowest.",
+                "The slowest scrapes, as Prometheus measures them.",
                 "s",
                 top_series("scrape_duration_seconds{$nodes}", "{{instance}}", NODE, condition=_OF_DAEMONS),
                 axis=FREE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_grafana.dashboards import shared
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import GREEN, RED, Column, Figure, card_table, lines, numbers, states
-from telemetry_grafana.dashboards.query import node_queries, node_query, not_reported, query, with_card_label
+from telemetry_grafana.dashboards.query import node_queries, node_query, not_reported_query, query, with_card_label
 from telemetry_grafana.promql import CARD, prefix_pattern
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
@@ -78,7 +78,7 @@ NODE = Page(
             shared.FAILING_SOURCES,
             numbers(
                 "Heat, power, host",
-                f"{shared.THROTTLED_TEXT} Energy: of the cards in the time shown. Host: the busiest and the last started of the chosen nodes.",
+                f"{shared.THROTTLED_TEXT} Energy: of the cards, over the time range shown. Host: of the chosen nodes, the highest CPU utilization and the latest boot.",
                 shared.THROTTLED,
                 Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", shared.HEAT_STEPS),
                 shared.POWER,
@@ -99,7 +99,7 @@ NODE = Page(
             ),
             lines(
                 "Power",
-                "The vendor's main figure; accelerator_info says whether it is an average. Dashed: the power limits.",
+                "The vendor's main reading; accelerator_info shows whether it is an average. Dashed: the power limits.",
                 "watt",
                 node_query("accelerator_power_watts{$cards}"),
                 limits=(node_query("accelerator_power_cap_watts{$cards}", "limit"),),
@@ -108,13 +108,13 @@ NODE = Page(
         "Work": (
             lines(
                 "Utilization",
-                "True averages, from the seconds that the daemon integrates.",
+                "True averages, from the busy seconds that the daemon counts.",
                 "percentunit",
                 node_query("clamp_max(rate(accelerator_busy_seconds_total{$cards}[$__rate_interval]), 1)"),
             ),
             lines(
                 "Memory",
-                "Device memory in use as a share of all.",
+                "Device memory in use as a share of the total.",
                 "percentunit",
                 node_query("accelerator_memory_used_ratio{$cards}"),
             ),
@@ -138,7 +138,7 @@ NODE = Page(
                     "max without (reason) (accelerator_throttled{$cards})"
                     f" unless on (cluster, job, instance, id) ({_ACTIVE})"
                 ),
-                not_reported("accelerator_throttled{$cards}"),
+                not_reported_query("accelerator_throttled{$cards}"),
             ).with_size(width=12),
         ),
         "Errors, events and links": (_ERRORS,),
@@ -155,7 +155,7 @@ NODE = Page(
         "Errors and traffic over time": (
             lines(
                 "Memory errors",
-                "Since the driver was loaded, for all memory of a card together.",
+                "Errors since the driver was loaded, summed over all memory of a card.",
                 "short",
                 *node_queries(
                     ("sum without (location) (accelerator_ecc_corrected_total{$cards})", "corrected"),
@@ -174,7 +174,7 @@ NODE = Page(
             ).with_size(width=12),
             lines(
                 "Traffic between cards",
-                "Received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes: most cards are polled once a minute.",
+                "Received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes, because most cards are polled once a minute.",
                 "Bps",
                 *node_queries(
                     ("sum without (link) (rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval]))", "")
@@ -204,7 +204,7 @@ NODE = Page(
             ),
             lines(
                 "Host memory",
-                "Host memory in use; dashed: all of it.",
+                "Host memory in use; dashed: the total.",
                 "bytes",
                 query("telemetry_host_memory_used_bytes{$nodes}", "{{instance}}"),
                 limits=(query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),),

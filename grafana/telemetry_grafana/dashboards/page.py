@@ -25,7 +25,7 @@ from telemetry_grafana.dashboards.query import SELECTORS, query
 from telemetry_grafana.promql import NODE
 
 _ALL = VariableOption(text="All", value="$__all", selected=True)
-# (name, label, series). The series exist for every node or every card of every vendor.
+# (name, label, series). The series exist for every node, or for every card of every vendor.
 _VARIABLES = (
     ("cluster", "Cluster", "telemetry_build_info"),
     ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
@@ -54,7 +54,7 @@ def _build_variable(name: str, label: str, series: str, *, has_all: bool) -> Que
 
 
 _ANNOTATION_STEP = "60s"
-# A value from the previous hour is not annotated again, such as after an outage.
+# A value from the previous hour is not annotated again, for example after an outage.
 _PREVIOUS_HOUR = "[1h] offset $__interval"
 
 
@@ -124,7 +124,7 @@ _GRID_WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard. Variables in `preselected` start with one value."""
+    """A dashboard. Variables in `preselected` start with a single value instead of All."""
 
     uid: str
     title: str

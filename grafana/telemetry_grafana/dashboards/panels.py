@@ -235,7 +235,7 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
 
 
 def with_few_points(panel: Panel) -> Panel:
-    """Return the panel limited to few points in time, for queries over many series."""
+    """Return the panel with a lower resolution in time, for queries over many series."""
     return replace(panel, builder=panel.builder.max_data_points(_MAX_CELLS))
 
 

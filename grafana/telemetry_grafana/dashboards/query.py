@@ -56,7 +56,7 @@ def query(promql: str, legend: str = "", form: Form = "range") -> Query:
 
 def _name_series(name: str, labels: str, labels_if_mixed: str, series: str, key: str) -> str:
     """Return an expression that adds the label `name` to the series of cards or nodes."""
-    # Without `@ end()`, names would be computed at each step, which doubles the query's duration.
+    # Without `@ end()`, Prometheus would compute the names at each step, which doubles the query's duration.
     grouped = f"group by ({key}) (last_over_time({series}[$__range] @ end()))"
     single_vendor = f'label_join({grouped} unless on ({NODE}) {_MIXED}, "{name}", " ", {labels})'
     return f'({single_vendor} or label_join({grouped} and on ({NODE}) {_MIXED}, "{name}", " ", {labels_if_mixed}))'
@@ -94,22 +94,22 @@ def by_card(promql: str) -> Query:
 
 
 def card_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return a query for each (PromQL, legend), followed by one `not_reported` query."""
+    """Return a query for each (PromQL, legend), and a `not_reported_query`."""
     queries = [query(promql, f"{{{{device}}}} {legend}".rstrip()) for promql, legend in series]
-    return (*queries, not_reported(*_card_selectors(series)))
+    return (*queries, not_reported_query(*_card_selectors(series)))
 
 
 def node_queries(*series: tuple[str, str]) -> tuple[Query, ...]:
-    """Return one query per series, with card names in the legend, and a `not_reported` query."""
-    return (*(node_query(promql, legend) for promql, legend in series), not_reported(*_card_selectors(series)))
+    """Return one query per series, with card names in the legend, and a `not_reported_query`."""
+    return (*(node_query(promql, legend) for promql, legend in series), not_reported_query(*_card_selectors(series)))
 
 
 def _card_selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
     return dict.fromkeys(selector for promql, _ in series for selector in _CARD_SELECTOR.findall(promql))
 
 
-def not_reported(*selectors: str) -> Query:
-    """Return a query that names the models with cards that report none of these series."""
+def not_reported_query(*selectors: str) -> Query:
+    """Return a query for the models whose cards report none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"

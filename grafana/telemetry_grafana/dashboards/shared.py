@@ -29,7 +29,7 @@ THROTTLE_STATES: Words = {"0": ("no", GREEN), "1": ("yes", YELLOW), "2": ("yes, 
 THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 STATES_TEXT = (
     "State: the worst condition. Failing: see the panel Failing. Too hot: no headroom left. Throttled: by heat or the power "
-    "brake. Not watched: the card was present within the last hour, and its source fails or was released."
+    "brake. Not watched: the card was present within the last hour, but its source now fails or is released."
 )
 # A partition without series was removed on purpose if its card still has series.
 _REMOVED_PARTITIONS = (
@@ -178,4 +178,4 @@ FIRING_ALERTS = card_table(
         ),
     ),
     sort=("severity", "since"),
-).with_empty_text("no alert fires, if Prometheus has the rules")
+).with_empty_text("no alert fires (if Prometheus has the rules)")

@@ -36,7 +36,7 @@ _MAX_ROWS = 10
 
 _SCORES = card_table(
     "Scores",
-    "Distance from the median of the peers in robust standard deviations. Scores beyond 5 or -5 are "
+    "Distance from the peers' median, in robust standard deviations. Scores beyond 5 or -5 are "
     "red. The furthest come first. n/a: fewer than three peers, or not reported.",
     shared.CARD_LABELS,
     (
@@ -54,8 +54,8 @@ def _deviation_panel(title: str, name: str, unit: str) -> Panel:
     series = f"accelerator:{name}:deviation{{$cards}}"
     return lines(
         f"{title.capitalize()} against the median",
-        f"How far the {title} of each card is from the median of its model: the {_MAX_ROWS} cards that were furthest above it and "
-        f"the {_MAX_ROWS} furthest below it. A line far from the others is a card that stands out.",
+        f"The difference between a card's {title} and the median of its model, for the {_MAX_ROWS} cards furthest above the median "
+        f"and the {_MAX_ROWS} furthest below. A line far from the others is a card that stands out.",
         unit,
         query(
             f"round({series} and on (cluster, job, instance, id) (topk({_MAX_ROWS}, max_over_time({series}[$__range] @ end()))"
@@ -71,7 +71,7 @@ STRAGGLERS = Page(
     title="Accelerators: stragglers",
     description=(
         "Each card against the median of the cards of its model in the same job of Prometheus. If one training job uses all "
-        "of them, a slow card stands out: low clocks or high temperature show the cause, low utilization the waiting cards."
+        "of them, a slow card stands out: low clocks or a high temperature show the cause, and low utilization shows the waiting cards."
     ),
     sections={
         "Cards that stand out": (

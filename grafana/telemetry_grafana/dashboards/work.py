@@ -15,7 +15,7 @@ from telemetry_grafana.dashboards.panels import (
     ranking,
     rising,
 )
-from telemetry_grafana.dashboards.query import Query, by_card, by_model, not_reported, query, top_series
+from telemetry_grafana.dashboards.query import Query, by_card, by_model, not_reported_query, query, top_series
 from telemetry_grafana.promql import CARD
 from telemetry_grafana.rules.recording import BYTES, CEILING, FLOPS, INTENSITY, LOST, SHARE, STEP_RATE
 
@@ -100,7 +100,7 @@ WORK = Page(
                 f"The cards with the highest values. {_ESTIMATE}",
                 "flops",
                 top_series(f"{FLOPS}{{$cards}}", "{{instance}} {{device}} {{dtype}}", CARD, _MAX_SERIES),
-                not_reported("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
+                not_reported_query("accelerator_pipe_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
             ),
             lines(
                 "Power of the cards with the highest FLOP/s",
@@ -116,7 +116,7 @@ WORK = Page(
                 "Bytes per second, from the used share of the bandwidth, not from the share of time in which memory was active.",
                 "Bps",
                 top_series(f"{BYTES}{{$cards}}", "{{instance}} {{device}}", CARD, _MAX_SERIES),
-                not_reported("accelerator_memory_bandwidth_ratio{$cards}"),
+                not_reported_query("accelerator_memory_bandwidth_ratio{$cards}"),
             ),
             lines(
                 "Lost to clocks",

@@ -46,8 +46,8 @@ def load_table(name: str, version: str = "") -> ExporterTable:
 
 
 def version_problem(name: str, version: str) -> str:
-    """Return why this version of an exporter cannot be served, or an empty string."""
+    """Return the reason why there is no page for this version of an exporter, or an empty string."""
     versions = VERSIONS.get(name, ())
     if not version or version in versions:
         return ""
-    return f"the versions of {name} are {', '.join(versions)}" if versions else f"{name} has one version: leave it out"
+    return f"the versions of {name} are {', '.join(versions)}" if versions else f"{name} has only one version: omit it"

@@ -39,7 +39,7 @@ _DCGM_ROWS = (
     Row("DEV_POWER_USAGE", "Power draw (in W).", first_of("power_watts")),
     Row("DEV_POWER_USAGE_INSTANT", "Instantaneous power draw (in W).", first_of("power_instant_watts")),
     Row("DEV_ENFORCED_POWER_LIMIT", "Power limit in force (in W).", first_of("power_cap_watts")),
-    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", first_of("power_cap_watts"), deviation="the limit in force, which may be a lower limit of the board"),
+    Row("DEV_POWER_MGMT_LIMIT", "Power limit that was set (in W).", first_of("power_cap_watts"), deviation="the limit in force, which may be lower than the limit that was set"),
     Row("DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit that can be set (in W).", first_of("power_cap_min_watts")),
     Row("DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit that can be set (in W).", first_of("power_cap_max_watts")),
     Row("DEV_POWER_MGMT_LIMIT_DEF", "Power limit that the GPU starts with (in W).", first_of("power_cap_default_watts")),
@@ -55,7 +55,7 @@ _DCGM_ROWS = (
     Row("DEV_DEC_UTIL", "Decoder utilization (in %).", first_of("engine_utilization_ratio{decoder}"), PERCENT, scope="undivided"),
     Row("DEV_FAN_SPEED", "Fan speed (in %).", first_of("fan_ratio"), PERCENT),
     Row("DEV_PSTATE", "Performance state (0-15), 0 is the fastest.", first_of("performance_state")),
-    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestEventCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), deviation="the last Xid since the daemon started; 0 only while the driver reports events; `err_msg` is empty for an Xid; a card with MIG instances has one series, its instances have none"),
+    Row("DEV_XID_ERRORS", "Number of the last Xid.", NewestEventCode("xid_", ("err_code", "err_msg"), ("0", "No Error")), deviation="the last Xid since the daemon started; 0 only while the driver reports events; `err_msg` is empty for an Xid; a card with MIG instances has one series, and its instances have none"),
     Row("DEV_POWER_VIOLATION", "Time throttled because of power (in ns).", first_of("throttled_seconds_total{sw_power_cap}"), NANO, "counter"),
     Row("DEV_THERMAL_VIOLATION", "Time throttled because of temperature (in ns).", first_of("throttled_seconds_total{thermal}"), NANO, "counter"),
     Row("DEV_SYNC_BOOST_VIOLATION", "Time throttled because of synchronous boost (in ns).", first_of("throttled_seconds_total{sync_boost}"), NANO, "counter"),
@@ -159,7 +159,7 @@ DEFAULT_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("PROF_PIPE_TENSOR_ACTIVE", "PROF_TENSOR_UTIL_RATIO", 1.0),
     ("PROF_DRAM_ACTIVE", "PROF_DRAM_UTIL_RATIO", 1.0),
 )
-# Renamed fields that custom CSV files may select: (old name, new name, new value / old value).
+# Renamed fields outside the default set, for users' own CSV files: (old name, new name, new value / old value).
 _OTHER_RENAMES: tuple[tuple[str, str, float], ...] = (
     ("DEV_FB_TOTAL", "DEV_FB_CAPACITY_BYTES", _BYTES),
     ("DEV_FB_USED_PERCENT", "DEV_FB_USED_RATIO", 1.0),
@@ -215,7 +215,7 @@ DCGM_4_9 = replace(
     missing=tuple(map(_rename_unserved, DCGM.missing)),
     hostname_labels=HOSTNAME_LABELS[::-1],
     note=(
-        "The release notes of 4.9 list only the kinds of renamed fields, the units, and the label of the driver. The new names are "
+        "The release notes of 4.9 list only the kinds of renamed fields, the units, and the driver's label. The new names are "
         "from NVIDIA/go-dcgm. These names are missing there and not confirmed: `DCGM_FI_DEV_{MEMORY,ENC,DEC}_UTIL_RATIO`, "
         "`DCGM_FI_DEV_FB_{FREE,USED,RESERVED,CAPACITY}_BYTES` and `DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND`."
     ),

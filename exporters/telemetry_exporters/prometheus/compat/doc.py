@@ -18,7 +18,7 @@ _FACTORS = {1 / (1 << 20): " / 1,048,576", 1 / (1 << 10): " / 1,024", 1e-6: " / 
 
 
 class MetricMatch(NamedTuple):
-    """A metric of another exporter, and how exactly our metric agrees with it."""
+    """A metric of another exporter, our metric for it, and how exactly they agree."""
 
     name: str
     ours: str
@@ -40,7 +40,7 @@ def matches(exporter: table.ExporterTable) -> tuple[MetricMatch, ...]:
 
 
 def _expand(pattern: str) -> tuple[str, ...]:
-    """Expand a pattern with braces to names: `a_{b,c}` is `a_b` and `a_c`."""
+    """Expand the braces in a pattern: `a_{b,c}` becomes `a_b` and `a_c`."""
     match = _WORDS_IN_BRACES.search(pattern)
     if match is None:
         return (pattern,)
@@ -59,7 +59,7 @@ def tables() -> str:
 
 
 def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], names_on_page: Iterable[str]) -> str:
-    """Return, for each name that a dashboard uses, whether it is served."""
+    """Return a line for each name that a dashboard uses: `served`, or the reason why it is not."""
     by_name = {match.name: match for match in matches(exporter)}
     on_page = frozenset(names_on_page)
     texts = [
@@ -71,7 +71,7 @@ def dashboard_list(exporter: table.ExporterTable, used_names: Iterable[str], nam
 def _why_not(name: str, exporter: table.ExporterTable, by_name: dict[str, MetricMatch]) -> str:
     match = by_name.get(name) or next((match for match in by_name.values() if fnmatchcase(name, match.name)), None)
     if match is None:
-        return f"not served: {exporter.name} is not known to have such a metric"
+        return f"not served: {exporter.name} has no known metric of this name"
     return f"not served: {match.why}" if match.fit == _MISSING else f"not served here: no device has {match.ours}"
 
 
@@ -81,7 +81,7 @@ def _section(exporter: table.ExporterTable) -> str:
     is_default = not exporter.version or exporter.version == VERSIONS[exporter.name][0]
     heading = (
         f"### {exporter.name}{'' if is_default else f' {exporter.version}'}\n\n"
-        f"`/metrics/{exporter.name}{'' if is_default else f'?version={exporter.version}'}`: [{exporter.source}](https://github.com/{exporter.source}), vendors {vendors}, "
+        f"`/metrics/{exporter.name}{'' if is_default else f'?version={exporter.version}'}`: [{exporter.source}](https://github.com/{exporter.source}), vendor {vendors}, "
         f"usual port {exporter.port}. Labels: {labels}.{f' {exporter.note}' if exporter.note else ''}\n\n"
     )
     rows = (
@@ -140,7 +140,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$[A-Za-z_]\w*")
 _SELECTOR = re.compile(r"\{[^{}]*\}")
 _RANGE_SELECTOR = re.compile(r"\[[^\[\]]*\]")
-# Matches a keyword with a list of labels.
+# Matches a keyword that is followed by a list of labels, such as `by (device)`.
 _LABEL_LIST = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)", re.IGNORECASE)
 _LABEL_VALUES = re.compile(r"\blabel_values\s*\(\s*(?:(?P<metric>.*),)?\s*[A-Za-z_]\w*\s*\)\s*\Z", re.DOTALL)
 _NAME_MATCHER = re.compile(r"__name__\s*=\s*\"([A-Za-z_:][\w:]*)\"")

@@ -9,9 +9,9 @@ from telemetry_exporters.prometheus.compat.table import DeviceContext, Fact
 _BUS_PARTS = 3
 
 
-def or_empty(base: Fact) -> Callable[[DeviceContext], str]:
-    """Return a function that returns the fact, or an empty string instead of None."""
-    return lambda context: base(context) or ""
+def or_empty(label_value: Fact) -> Callable[[DeviceContext], str]:
+    """Return a function that returns an empty string if `label_value` returns None."""
+    return lambda context: label_value(context) or ""
 
 
 # Facts about the whole card, even if the device is a partition.
@@ -27,7 +27,7 @@ own_uuid = or_empty(lambda context: context.device.uuid or context.device.id)
 bare_uuid = or_empty(lambda context: uuid(context).removeprefix("GPU-").lower())
 # Ascend's driver prints a UUID as groups with blanks between them.
 hyphened_uuid = or_empty(lambda context: "-".join(uuid(context).split()))
-# Ascend's driver library identifies chips in this way.
+# Ascend's driver library uses chip names of this form.
 chip_name = or_empty(lambda context: f"{model(context).removeprefix('Ascend').strip()}-Ascend-V1")
 model_family = or_empty(lambda context: model(context).lower().partition("-")[0])
 hostname = or_empty(lambda context: context.node.kubernetes_name or context.node.hostname)
@@ -43,7 +43,7 @@ def long_bus_id(context: DeviceContext) -> str:
 
 
 def partition_only(name: str) -> Fact:
-    """Return a function that returns the named fact of a partition."""
+    """Return a function that returns this fact of a partition, and None for a whole card."""
     return lambda context: (
         None
         if context.device is context.card
@@ -59,26 +59,26 @@ def partition_number(context: DeviceContext) -> str:
 
 
 def fact(*names: str) -> Fact:
-    """Return a function that returns the first known fact of the device."""
+    """Return a function that returns the first of these facts that is known, or an empty string."""
     return or_empty(lambda context: next(filter(None, map(context.fact, names)), ""))
 
 
 def owner(name: str) -> Fact:
-    """Return a function that returns a label of the card's only owner."""
+    """Return a function that returns this label of the card's owner, if the card has only one."""
     return lambda context: context.owner.get(name, "") if context.node.reports_owners else None
 
 
 POD = tuple(map(owner, ("pod_namespace", "pod_name", "container_name")))
 
 
-def non_empty(base: Fact) -> Fact:
-    """Return a function that omits the label if the fact is empty."""
-    return lambda context: base(context) or None
+def non_empty(label_value: Fact) -> Fact:
+    """Return a function that omits the label if its value is empty."""
+    return lambda context: label_value(context) or None
 
 
-def either(base: Fact, otherwise: Fact) -> Fact:
-    """Return a function that returns `base`, or `otherwise` if it is unknown."""
-    return lambda context: base(context) or otherwise(context)
+def either(label_value: Fact, otherwise: Fact) -> Fact:
+    """Return a function that calls `otherwise` if `label_value` returns nothing."""
+    return lambda context: label_value(context) or otherwise(context)
 
 
 def always(text: str) -> Fact:
@@ -86,14 +86,14 @@ def always(text: str) -> Fact:
     return lambda _: text
 
 
-def lower(base: Fact) -> Fact:
-    """Return a function that returns the fact in lower case."""
-    return lambda context: (base(context) or "").lower()
+def lower(label_value: Fact) -> Fact:
+    """Return a function that returns the label value in lower case."""
+    return lambda context: (label_value(context) or "").lower()
 
 
-def prefixed(prefix: str, base: Fact) -> Fact:
-    """Return a function that adds a missing prefix to the fact."""
-    return lambda context: prefix + text.removeprefix(prefix) if (text := base(context) or "") else ""
+def prefixed(prefix: str, label_value: Fact) -> Fact:
+    """Return a function that returns the label value, with the prefix added if it is missing."""
+    return lambda context: prefix + text.removeprefix(prefix) if (text := label_value(context) or "") else ""
 
 
 def numbered(prefix: str) -> Fact:
@@ -102,5 +102,5 @@ def numbered(prefix: str) -> Fact:
 
 
 def numbered_from_1(prefix: str, suffix: str = "") -> Fact:
-    """Return a function that returns the card's index, counted from 1."""
+    """Return a function that returns the card's index, counted from 1, with this prefix and suffix."""
     return lambda context: f"{prefix}{1 + (context.card.index or 0)}{suffix}"

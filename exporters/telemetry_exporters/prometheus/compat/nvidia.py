@@ -20,7 +20,7 @@ from telemetry_exporters.prometheus.compat.table import (
     first_of,
 )
 
-# The poll `fast` reads NVML's cards, the poll `readings` simulated cards.
+# The poll `fast` reads NVML's real cards. The poll `readings` reads simulated cards.
 _SOURCE, _POLLS = "nvml", ("fast", "readings")
 _REASONS = {
     "sw_power_cap": "sw_power_cap",
@@ -32,7 +32,7 @@ _REASONS = {
     "applications_clocks": "applications_clocks_setting",
 }
 _REASONS_WITH_SECONDS = ("sw_power_cap", "sw_thermal", "hw_thermal", "hw_power_brake", "sync_boost")
-_FROM_NVML = "for sw_power_cap and sync_boost from NVML's `perf_policy` counters"
+_FROM_NVML = "sw_power_cap and sync_boost are from NVML's `perf_policy` counters"
 # Locations of memory errors: (name in the exporter, our name).
 _LOCATIONS = (("device_memory", "dram"), ("dram", "dram"), ("sram", "sram"))
 _RECOVERY = {"none": 0.0, "reset": 1.0, "reboot": 2.0, "drain": 3.0, "drain_and_reset": 4.0}
@@ -143,7 +143,7 @@ _NVIDIA_GPU_ROWS = (
     Row("power_limit_watts", "power.limit [W]", first_of("power_cap_watts"), deviation="the limit in force", scope="cards"),
     Row("energy_joules_total", "Energy drawn since the driver was loaded.", first_of("energy_joules_total"), kind="counter", scope="cards"),
     *(Row(f"clocks_event_reasons_{theirs}", f"clocks_event_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), scope="cards") for ours, theirs in _REASONS.items()),
-    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535, served beside the new one", scope="cards") for ours, theirs in _REASONS.items()),
+    *(Row(f"clocks_throttle_reasons_{theirs}", f"clocks_throttle_reasons.{theirs}", first_of(f"throttled{{{ours}}}"), deviation="the name before driver 535; the new name is served, too", scope="cards") for ours, theirs in _REASONS.items()),
     *(Row(f"clocks_event_reasons_counters_{_REASONS[ours]}_seconds", f"clocks_event_reasons_counters.{_REASONS[ours]} [us]", first_of(f"throttled_seconds_total{{{ours}}}"), deviation=_FROM_NVML, scope="cards") for ours in _REASONS_WITH_SECONDS),
     *_ecc_rows(),
     Row("xid_errors_total", "Xid events since the daemon started.", PerLabelValue("events_total", "xid", _xid_number), kind="counter", scope="cards"),
@@ -166,10 +166,10 @@ _NVIDIA_GPU_MISSING = (
     UnservedNames("nvidia_smi_clocks_event_reasons_{active,supported,gpu_idle}", "an idle GPU is not throttled and has no reason"),
     UnservedNames("nvidia_smi_pcie_throughput_{tx,rx}_bytes_per_second", "`accelerator_pcie_…_bytes_total` count bytes; the call takes 20 ms per card"),
     UnservedNames("nvidia_smi_compute_app_info, nvidia_smi_compute_app_used_memory_bytes, nvidia_smi_compute_apps_last_collect_success", "`accelerator_process_memory_bytes` has the values if `attribution.process_metrics` is set"),
-    UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` is the same number"),
-    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts that some drivers print as numbers; `nvidia_smi_gpu_info` has the texts"),
+    UnservedNames("nvidia_smi_count", "`count(nvidia_smi_index)` returns this number"),
+    UnservedNames("nvidia_smi_{name,driver_version,kmd_version}", "texts, although some drivers print numbers; `nvidia_smi_gpu_info` has them as labels"),
     UnservedNames("nvidia_smi_command_exit_code, nvidia_smi_nvml_return_code", "`telemetry_source_failures_total` counts failures by reason"),
-    UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "the link of the GPU alone is not read; `nvidia_smi_pcie_link_gen_{current,max}` describe the link of GPU and host"),
+    UnservedNames("nvidia_smi_pcie_link_gen_{gpucurrent,gpumax,hostmax}", "only the link between GPU and host is read, as `nvidia_smi_pcie_link_gen_{current,max}`"),
     UnservedNames("nvidia_smi_ecc_errors_uncorrected_{aggregate,volatile}_sram_*", "the kinds of SRAM errors are not read"),
     UnservedNames("nvidia_smi_ecc_errors_*_{texture_memory,l1_cache,l2_cache,cbu,register_file}", "only on old GPUs"),
     UnservedNames("nvidia_smi_driver_model_*, nvidia_smi_display_*, nvidia_smi_clocks_applications_*", "not read"),
@@ -213,7 +213,7 @@ _NVITOP_ROWS = (
 )
 _NVITOP_MISSING = (
     UnservedNames("gpu_pcie_*_throughput_MiBps, gpu_nvlink_*_MiBps", "rates; `accelerator_pcie_…_bytes_total` and `accelerator_link_…_bytes_total` count bytes"),
-    UnservedNames("host_*", "node_exporter has the host's metrics"),
+    UnservedNames("host_*", "node_exporter exposes the host's metrics"),
     UnservedNames("process_*", "`accelerator_process_memory_bytes` has the memory of each process"),
 )
 # fmt: on

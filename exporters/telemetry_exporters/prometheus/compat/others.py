@@ -39,7 +39,7 @@ _NPU_ROWS = (
     Row("npu_chip_info_utilization", "AI Core utilization (%).", first_of("engine_utilization_ratio{aicore}", "utilization_ratio"), PERCENT),
     Row("npu_chip_info_vector_utilization", "Vector core utilization (%).", first_of("engine_utilization_ratio{vector}"), PERCENT),
     Row("npu_chip_info_cube_utilization", "Cube core utilization (%).", first_of("engine_utilization_ratio{cube}"), PERCENT),
-    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the utilization of the AI Core if the tool reports no other"),
+    Row("npu_chip_info_overall_utilization", "Utilization of the chip (%).", first_of("engine_utilization_ratio{npu}", "utilization_ratio"), PERCENT, deviation="the AI Core's utilization if the tool reports none for the chip"),
     Row("npu_chip_info_hbm_used_memory", "HBM in use (MB).", first_of("memory_used_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_total_memory", "Total HBM (MB).", first_of("memory_total_bytes"), MEBI, deviation=_ALSO_DDR),
     Row("npu_chip_info_hbm_utilization", "HBM in use (%).", first_of("memory_used_ratio"), PERCENT, deviation=_ALSO_DDR),
@@ -55,12 +55,12 @@ _NPU_ROWS = (
     Row("npu_chip_info_hbm_ecc_double_bit_isolated_pages_cnt", "Pages retired because of uncorrected errors.", first_of("retired_pages{double_bit_ecc}")),
 )
 _NPU_MISSING = (
-    UnservedNames("physical ids", "`id` is the logic id, as until 5.0; newer releases print the physical id"),
+    UnservedNames("physical ids", "`id` is the logic id, as in releases up to 5.0; newer releases print the physical id"),
     UnservedNames("npu_chip_info_{used,total}_memory", "the memory of DDR cards is served under the names for HBM"),
-    UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has each open error code"),
+    UnservedNames("npu_chip_info_error_code*", "`accelerator_event_open` has a series for each open error code"),
     UnservedNames("npu_chip_info_bandwidth_{rx,tx}, npu_chip_info_pcie_*_bw, npu_chip_info_hccs_*, npu_chip_info_roce_*, npu_chip_mac_*, npu_chip_optical_*, npu_chip_info_sio_*, npu_chip_link_*", "rates are not exported, and most other values are not read; `accelerator_link_…` has the counters of hccn_tool"),
     UnservedNames("npu_chip_info_hbm_ecc_total_{single,double}_bit_error_cnt", "the lifetime counts are not read"),
-    UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "pods are labels of each series; virtual NPUs are not read"),
+    UnservedNames("container_npu_*, npu_container_info, vnpu_pod_*", "each series has labels for its pod; virtual NPUs are not read"),
     UnservedNames("time stamps of samples", "Prometheus sets the time of each scrape"),
 )
 # fmt: on
@@ -85,7 +85,7 @@ NPU = ExporterTable(
 )
 
 _NO_VF = (("vf", ""),)
-_ONE_FOR_ALL_CORES = "one value for all cores, as core 0"
+_ONE_FOR_ALL_CORES = "one value for all cores, shown as core 0"
 
 # A table with one row per line.
 # fmt: off
@@ -106,7 +106,7 @@ _MLU_ROWS = (
     Row("utilization", "Utilization (%).", first_of("utilization_ratio"), PERCENT, labels=_NO_VF),
     Row("frequency", "Clock of the cores (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("ddr_frequency", "Clock of the memory (MHz).", first_of("clock_hertz{memory}"), MEGA),
-    Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only if the tool reports it, without the reason"),
+    Row("health", "1 for a healthy card.", StateNumber("health", HEALTH_NUMBERS), labels=(("unhealth_reason", ""),), deviation="only if the tool reports the health; the reason is not read"),
     Row("ecc_current_mode", "1 while error correction is on.", first_of("ecc_enabled")),
     Row("pcie_current_speed", "Current PCIe generation of the link.", first_of("pcie_link_generation")),
     Row("pcie_current_width", "Current number of PCIe lanes of the link.", first_of("pcie_link_width")),
@@ -117,12 +117,12 @@ _MLU_ROWS = (
     Row("video_decoder_utilization", "Decoder utilization (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=(("decoder_core", "0"),), deviation=_ONE_FOR_ALL_CORES),
     Row("remapped_correct_rows", "Rows remapped because of corrected errors.", first_of("remapped_rows{correctable}"), kind="counter"),
     Row("remapped_uncorrect_rows", "Rows remapped because of uncorrected errors.", first_of("remapped_rows{uncorrectable}"), kind="counter"),
-    Row("container", "Always 1; its labels are the pod that has the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
+    Row("container", "Always 1; its labels identify the pod that uses the card.", FactNumber(facts.is_owned, readings=("up",)), labels=_NO_VF),
 )
 _MLU_MISSING = (
-    UnservedNames("mlu_fan_speed", "revolutions per minute there; `accelerator_fan_ratio` is a share of the maximum"),
-    UnservedNames("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have each error by its code"),
-    UnservedNames("mlu_allocated", "`sum(mlu_container)` is the same number"),
+    UnservedNames("mlu_fan_speed", "in revolutions per minute; our `accelerator_fan_ratio` is a share of the maximum"),
+    UnservedNames("mlu_last_xid_error, mlu_xid_error_count", "`accelerator_event_…` have a series for each error code"),
+    UnservedNames("mlu_allocated", "`sum(mlu_container)` returns this number"),
     UnservedNames("mlu_activity, mlu_core_utilization, mlu_tensor_util", "the only utilization that is read is served as `mlu_utilization`"),
     UnservedNames("mlu_mlulink_*, mlu_mim_*, mlu_smlu_*, mlu_virtual_*, mlu_process_*, mlu_chassis_*, mlu_chip_cpu_*, mlu_host_*", "not read"),
     UnservedNames("mlu_*_voltage, mlu_*_current, mlu_cluster_temperature, mlu_over_temp_*, mlu_thermal_slow_down, mlu_*frequency_status", "not read"),
@@ -190,18 +190,18 @@ _MX_ROWS = (
     Row("vpue_usage", "Encoder usage (%).", first_of("engine_utilization_ratio{encoder}"), PERCENT, labels=_DIE),
     Row("vpud_usage", "Decoder usage (%).", first_of("engine_utilization_ratio{decoder}"), PERCENT, labels=_DIE),
     Row("pcie_width", "PCIe lanes.", first_of("pcie_link_width")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="computed from the link's generation"),
     Row("process", "Processes on the GPU.", first_of("processes")),
-    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
-    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our word for the location, and `ce` or `ue`"),
-    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` contains our name of the link"),
-    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` contains our name of the link"),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_corrected_total", "type", "{}_ce".format), deviation="`type` is our name of the location, followed by `_ce` or `_ue`"),
+    Row("ecc_error_count", "Corrected errors.", PerLabelValue("ecc_uncorrected_total", "type", "{}_ue".format), deviation="`type` is our name of the location, followed by `_ce` or `_ue`"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_receive_bytes_total", "mxlkId"), labels=(("type", "rx"),), deviation="`mxlkId` is our name of the link"),
+    Row("mxlk_traffic_total_bytes", "Bytes transferred over a MetaXLink.", PerLabelValue("link_transmit_bytes_total", "mxlkId"), labels=(("type", "tx"),), deviation="`mxlkId` is our name of the link"),
     Row("gpu_state", "1 while the GPU is available.", first_of("up")),
 )
 _MX_MISSING = (
     UnservedNames('mx_memory_*{type="xtt"}', "host memory is not the card's memory"),
     UnservedNames("other dies", "a card is one device, whose `die_id` is 0"),
-    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
+    UnservedNames("mx_pcie_bw, mx_mxlk_bw", "rates; `accelerator_pcie_…_bytes_per_second` exist if the card measures them"),
     UnservedNames("mx_*_eid_errors, mx_pci_event, mx_ras_count, mx_mxlk_aer_count, mx_clk_thr, mx_xcore_dpm_level, mx_pcie_bridge_*, mx_mxlk_{speed,width}, mx_sgpu_*", "not read"),
 )
 # fmt: on
@@ -245,8 +245,8 @@ _IX_ROWS = (
     Row("mem_utilization", "Memory in use (%).", first_of("memory_used_ratio"), PERCENT, deviation="share of the memory in use; the tool's own value may be memory activity", decimals=0),
     Row("gpu_utilization", "GPU utilization (%).", first_of("utilization_ratio"), PERCENT, decimals=0),
     Row("power_usage", "Power usage (W).", first_of("power_watts"), decimals=0),
-    Row("ecc_sbe_vol_status", "1 after a corrected error.", Converted(Total("ecc_corrected_total"), _zero_or_one), deviation="from the count of errors"),
-    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="from the count of errors"),
+    Row("ecc_sbe_vol_status", "1 after a corrected error.", Converted(Total("ecc_corrected_total"), _zero_or_one), deviation="computed from the error count"),
+    Row("ecc_dbe_vol_status", "1 after an uncorrected error.", Converted(Total("ecc_uncorrected_total"), _zero_or_one), deviation="computed from the error count"),
 )
 _IX_MISSING = (
     UnservedNames("ix_sm_utilization", "the tool reports only one utilization, which is served as `ix_gpu_utilization`"),
@@ -272,7 +272,7 @@ IX = ExporterTable(
     rows=_IX_ROWS,
     missing=_IX_MISSING,
 )
-_HOTTEST = "the sensor's value; Intel's driver describes it as the maximum of that part"
+_HOTTEST = "the sensor's value, which Intel's driver describes as the maximum of the GPU or memory"
 _RECEIVE = (("network_io_direction", "receive"),)
 _TRANSMIT = (("network_io_direction", "transmit"),)
 # xpumd's component names. The numbers assume the usual order of components.
@@ -306,7 +306,7 @@ _XPUMD_ROWS = (
     Row("gpu_io_bytes_total", "PCIe bytes.", first_of("pcie_transmit_bytes_total"), kind="counter", labels=_TRANSMIT, facts=(_PCI_NAME,)),
 )
 _XPUMD_MISSING = (
-    UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes of a window of xpumd; use `min_over_time` and `max_over_time`"),
+    UnservedNames('`statistic="min"`, `aggregation="min"`, `"max"`', "extremes in xpumd's time window; use `min_over_time` and `max_over_time`"),
     UnservedNames("hw_memory_io_bytes_total", "bytes read from and written to memory are not counted"),
     UnservedNames("hw_errors_total, hw_status", "`accelerator_ecc_…_total` and `accelerator_health` have the same values"),
 )

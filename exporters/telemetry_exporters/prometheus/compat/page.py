@@ -52,7 +52,7 @@ class CompatRenderer:
         self._layout: _Layout | None = None
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """Return the page, without `# EOF` in OpenMetrics."""
+        """Return the page. OpenMetrics pages still need a final `# EOF`."""
         columns = columns_of(snapshot, self._daemon_samples, _OWNERS)
         numbers = None if self._layout is None else self._layout.numbers(columns, snapshot.hostname)
         if self._layout is None or numbers is None:
@@ -72,13 +72,13 @@ def _with_hostname_label(table: ExporterTable, name: str) -> ExporterTable:
     return replace(table, labels=labels, node_label=name if table.node_label in spellings else table.node_label)
 
 
-# (sample, factor, decimals). A plain tuple, because a page has thousands of numbers.
+# (sample, factor, decimals): a plain tuple, because a page has thousands of them.
 _Number = tuple[Sample, float, int]
 _LabelledDevice = tuple[ReportedDevice, SharedLabels]
 
 
 class _LayoutBuilder:
-    """Builds a page's metric families, and records the values that they depend on."""
+    """Builds a page's metric families, and records the values that decide which series the page has."""
 
     def __init__(
         self, exporter: ExporterTable, node: NodeIdentity, snapshot: Snapshot, columns: Columns, *, all_vendors: bool
@@ -203,7 +203,7 @@ def _label_values(labels: Iterable[Label], context: DeviceContext) -> Iterator[t
 
 
 class _Layout:
-    """The series of a page, until names, absent readings or layout values change."""
+    """The series of a page. A layout is valid until names, absent readings or layout values change."""
 
     def __init__(self, builder: _LayoutBuilder) -> None:
         values = builder.columns.values
@@ -218,7 +218,7 @@ class _Layout:
         self.template = PageTemplate(SeriesNames(), builder.families, len(samples))
 
     def numbers(self, columns: Columns, hostname: str) -> tuple[Value, ...] | None:
-        """Return the page's values, or None if the layout is not valid for them."""
+        """Return the page's values, or None if the layout is no longer valid."""
         values = columns.values
         if (columns.names, hostname) != self._key:
             return None
@@ -260,7 +260,7 @@ def _is_computed(sample: Sample) -> bool:
 
 
 def _number_positions(samples: Iterable[Sample], value_count: int, constant_count: int) -> Iterator[int]:
-    """Yield the index of each sample's number on the page."""
+    """Yield the index of each sample's number among the snapshot's values, the constants and the sums."""
     next_constant, next_sum = value_count, value_count + constant_count
     for sample in samples:
         if _is_computed(sample):

@@ -35,8 +35,8 @@ _CLOCKS = {"graphics": "system", "memory": "memory", "video": "video", "soc": "s
 _ONE_PER_DOMAIN = (
     "one clock for each domain, so there is no `clock_index`; `clock_type` has the spelling of 1.4.2 and later"
 )
-_ONE_FOR_ALL_ENGINES = "one value for all engines, as engine 0"
-_OUR_LINK_ORDER = "`link_index` counts the links in our order; `all` if only the sum over the links is known"
+_ONE_FOR_ALL_ENGINES = "one value for all engines, shown as engine 0"
+_OUR_LINK_ORDER = "`link_index` numbers the links in our order, and is `all` if only their sum is known"
 
 
 def _stack_number(sensor: str) -> str:
@@ -75,19 +75,19 @@ _DEVICE_METRICS_ROWS = (
     Row("pcie_recovery_count", "PCIe recoveries.", first_of("pcie_errors_total{l0_to_recovery}")),
     Row("pcie_nack_sent_count", "PCIe NAKs sent.", first_of("pcie_errors_total{nak_sent}")),
     Row("pcie_nack_received_count", "PCIe NAKs received.", first_of("pcie_errors_total{nak_received}")),
-    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
-    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation_max"), GIGATRANSFERS_BY_GENERATION.get), deviation="from the generation of the link"),
+    Row("pcie_speed", "PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation"), GIGATRANSFERS_BY_GENERATION.get), deviation="computed from the link's generation"),
+    Row("pcie_max_speed", "Highest PCIe link speed (GT/s).", Converted(first_of("pcie_link_generation_max"), GIGATRANSFERS_BY_GENERATION.get), deviation="computed from the link's generation"),
     Row("gpu_xgmi_link_rx", "Data received over an XGMI link (KB).", PerIndex("link_receive_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
     Row("gpu_xgmi_link_tx", "Data sent over an XGMI link (KB).", PerIndex("link_transmit_bytes_total", "link_index"), KIBI, deviation=_OUR_LINK_ORDER),
     Row("gpu_health", "1 for a healthy GPU.", StateNumber("health", HEALTH_NUMBERS), deviation="only if the card reports its health"),
 )
 _DEVICE_METRICS_MISSING = (
     UnservedNames("gpu_{gfx,vcn,jpeg}_busy_instantaneous", "the activity of each die is not read"),
-    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates whose unit is disputed; `accelerator_pcie_…_bytes_per_second` if the card measures them"),
+    UnservedNames("pcie_bandwidth, pcie_rx, pcie_tx, pcie_bidirectional_bandwidth", "rates whose unit is disputed; `accelerator_pcie_…_bytes_per_second` exist if the card measures them"),
     UnservedNames("gpu_violation_*, gpu_min_clock, gpu_prof_*, gpu_afid_errors, gpu_{total,used,free}_visible_vram", "not read"),
     UnservedNames("pcie_replay_rollover_count", "not read"),
     UnservedNames("gpu_total_memory, gpu_usage", "names of old releases: `gpu_total_vram`, `gpu_gfx_activity`"),
-    UnservedNames("`deployment_mode` of virtual machines", "each node is `baremetal`: the mode is not read"),
+    UnservedNames("label deployment_mode", "always `baremetal`, because the mode is not read"),
     UnservedNames("label cluster_name", "set it in Prometheus (`external_labels` or `relabel_configs`)"),
 )
 # fmt: on
@@ -143,7 +143,7 @@ _OMNISTAT_ROWS = (
     Row("sclk_clock_mhz", "Current system clock (MHz).", first_of("clock_hertz{graphics}"), MEGA),
     Row("mclk_clock_mhz", "Current memory clock (MHz).", first_of("clock_hertz{memory}"), MEGA),
     Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{junction}"), labels=(("location", "hotspot"),)),
-    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat prints one of the two sensors; this page has both"),
+    Row("temperature_celsius", "Temperature (C).", first_of("temperature_celsius{edge}"), labels=(("location", "edge"),), deviation="Omnistat exposes only one of the two sensors; this page has both"),
     Row("temperature_memory_celsius", "Memory temperature (C).", first_of("temperature_celsius{memory}"), labels=(("location", "vram"),), deviation="`location` is `hbm_0` on cards whose tool reports each stack"),
     Row("num_compute_units", "Compute units.", first_of("compute_units")),
     Row("xgmi_total_read_kilobytes", "Data read over all XGMI links (KB).", Total("link_receive_bytes_total"), KIBI),
@@ -153,7 +153,7 @@ _OMNISTAT_ROWS = (
 )
 _OMNISTAT_MISSING = (
     UnservedNames("rocm_compute_unit_occupancy, rocm_throttle_*, rocm_average_decoder_utilization_percentage", "not read in this form"),
-    UnservedNames("omnistat_*", "node_exporter has the metrics of host and network"),
+    UnservedNames("omnistat_*", "node_exporter exposes the metrics of host and network"),
     UnservedNames("rmsjob_*", "`accelerator_allocation_ratio` has the job of each card if `attribution.enabled` is set"),
 )
 # fmt: on
@@ -186,11 +186,11 @@ _DCU_ROWS = (
     Row("utilizationrate", "Utilization (%).", first_of("utilization_ratio"), PERCENT),
     Row("usedmemory_bytes", "Memory in use (B).", first_of("memory_used_bytes")),
     Row("memorycap_bytes", "Total memory (B).", first_of("memory_total_bytes")),
-    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
-    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="by the blocks that the tool names"),
+    Row("ce_count", "Correctable errors by block.", PerLabelValue("ecc_corrected_total", "block_type", _without_total), deviation="the blocks are those that the tool names"),
+    Row("ue_count", "Uncorrectable errors by block.", PerLabelValue("ecc_uncorrected_total", "block_type", _without_total), deviation="the blocks are those that the tool names"),
 )
 _DCU_MISSING = (
-    UnservedNames("dcu_pciebw_mb", "a rate over an unknown time window; `accelerator_pcie_bandwidth_bytes_per_second` if the card measures the rate"),
+    UnservedNames("dcu_pciebw_mb", "a rate over an unknown time window; `accelerator_pcie_bandwidth_bytes_per_second` exists if the card measures the rate"),
     UnservedNames("vdcu_*", "virtual DCUs are not read"),
 )
 # fmt: on

@@ -25,7 +25,7 @@ class NodeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DeviceContext:
-    """A device with its card, its node, and its only owner's labels."""
+    """A device with its card and its node, and the labels of the device's owner if there is only one."""
 
     device: MergedDevice
     card: MergedDevice
@@ -34,7 +34,7 @@ class DeviceContext:
     is_divided: bool = False  # whether the device is a card with partitions
 
     def fact(self, name: str) -> str:
-        """Return a fact of the device or of the whole card."""
+        """Return a fact of the device, or else of the whole card."""
         return dict(self.device.facts).get(name) or dict(self.card.facts).get(name, "")
 
 
@@ -44,12 +44,12 @@ Fact = Callable[[DeviceContext], str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReportedDevice:
-    """A device with the positions of its numbers in the snapshot."""
+    """A device with the positions of its numbers in the snapshot's values."""
 
     context: DeviceContext
     positions_by_metric: Mapping[str, Mapping[str, int]]
-    gaps: frozenset[str]  # supported metrics whose number is absent now
-    layout_value: Callable[[int], float]  # returns a number that also decides which series the page has
+    gaps: frozenset[str]  # metrics that the device supports, but whose number is currently absent
+    layout_value: Callable[[int], float]  # returns the number at a position, which also decides which series exist
 
     def positions(self, metric: str) -> Mapping[str, int]:
         """Map the metric's label values to the positions of its numbers."""
@@ -64,7 +64,7 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sum of some of the snapshot's values, or a constant, with labels."""
+    """Labels with a constant, or with the sum of the snapshot's values at these positions."""
 
     positions: tuple[int, ...] = ()
     constant: float = 0.0
@@ -99,7 +99,7 @@ class _MetricFormula:
 
 @dataclass(frozen=True, slots=True)
 class Total(_MetricFormula):
-    """The sum that the device reports, or the sum over its locations."""
+    """The total that the device reports, or the sum over all label values."""
 
     def samples(self, device: ReportedDevice) -> Iterable[Sample]:
         """Return at most one sample."""
@@ -137,7 +137,7 @@ class PerLabelValue(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class PerIndex(_MetricFormula):
-    """A sample for each label value, numbered from 0."""
+    """A sample for each label value. The samples are numbered from 0."""
 
     label: str
 
@@ -165,7 +165,7 @@ class StateNumber(_MetricFormula):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same number for each device, for rows whose information is in their labels."""
+    """The same number for each device, for rows whose labels contain the information."""
 
     number: float = 1.0
     readings: tuple[str, ...] = ("info",)
@@ -177,7 +177,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """The number in a fact, or the number that `numbers` has for the fact."""
+    """The number that a fact contains, or that `numbers` assigns to the fact."""
 
     fact: Fact
     numbers: Mapping[str, float] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class NewestEventCode:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The converted number of another formula, which should seldom change."""
+    """The converted number of another formula. A change rebuilds the page's layout, and should be rare."""
 
     formula: FirstOf | Total
     convert: Callable[[float], float | None]
@@ -241,7 +241,7 @@ def first_of(*readings: str) -> FirstOf:
 
 
 def is_up(device: ReportedDevice) -> bool:
-    """Return whether the device is up, and make the layout depend on it."""
+    """Return whether the device is up. The page's layout is rebuilt when this changes."""
     return any(device.layout_value(position) for position in device.positions("up").values())
 
 
@@ -287,7 +287,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A metric family of another exporter."""
+    """A metric family of another exporter, and how its samples are computed."""
 
     name: str  # without the exporter's prefix
     help: str
@@ -325,7 +325,7 @@ class UnservedNames:
 
 @dataclass(frozen=True, slots=True)
 class ExporterTable:
-    """Another exporter: its identity, its labels, and the rows of its metrics."""
+    """Another exporter: its identity, its labels, and a row for each of its metrics."""
 
     name: str
     source: str  # the repository on GitHub
@@ -336,7 +336,7 @@ class ExporterTable:
     rows: tuple[Row, ...]
     missing: tuple[UnservedNames, ...]
     node_rows: tuple[NodeRow, ...] = ()
-    node_label: str = ""  # the label of `node_rows` for the node's name, if any
+    node_label: str = ""  # the label of `node_rows` that contains the node's name, if any
     has_partitions: bool = False
     hostname_labels: tuple[str, ...] = ()  # labels for the node's name, the usual label first
     version: str = ""  # the release, if releases use different names

@@ -22,7 +22,7 @@ _MAX_NAME_LENGTH, _MAX_REASON_LENGTH = 34, 24
 _COLUMN_GAP = 3
 _MAX_ZEROS = 4000
 _SUBJECTS = ("heat", "power", "memory", "links", "errors", "work", "state")
-# A metric belongs to the first subject with a word in the metric's name, otherwise to `work`.
+# A metric belongs to the first subject of which a word is in the metric's name, or else to `work`.
 _SUBJECT_WORDS = (
     ("state", ("enabled", "watch", "state", "health", "action", "performance", "suspended", "processes")),
     ("heat", ("temperature", "fan", "throttled")),
@@ -31,7 +31,7 @@ _SUBJECT_WORDS = (
     ("links", ("link", "pcie")),
     ("memory", ("memory", "bar1")),
 )
-# For labels of states, only the reading of the current state is 1.
+# These labels have a reading for each state. The reading of the current state is 1, and all others are 0.
 _STATE_LABELS = frozenset({"level", "state", "action"})
 _SHOWN_ZEROS = frozenset({*KEPT, _LINK_UP, "ecc_enabled", "performance_state", "processes"}) - {"throttled"}
 
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def short_value(self) -> str:
-        """Return the value, or the reason why it is absent, cut to fit."""
+        """Return the value, or the reason why it is absent. A long reason is cut."""
         return self.value if self.has_number else cut_text(clean(self.value), _MAX_REASON_LENGTH)
 
 
@@ -104,7 +104,7 @@ def _create_entry(reading: MergedReading, device: str, counters: Counters) -> En
 
 
 def past_groups(card: Card, scene: Scene) -> Groups:
-    """Return the card's readings that the history has for the chosen slot."""
+    """Return the card's readings from the chosen slot of the history."""
     slot = -1 if scene.slot is None else scene.slot
     entries: list[Entry] = []
     for key in KEPT:

@@ -24,7 +24,7 @@ _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A device row with the history that is drawn."""
+    """A device row, and the history that the row's drawings show."""
 
     row: DeviceRow
     series: Mapping[str, Series]
@@ -94,7 +94,7 @@ def _card_column(column: Column[DeviceRow]) -> Column[Card]:
     )
 
 
-# Maps the heading of a column to the drawings that follow the column.
+# Maps a column's heading to columns with drawings, which are inserted after that column.
 _DRAWINGS: Mapping[str, tuple[Column[Card], ...]] = {
     "TEMP": (_history_column("TEMP 30 MIN", "temperature_celsius", 16),),
     "POWER / CAP": (_history_column("POWER 30 MIN", "power_watts", 19),),
@@ -112,7 +112,7 @@ _PAST_COLUMNS = past_columns(_CARD_COLUMNS)
 
 def _listing(scene: Scene) -> Listing[Card]:
     columns = _CARD_COLUMNS if scene.slot is None else _PAST_COLUMNS
-    if len({row.model for row in scene.rows}) == 1:  # then the header shows the model
+    if len({row.model for row in scene.rows}) == 1:  # the header shows the only model
         columns = tuple(
             replace(column, priority=15, min_width=0) if column.heading == "MODEL" else column for column in columns
         )

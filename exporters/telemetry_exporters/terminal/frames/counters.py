@@ -18,7 +18,7 @@ _HOUR = 3600.0
 _RATES: Mapping[str, Callable[[float], str]] = {
     "bytes": human.bytes_per_second,
     "joules": human.watts,
-    "seconds": lambda share: human.percent(min(share, 1.0)),  # inexact times could result in more than 100 %
+    "seconds": lambda share: human.percent(min(share, 1.0)),  # the share can exceed 100 %, because times are inexact
 }
 _MAX_SHAPES = 64
 

@@ -78,18 +78,18 @@ KEYS = (
     ("1 2 3 4 5", "nodes, cards, one card, processes, sources"),
     ("Tab", "the next of these views; Shift Tab: the previous view"),
     ("/", "show only lines that have these words; Enter keeps the filter, Esc clears it"),
-    ("s S", "sort by the next or the previous column; without a column, the worst come first"),
+    ("s S", "sort by the next or the previous column, or in the usual order (the worst first)"),
     ("t w g u", "sort by temperature, power (watts), memory (GiB), utilization; the same key again reverses the order"),
-    ("o c d", "sort by owner; by CPU (processes); in the usual order, the worst first"),
+    ("o c d", "sort by owner, by CPU (processes), or in the usual order (the worst first)"),
     ("r", "reverse the order"),
-    ("← →", "back and forth through the last 30 minutes, by 5 seconds; < and > do the same"),
-    ("[ ]", "the same by a minute, like Shift ← and Shift →"),
+    ("← →", "go back and forth in the last 30 minutes, in 5-second steps; < and > do the same"),
+    ("[ ]", "the same in 1-minute steps; Shift ← and Shift → do the same"),
     ("n", "back to now"),
     ("m M", "one card: the next or the previous metric of the chart"),
     ("P", "cards: show or hide the processes below them"),
     ("p Space", "pause: nothing new is shown; a recording does not advance"),
-    (", .", "a recording: 10 seconds back or forth; { } by a minute"),
-    ("- +", "a recording: half as fast, or twice"),
+    (", .", "a recording: go back or forth by 10 seconds; { }: by a minute"),
+    ("- +", "a recording: halve or double the speed"),
     ("?", "this help"),
     ("q", "quit"),
 )
@@ -255,7 +255,7 @@ def _trouble_lines(scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
 
 
 def _failing_source_notes(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
-    """Yield the first failing source, with the number of other failing sources."""
+    """Yield a note about the first failing source, with the number of other failing sources."""
     if state.view in (View.NODES, View.SOURCES) or state.past_time is not None:
         return
     for scene in scenes:
@@ -326,7 +326,7 @@ VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a screen is divided."""
+    """The division of a screen into header, view and footer."""
 
     header: list[Line]
     body: Body

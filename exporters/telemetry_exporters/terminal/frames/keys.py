@@ -90,7 +90,7 @@ def _with_choice(state: State, key: str) -> State:
 
 
 def _with_highlighted_choice(state: State, size: Size) -> State:
-    """Return the state that stores the highlighted line as the user's choice."""
+    """Return the state, with the highlighted line stored as the user's choice."""
     if state.view not in (View.NODES, View.CARDS):
         return state
     body = layout(state, size).body
@@ -147,7 +147,7 @@ def _sort_by_next(step: int) -> Callable[[State, Size], State]:
 
 
 def _sort_by(*prefixes: str) -> Callable[[State, Size], State]:
-    """Return an action that sorts by the first column with one of these prefixes."""
+    """Return an action that sorts by the first column whose heading has one of these prefixes."""
 
     def action(state: State, size: Size) -> State:
         headings = layout(state, size).body.headings

@@ -143,7 +143,7 @@ class Body:
 
 
 def body_of_lines(lines: Sequence[Line]) -> Body:
-    """Return a view of these lines, of which none can be chosen."""
+    """Return a view of these lines. None of them can be chosen."""
     return Body(len(lines), lambda first, last: list(lines[first:last]))
 
 

@@ -23,7 +23,7 @@ _Measured = tuple[Cell, int]
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[_T]):
-    """Defines a list by functions of its items."""
+    """Defines a list by its columns, and by functions that describe its items."""
 
     columns: tuple[Column[_T], ...]
     key: Callable[[_T], str]
@@ -49,7 +49,7 @@ class Listing(Generic[_T]):
         return [item for item in items if all(_matches(word, f" {self.search_text(item)}".lower()) for word in words)]
 
     def _marked_headings(self, options: ViewOptions) -> Mapping[str, str]:
-        """Map the headings of the sorted column and its alternatives to headings with an arrow."""
+        """Map the headings of the sorted column and of the other columns in its group to headings with an arrow."""
         column = next((column for column in self.columns if options.sort and column.heading == options.sort), None)
         if column is None:
             return {}
@@ -72,7 +72,7 @@ class Listing(Generic[_T]):
 
 
 def _matches(word: str, text: str) -> bool:
-    """Return whether a word of the text begins with `word`."""
+    """Return whether a word of the text begins with `word`. A long `word` may be anywhere in the text."""
     return f" {word}" in text or (len(word) >= _MIN_LENGTH_ANYWHERE and word in text)
 
 
@@ -90,7 +90,7 @@ class _ListRenderer(Generic[_T]):
     marked_headings: Mapping[str, str]
 
     def render(self, first: int, last: int) -> list[Line]:
-        """Return the headings and the items from index `first` to before `last`."""
+        """Return the lines of the headings and of `items[first:last]`."""
         shown = self.items[first:last]
         gap = " " if self.width < _NARROW else GAP
         cells_by_column: dict[int, list[_Measured]] = {}
@@ -159,7 +159,7 @@ def _pad(measured: _Measured, width: int, *, is_left_aligned: bool) -> str:
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
-    """Return the columns for the past, with `not kept` in columns without history."""
+    """Return the columns for the past. Columns without history show `not kept`."""
     not_kept = Cell(NOT_KEPT.word, Style.DIM)
     return tuple(
         column if column.has_history else replace(column, cell=lambda _: not_kept, rank=lambda _: None, min_width=0)

@@ -88,7 +88,7 @@ def _worst_finding(content: NodeContent) -> Finding:
 
 
 def _combiner(index: int, combine: Callable[[tuple[float, ...]], float]) -> Callable[[NodeRow], float | None]:
-    """Return a function that combines the cards' values of a figure."""
+    """Return a function that combines the cards' values at this index of `Figures.values`."""
 
     def combined_value(row: NodeRow) -> float | None:
         values = row.figures.values[index]
@@ -158,7 +158,7 @@ class ProcessRow:
 
     @property
     def card(self) -> str:
-        """Return the vendor and the label of the card."""
+        """Return the vendor and the `device` label of the card."""
         return f"{self.device.vendor} {self.device.device}"
 
 

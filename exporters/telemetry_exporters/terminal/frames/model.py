@@ -1,4 +1,4 @@
-"""The state of `telemetry top`, and scenes, which show a node at a time."""
+"""The state of `telemetry top`, and scenes. A scene is a node at a point in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_KEPT = Finding("not kept", Severity.QUIET)
 NO_SERIES: Mapping[str, Series] = {}
 _NO_PAST = Past(0.0, 0)
 NO_COUNTERS = Counters()
-# Maps a metric to the only label that the history keeps.
+# Maps a metric to the only label value that the history keeps.
 _KEPT_LABELS = {"clock_hertz": "sm"}
 
 
@@ -181,7 +181,7 @@ class NodeContent:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A node now, or at `slot` in the past."""
+    """A node at present, or at `slot` in the past."""
 
     node: NodeState
     content: NodeContent | None
@@ -208,7 +208,7 @@ class Scene:
 
 
 def scene_at(node: NodeState, past_time: float | None) -> Scene:
-    """Return the node at that time, or now if `past_time` is None."""
+    """Return the node at that time, or at present if `past_time` is None."""
     content = None if node.snapshot is None else node.cache.get(_node_content, node.snapshot)
     past = node.past or _NO_PAST
     slot = None if past_time is None else math.floor((past_time - past.start) / past.slot_seconds + 1e-3)
