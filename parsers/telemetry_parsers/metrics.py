@@ -23,7 +23,7 @@ _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# Sensors whose names begin with these words do not count for the temperature of the device.
+# Sensors whose names begin with these words are ignored for the device's temperature.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -76,11 +76,11 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 # Each metric is on one line.
 # fmt: off
 _CORE = (
-    Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (cluster, job, instance, id).", 1, 1, core=True),
+    Metric("accelerator_info", "info", "", "Identity and rarely changing properties of a device; always 1. Join with on (cluster, job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a source reports the device, 0 when the device is lost; no series if its presence is unknown.", 0, 1, core=True),
     _device("unread", "", "1 while the sources of the device fail, so its presence is unknown.", 1, 1),
     _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", _SENSORS, core=True),
-    _device("power_watts", "watts", "Power draw: the vendor's main figure. The label power_kind of accelerator_info names its kind.", 0, 20_000, core=True, card_level=True),
+    _device("power_watts", "watts", "Power draw, as the vendor mainly reports it. The label power_kind of accelerator_info names the kind of power.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Current power limit.", 0, 20_000, core=True, card_level=True),
     _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
     _device("memory_total_bytes", "bytes", "Total device memory.", 1, _PETABYTE, core=True),
@@ -90,9 +90,9 @@ _CORE = (
 _POWER = (
     _device("power_average_watts", "watts", "Power averaged by the device over its own window.", 0, 20_000, card_level=True),
     _device("power_instant_watts", "watts", "Instantaneous power.", 0, 20_000, card_level=True),
-    _device("power_module_watts", "watts", "Power of the module that the device shares with a CPU, including the CPU; devices of a module report the same value.", 0, 20_000, card_level=True),
+    _device("power_module_watts", "watts", "Power of the module that contains the device and a CPU. All devices of a module report the same value.", 0, 20_000, card_level=True),
     _device("power_memory_watts", "watts", "Power of the device's memory, which is part of the device's power.", 0, 20_000, card_level=True),
-    _device("power_card_watts", "watts", "Power of the whole card that the device shares with others; devices of a card report the same value.", 0, 20_000, card_level=True),
+    _device("power_card_watts", "watts", "Power of the whole card, if it contains several devices. All devices of a card report the same value.", 0, 20_000, card_level=True),
     _device("power_cap_default_watts", "watts", "Default power limit.", 0, 20_000, card_level=True),
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
@@ -106,13 +106,13 @@ _TEMPERATURE = (
     _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", _SENSORS),
     _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", _SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
-    _device("temperature_margin_limit_celsius", "celsius", "Margin, on the scale of temperature_margin_celsius, at which the device slows down, shuts down or leaves its operating range. Often negative.", -200, 200, "limit", _MARGIN_LIMITS),
+    _device("temperature_margin_limit_celsius", "celsius", "Value of temperature_margin_celsius at which the device slows down, shuts down or leaves its operating range. Often negative.", -200, 200, "limit", _MARGIN_LIMITS),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
     _device("fan_rpm", "", "Revolutions per minute of the fastest fan.", 0, 60_000, card_level=True),
 )
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Free device memory.", 0, _PETABYTE),
-    _device("memory_processes_bytes", "bytes", "Sum of the memory that processes use on a device without its own memory (memory_kind unified); included in the host's used memory.", 0, _PETABYTE),
+    _device("memory_processes_bytes", "bytes", "Memory that all processes use on a device without its own memory (memory_kind unified). The host's used memory includes it.", 0, _PETABYTE),
     _device("memory_reserved_bytes", "bytes", "Device memory that is reserved for the driver and the firmware.", 0, _PETABYTE),
     _device("memory_gtt_used_bytes", "bytes", "Host memory that the device uses as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
     _device("memory_gtt_total_bytes", "bytes", "Host memory that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
@@ -122,12 +122,12 @@ _MEMORY = (
     _device("memory_bandwidth_ratio", "ratio", "Memory bandwidth in use as a share of the maximum (0-1).", 0, 1),
 )
 _ACTIVITY = (
-    _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); the maximum if there are several engines of a kind.", 0, 1, "engine", _ENGINES),
+    _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); if a device has several of a kind, the highest.", 0, 1, "engine", _ENGINES),
     _device("graphics_active_ratio", "ratio", "Share of time in which any compute or graphics work ran (0-1).", 0, 1),
-    _device("sm_active_ratio", "ratio", "Share of time and multiprocessors with at least one warp (0-1).", 0, 1),
+    _device("sm_active_ratio", "ratio", "Share of time in which a multiprocessor had at least one warp, averaged over the multiprocessors (0-1).", 0, 1),
     _device("sm_occupancy_ratio", "ratio", "Resident warps as a share of the maximum (0-1).", 0, 1),
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
-    _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
+    _device("pipe_active_ratio", "ratio", "Share of time in which this kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
 # The merge adds peak rates from a table of models or from the configuration (merge/peaks.py).
 _PEAKS = (
@@ -154,7 +154,7 @@ _PCIE = (
     _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
     _device("pcie_receive_bytes_per_second", "", "Bytes received over PCIe per second, as last measured by the device.", 0, 1e12, card_level=True),
     _device("pcie_transmit_bytes_per_second", "", "Bytes sent over PCIe per second, as last measured by the device.", 0, 1e12, card_level=True),
-    _device("pcie_bandwidth_bytes_per_second", "", "Bytes over PCIe per second in both directions, if only the sum is reported.", 0, 1e12, card_level=True),
+    _device("pcie_bandwidth_bytes_per_second", "", "Bytes sent and received over PCIe per second, if only their sum is reported.", 0, 1e12, card_level=True),
 )
 _LINKS = (
     _device("link_up", "", "1 while the link between devices is up.", 0, 1, "link"),
@@ -180,21 +180,21 @@ _FAULTS = (
     _device("row_remap_failed", "", "1 if a memory row could not be replaced.", 0, 1),
     _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
     _device("event_last_timestamp_seconds", "seconds", "Unix time of the last event with this code.", 0, _CENTURY_SECONDS, "code"),
-    _device("event_open", "", "1 from an event until the device is repaired: a reset, a driver reload, a reboot, or telemetry forget. An error code is open while the tool reports it.", 1, 1, "code"),
-    _device("event_watch", "", "1 while the driver reports the device's events as they occur, otherwise 0: the absence of events is meaningful only at 1.", 0, 1, card_level=True),
+    _device("event_open", "", "1 from an event until the device is reset, its driver is reloaded, the node is rebooted, or telemetry forget is run; for an error code, while the tool reports it.", 1, 1, "code"),
+    _device("event_watch", "", "1 while the driver reports the device's events as they occur, otherwise 0. At 0, events may be missing.", 0, 1, card_level=True),
     _device("health", "", "1 for the health state that the device reports.", 0, 1, "state", HEALTH_STATES),
     _device("recovery_action", "", "1 for the action that the driver recommends.", 0, 1, "action", RECOVERY_ACTIONS),
     _device("suspended", "", "1 while the device is suspended and not polled.", 0, 1),
     _device("compute_units", "", "Compute units or multiprocessors.", 1, 1e6),
     _device("processes", "", "Processes that use the device.", 0, 1e7),
-    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, from the job's rank table or the environment of its processes; always 1. The label server is the server's position or id in the table.", 1, 1, "rank"),
+    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, from the job's rank table or the processes' environment; always 1. The label server contains the server's position or id in the rank table.", 1, 1, "rank"),
 )
 # Partitions have no series of owners, because the card's values include those of its partitions.
 _OWNERS = (
-    _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); the shares of a card add up to at most 1. Multiply a card's readings by the shares to split them among its owners.", 1),
-    _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times the owner's share."),
-    _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which a card was computing while an owner had it, times the owner's share."),
-    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that a card used while an owner had it, times the owner's share. Measured by the card's counter if there is one, otherwise estimated from the card's power."),
+    _owner("allocation_ratio", "gauge", "ratio", "An owner's share of a card (0-1). The shares of a card add up to at most 1. Multiply a card's readings by the shares to split them among its owners.", 1),
+    _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, multiplied by the owner's share."),
+    _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which a card was computing while an owner had it, multiplied by the owner's share."),
+    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that a card used while an owner had it, multiplied by the owner's share. Measured by the card's counter if there is one, otherwise estimated from the card's power."),
     _owner("allocation_memory_used_bytes", "gauge", "bytes", "Device memory that the owner's processes use.", _PETABYTE),
     _device("foreign_memory_bytes", "bytes", "Memory of an allocated device that is used by processes of other owners.", 0, _PETABYTE),
     _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process. The 16 largest processes of each device have their own series; the others share a series.", _PETABYTE),
@@ -210,8 +210,8 @@ _HOST = (
 )
 _DAEMON = (
     _daemon("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
-    _daemon("source_up", "", "1 when the last attempt of each fast or device-listing poll of the source succeeded and its result has not expired.", high=1),
-    _daemon("source_poll_up", "", "1 when the last attempt of this poll succeeded and its result has not expired.", high=1),
+    _daemon("source_up", "", "1 if the last attempt of each fast or device-listing poll of the source succeeded and its result has not expired.", high=1),
+    _daemon("source_poll_up", "", "1 if the last attempt of this poll succeeded and its result has not expired.", high=1),
     _daemon("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
     _daemon("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
     _daemon("source_duration_seconds", "seconds", "Duration of the last attempt of a poll."),
@@ -219,19 +219,19 @@ _DAEMON = (
     _daemon("source_last_success_timestamp_seconds", "seconds", "Unix time of the last success of a poll."),
     _daemon("source_failures_total", "", "Failed attempts of a poll by reason.", "counter", words=REASONS),
     _daemon("source_overruns_total", "", "Number of times that a poll was still running when it was due again.", "counter"),
-    _daemon("source_problems", "", "Problems in the source's last outputs."),
-    _daemon("source_unknown_fields", "", "Unknown fields in the source's last outputs."),
+    _daemon("source_problems", "", "Problems in the source's newest outputs."),
+    _daemon("source_unknown_fields", "", "Unknown fields in the source's newest outputs."),
     _daemon("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
     _daemon("devices", "", "Whole devices that are up, by vendor and model."),
     _daemon("devices_refused", "", "Devices of a source that were ignored or forgotten, because the source reported too many."),
     _daemon("devices_expected", "", "Devices that the configuration expects, by vendor."),
     _daemon("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
-    _daemon("compat_up", "", "1 if the page with another exporter's names is served at its address, else 0.", high=1),
+    _daemon("compat_up", "", "1 if metrics with another exporter's names are served at the configured address, else 0.", high=1),
     _daemon("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
-    _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time at which the daemon, or its state directory, began to record the node's devices; 0 if an earlier version of the daemon began."),
-    _daemon("time_seconds", "seconds", "Unix time by the node's clock when the page was requested; only on /metrics."),
+    _daemon("remembers_since_timestamp_seconds", "seconds", "Unix time since which the node's devices have been recorded. Changes if the state directory is lost. 0 if an earlier version of the daemon created the state."),
+    _daemon("time_seconds", "seconds", "Unix time of the node's clock when the metrics were requested; only on /metrics."),
     _daemon("maintenance", "", "1 while a maintenance window that an operator announced is in effect.", high=1),
-    _daemon("claims_unresolved", "", "Names of devices in a source's claims that do not match exactly one device of this node."),
+    _daemon("claims_unresolved", "", "Device names in a source's claims that match no device of this node, or several."),
     _daemon("steps_total", "", "Training steps that a rank of a job has completed, as the job counts them.", "counter"),
     _daemon("steps_tokens_total", "", "Tokens, samples or other items that a rank has worked through, as the job counts them.", "counter"),
     _daemon("steps_flops_total", "", "Floating-point operations that the steps of a rank needed, as the job counts them.", "counter"),
@@ -356,7 +356,7 @@ def reading(device: int | None, key: str, value: Value, label: str = "", vendor:
 
 
 def within(metric_limits: Limits, value: Value) -> Value:
-    """Return the value, or `implausible` if it is a number outside the limits or a sentinel."""
+    """Return the value, or `Absent.IMPLAUSIBLE` if it is a sentinel or a number outside the limits."""
     if isinstance(value, Absent):
         return value
     low, high, sentinel_values = metric_limits
@@ -371,13 +371,12 @@ def states(device: int | None, key: str, active: str, supported: Iterable[str] =
 
 
 def is_main_temperature(sensor: str) -> bool:
-    """Return whether this is a main sensor, which may give the device's temperature."""
+    """Return whether the device's temperature may come from this sensor, which is not on the memory or the board."""
     return not sensor.startswith(OTHER_SENSORS)
 
 
-# Patterns of throttling reasons in the words of NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX.
+# Patterns of throttling reasons, as NVIDIA, AMD (amdgpu's gpu_metrics) and MetaX name them.
 POWER_LIMIT_REASONS = "sw_power_cap|ppt|power_limit|current_limit|over_power"
 VAGUE_REASONS = "hw_slowdown|any|other|pcc"
-# Vague reasons can include the power limit.
 is_power_limit_reason = re.compile(POWER_LIMIT_REASONS).fullmatch
 is_vague_reason = re.compile(VAGUE_REASONS).fullmatch

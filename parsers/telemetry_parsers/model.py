@@ -231,7 +231,7 @@ class Health:
     reason: Reason | None = None
     detail: str = ""
     attempted: float = 0.0
-    attempted_monotonic: float = 0.0  # in monotonic seconds, like `expires` and `fails_since`
+    attempted_monotonic: float = 0.0  # the same time in monotonic seconds, like `expires` and `fails_since`
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None
@@ -281,13 +281,13 @@ class MergedDevice:
     serial: str | None = None
     driver: str | None = None
     up: bool | None = True
-    last_read: float | None = None  # while its sources fail: the Unix time of the last list that had the device
+    last_read: float | None = None  # while its sources fail, the Unix time of the last list that contained the device
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
     replayed: bool = False
     facts: tuple[tuple[str, str], ...] = ()
-    readings: Sequence[MergedReading] = ()  # the merge creates a `readings.Readings`
+    readings: Sequence[MergedReading] = ()  # after the merge, a `readings.Readings` object
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
     allocations: tuple[Allocation, ...] = ()
@@ -326,7 +326,7 @@ class Snapshot:
 
     hostname: str
     wall_time: float
-    monotonic_time: float  # `wall_time` in monotonic seconds, like `valid_until`
+    monotonic_time: float  # the same time as `wall_time`, but in monotonic seconds, like `valid_until`
     valid_until: float
     devices: tuple[MergedDevice, ...] = ()
     host: Sequence[MergedReading] = ()
@@ -354,4 +354,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()  # the sources that last listed the device
     lost_since: float | None = None  # Unix time of the loss
     simulated: bool = False
-    polls: int = 1  # lists with the device, rounded down to a power of 2, so that the state file rarely changes
+    polls: int = 1  # number of lists that contained the device, rounded down to a power of 2, so that the state file rarely changes

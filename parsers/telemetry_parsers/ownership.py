@@ -8,10 +8,10 @@ from telemetry_parsers.dataclass import dataclass
 
 # `others` combines the owners beyond the maximum number per card.
 OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
-# How a device is named. `minor`, `render` and `card` are numbers of device nodes.
-Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
+# The kind of a device's name. `minor`, `render` and `card` are numbers of device nodes.
+NameKind = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
-# What a share was derived from.
+# How a share was determined.
 Basis = Literal["whole", "partition", "utilization", "memory", "equal"]
 
 
@@ -33,10 +33,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device name that a source reports, and how it names the device."""
+    """A device's name as a source reports it, and the kind of name (`way`)."""
 
     text: str  # the name as the source prints it
-    way: Way
+    way: NameKind
     value: str  # the name in normalized form, for comparison
     vendor: str = ""  # empty if unknown
     instance: str = ""  # the number of the GPU instance or partition
@@ -44,7 +44,7 @@ class DeviceName:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A source's report that an owner exists, usually with a device."""
+    """The information from a source that an owner exists and, usually, has a device."""
 
     owner: Owner
     # Keys by which sources identify the same owner, such as `pod:UID`, `container:ID` or `slurm:ID`.
@@ -67,7 +67,7 @@ class ProcessUsage:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A process as the kernel reports it, identified by `pid` and start in clock `ticks`."""
+    """A process as the kernel reports it, identified by its `pid` and its start time in clock `ticks`."""
 
     pid: int
     ticks: int
@@ -126,7 +126,7 @@ class PartSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """What one rank has done since its start."""
+    """The numbers of steps, tokens and operations that one rank has completed since its start."""
 
     file: str  # the path of the file with the counts
     user_id: int

@@ -18,7 +18,7 @@ _MAX_SHAPES = 64
 
 
 def _abnormal_reasons(reasons: Sequence[str]) -> Sequence[str]:
-    """Return the reasons without the power limit and, if others remain, without vague reasons."""
+    """Return all reasons except the power limit. Vague reasons are included only if there are no other reasons."""
     abnormal = [reason for reason in reasons if not is_power_limit_reason(reason)]
     return [reason for reason in abnormal if not is_vague_reason(reason)] or abnormal
 
@@ -27,7 +27,7 @@ def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
     return [label for label in labels if not label]
 
 
-# Maps each metric with a history to a function that selects labels. The highest selected value is kept.
+# Maps each metric that has a history to a function that selects labels. The highest value of these labels is kept.
 _LABEL_SELECTORS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "temperature_celsius": lambda labels: [label for label in labels if is_main_temperature(label)],
     "power_watts": _unlabelled,
@@ -52,14 +52,14 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
 
 
 def kept_value(device: MergedDevice, metric: str) -> Value | None:
-    """Return the device's value of one kept metric; None for a metric that is not reported."""
+    """Return the device's value of a metric in KEPT, or None if it is not reported."""
     readings = Readings.of(device.readings)
     return _highest_value(readings.values, kept_positions(readings.shape)[KEPT.index(metric)])
 
 
 @lru_cache(maxsize=_MAX_SHAPES)
 def kept_positions(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """For each kept metric, return the positions of its values in readings of this shape."""
+    """Return, for each metric in KEPT, the positions of its values in readings of this shape."""
     labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
         tuple(shape.indices[(kept, label)] for label in select_labels(labels[kept]))

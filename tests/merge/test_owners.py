@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from telemetry_parsers.merge.allocations import MAX_OWNERS, NodeOwners, billed_allocations, find_owners
 from telemetry_parsers.merge.owner_registry import SourceClaim
 from telemetry_parsers.model import Absent, MergedDevice
-from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
+from telemetry_parsers.ownership import Allocation, Claim, DeviceName, NameKind, Owner, Process, Task
 
 GIB = 2.0**30
 NOW = 1_700_000_000.0
@@ -59,7 +59,7 @@ def user(name: str) -> Owner:
     return Owner("user", name, user=name)
 
 
-def named(text: str, way: Way = "uuid", **more: str) -> DeviceName:
+def named(text: str, way: NameKind = "uuid", **more: str) -> DeviceName:
     return DeviceName(text, way, text, **more)
 
 

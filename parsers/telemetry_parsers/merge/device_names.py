@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from telemetry_parsers.combining import canonical_uuid
 from telemetry_parsers.model import MergedDevice
-from telemetry_parsers.ownership import Claim, DeviceName, Way
+from telemetry_parsers.ownership import Claim, DeviceName, NameKind
 
 # Maps each kind of number that can name a device to the facts that contain the number, such as `renderD128`.
-_FACTS: Mapping[Way, tuple[str, ...]] = {
+_FACTS: Mapping[NameKind, tuple[str, ...]] = {
     "minor": ("minor",),
     "render": ("render_node",),
     "card": ("drm_card", "drm_device"),
@@ -45,15 +45,15 @@ class DeviceNames:
         cards = _without_parts(cards)
         return cards if not name.instance else self._instances_of(cards, name.instance)
 
-    def _device_number(self, way: Way, device: MergedDevice) -> str | None:
+    def _device_number(self, kind: NameKind, device: MergedDevice) -> str | None:
         """Return the device's number of this kind, such as its minor number."""
-        if way == "index":
+        if kind == "index":
             return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
-        number = next((_trailing_number(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
-        if number is None and way == "physical":
+        number = next((_trailing_number(facts[fact]) for fact in _FACTS[kind] if fact in facts), None)
+        if number is None and kind == "physical":
             return None if device.index is None else str(device.index)
-        return self._positions.get(device.id) if number is None and way == "minor" else number
+        return self._positions.get(device.id) if number is None and kind == "minor" else number
 
     def _instances_of(self, cards: Iterable[MergedDevice], instance: str) -> list[MergedDevice]:
         parents = {card.id for card in cards}

@@ -17,7 +17,7 @@ _TOTAL_LABEL = "all"
 # A candidate for a reading: (value rank, form rank, report rank, report index, position). The lowest is chosen.
 Choice = tuple[int, int, int, int, int]
 REPORT, POSITION = 3, 4  # indices in a Choice
-# The position of the `Absent` value of a metric that no source reports.
+# Stands for the position of a metric that no source reports. Its value is `Absent`.
 NO_POSITION = -1
 # Maps the (device id, metric, label) of each counter to the counter's source.
 Pins = MutableMapping[tuple[str, str, str], str]
@@ -80,14 +80,14 @@ def _prefer_derived_ratio(choices: dict[ReadingKey, Choice], fresh: FreshReports
 
 
 def _is_pinned_to(counters: Pins, counter: tuple[str, str, str], source: str, *, may_pin: bool) -> bool:
-    """Return whether the counter is pinned to this source. `may_pin` allows pinning it now."""
+    """Return whether this source provides the counter. If `may_pin`, a counter without a source is pinned to this one."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
 
 
 def remember_pins(counters: Pins, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Pins:
-    """Return the pins of these devices' counters."""
+    """Return the pins of these devices' counters. If there are too many, keep only those of reported counters."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MAX_PINNED_COUNTERS:
         return kept

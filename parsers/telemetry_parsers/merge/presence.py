@@ -34,7 +34,7 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """All remembered devices, the lost ones, the events, and how many devices were forgotten."""
+    """All remembered devices, the lost devices among them, the events, and the numbers of forgotten devices."""
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
@@ -64,8 +64,8 @@ class _DeviceLists:
     returned: _ReturnedDevices
     wall_time: float
 
-    def would_be_listed(self, identity: Identity) -> bool:
-        """Return whether some list would contain the device if it were present."""
+    def show_as_missing(self, identity: Identity) -> bool:
+        """Return whether a device that is in none of the lists is missing, because one of its sources has a list."""
         uninformative = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in uninformative for source in identity.listed_by)
 
@@ -86,7 +86,7 @@ class _ReturnedDevices:
                 )
 
     def were_reported_as(self, identity: Identity) -> bool:
-        """Return whether the device was probably a returned device in a garbled line."""
+        """Return whether this device probably came from a garbled line about a device that has returned."""
         if not self._partitions:
             return False
         if identity.polls < ENOUGH_WITNESSES:
@@ -110,7 +110,7 @@ def _address_key(identity: Identity, bus_id: str) -> _Address:
 def _update_missing(
     identity: Identity, lists: _DeviceLists, with_address: Collection[tuple[str, int | None]]
 ) -> Identity | None:
-    is_missing = lists.would_be_listed(identity)
+    is_missing = lists.show_as_missing(identity)
     if is_missing and identity.parent is not None and identity.parent in lists.seen:
         return None
     # The device was first published with only an index, and is now listed with an address.
@@ -131,7 +131,7 @@ def update(
     numbering_sources: Collection[str],
     wall_time: float,
 ) -> Presence:
-    """Compare the remembered devices with the current lists, and return the new presence of all devices."""
+    """Return the presence of all devices, from the remembered devices and the current lists."""
     # `numbering_sources` list only indices, which cannot show that a device with an address is missing.
     seen = {device.identity.id: _listed_identity(device) for device in devices}
     previous: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
@@ -198,7 +198,7 @@ def keep_most_seen(missing: Iterable[Identity]) -> list[Identity]:
 
 
 def shift_losses(identities: Iterable[Identity], period: tuple[float, float], seconds: float) -> tuple[Identity, ...]:
-    """Add `seconds` to each time of loss within `period`, after a clock change."""
+    """Add `seconds` to each time of loss within `period`, because the clock was set."""
     start, end = period
     return tuple(
         replace(identity, lost_since=identity.lost_since + seconds)

@@ -1,4 +1,4 @@
-"""Reports stored as columns: the names of the readings apart from the values."""
+"""Stores reports as columns: the names of the readings are kept apart from the values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATIO: ReadingKey = ("memory_used_ratio", "")
 RATIO_OF: tuple[ReadingKey, ReadingKey] = (("memory_used_bytes", ""), ("memory_total_bytes", ""))
 # The merge determines these metrics itself, and ignores readings of these metrics in reports.
 MERGE_METRICS = frozenset({"info", "up", "unread", "peak_flops", "flops_per_cycle", "peak_memory_bytes_per_second"})
-# If all sources report an `Absent` value for a metric, the absence with the lowest rank is used.
+# If all sources report an `Absent` value for a metric, the value with the lowest rank is used.
 ABSENCE_RANK = {
     Absent.NOT_UNDERSTOOD: 0,
     Absent.IMPLAUSIBLE: 1,
@@ -26,7 +26,7 @@ ABSENCE_RANK = {
 }
 NUMBER = -1
 
-# (devices, metrics, labels): the columns of a report's readings, which are compared at every poll.
+# The columns of a report's readings (devices, metrics, labels), which are compared at every poll.
 Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
 _DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
@@ -112,7 +112,7 @@ class ReportShape:
         devices: tuple[Device, ...],
         traits: tuple[object, ...],
     ) -> ReportShape:
-        """Create the shape, with the rank of each value."""
+        """Create a shape, and determine the rank of each value."""
         by_device: dict[int | None, list[int]] = {}
         for position, device in enumerate(columns.devices[: len(columns.limits)]):
             by_device.setdefault(device, []).append(position)
@@ -140,7 +140,7 @@ class CheckedReport:
 def check_report(
     report: SourceReport, plugin_metrics: Mapping[str, Metric] = _NO_METRICS, before: CheckedReport | None = None
 ) -> CheckedReport:
-    """Return the checked report, with the shape of `before` if it is equal."""
+    """Return the checked report. If its shape equals that of `before`, both reports share one shape object."""
     shape = before.shape if before is not None else None
     readings = report.report.readings
     names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
@@ -148,7 +148,7 @@ def check_report(
     if columns is None or columns.plugin_metrics is not plugin_metrics or columns.names != names:
         columns = create_columns(names, plugin_metrics)
     values = columns.values(readings)
-    # Maps positions to the values that are not floats. None is a memory ratio that cannot be computed.
+    # Maps positions to the values that are not numbers. None stands for a memory ratio that cannot be computed.
     absences = {position: value for position, value in enumerate(values) if not isinstance(value, float)}
     properties = (columns, absences, report.report.devices, _report_traits(report))
     if shape is None or properties != (shape.columns, shape.absences, shape.devices, shape.traits):
@@ -172,9 +172,9 @@ def preference_key(report: SourceReport) -> tuple[float, float]:
 
 
 def newest_lists(reports: Iterable[SourceReport]) -> dict[str, SourceReport]:
-    """Return the newest report with a device list of each source."""
-    lists = sorted((report for report in reports if report.lists_devices), key=lambda report: report.taken)
-    return {report.source: report for report in lists}
+    """Map each source to the newest of its reports that list devices."""
+    listing_reports = sorted((report for report in reports if report.lists_devices), key=lambda report: report.taken)
+    return {report.source: report for report in listing_reports}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class FreshReports:
         return tuple(checked.report for checked in self.reports)
 
     def shape(self) -> NodeShape:
-        """Return all that determines the arrangement, which excludes values and exact times."""
+        """Return everything on which the arrangement depends. Values and exact times are not included."""
         lists = tuple(
             self.index_of[report.source, report.poll] for report in newest_lists(self.source_reports).values()
         )
@@ -247,7 +247,7 @@ def _indices_by_preference(reports: Sequence[CheckedReport]) -> Iterator[int]:
     for _, group in groupby(sorted(range(len(reports)), key=source_and_interval), source_and_interval):
         indices = list(group)
         metrics = [reports[index].shape.columns.metrics for index in indices]
-        # If the newest were always first, the merge could not reuse its results.
+        # Only reports with common metrics need the newest first. For others, a fixed order lets the merge reuse its results.
         if len(frozenset().union(*metrics)) < sum(map(len, metrics)):
             indices.sort(key=lambda index: -reports[index].report.taken)
         yield from indices

@@ -48,7 +48,7 @@ def _part_pattern(kind: str, pattern: str, above: str = "") -> _PartPattern:
 
 _ID = r"([0-9a-f]{64})"
 _UID = r"([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})"
-# A part of a path may match several patterns. The last part is the most specific.
+# A part of a path may match several patterns. The last matching part is the most specific.
 # fmt: off
 _PATTERNS = (
     # Kubernetes with either cgroup driver. In slices, the UID has underscores.
@@ -56,7 +56,7 @@ _PATTERNS = (
     _part_pattern("pod", rf"pod{_UID}"),
     # A process that monitors a container has no owner.
     _part_pattern("monitor", r"(?:crio|libpod)-conmon-([0-9a-f]{64})(?:\.scope)?"),
-    # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders with the container's id as name.
+    # Docker, containerd, nerdctl, cri-o, podman and isula use scopes, or folders that are named after the container's id.
     _part_pattern("container", rf"(?:docker|cri-containerd|nerdctl|crio|libpod|isulad?|buildkit)-{_ID}\.scope"),
     _part_pattern("container", rf"libpod-payload-{_ID}"),
     _part_pattern("container", rf"[^:/]+:(?:cri-containerd|docker|nerdctl|runc):{_ID}"),
@@ -78,7 +78,7 @@ _PATTERNS = (
     _part_pattern("service", r"([^/]+\.service)", r"\A/?\Z"),
 )
 # fmt: on
-# Kinds that have priority over an enclosing pod, and kinds that are used only without another owner.
+# Kinds that have priority over an enclosing pod, and kinds that are used only if there is no other owner.
 _INNERMOST_KINDS = frozenset({"container", "slurm", "sluid", "pbs", "flux"})
 _UNIT_KINDS = frozenset({"user", "service"})
 

@@ -6,33 +6,33 @@ import re
 from collections.abc import Collection, Mapping
 
 from telemetry_parsers.dataclass import dataclass, replace
-from telemetry_parsers.ownership import DeviceName, Way
+from telemetry_parsers.ownership import DeviceName, NameKind
 
 # Patterns have named groups for the card's name and, in some ids, the card's instance or the part of a shared card.
-_Patterns = tuple[tuple[re.Pattern[str], Way], ...]
+_Patterns = tuple[tuple[re.Pattern[str], NameKind], ...]
 
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
 _NUMBER = "[0-9]{1,6}"
-# Plugins append the number of a shared card's part after `::` (time slicing, MPS), `-_-` (Cambricon), `/vgpu` (GKE).
+# For a part of a shared card, plugins append `::` (time slicing, MPS), `-_-` (Cambricon) or `/vgpu` (GKE), and a number.
 _PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
-# Plugins append this to a UUID: HAMi a number, Cambricon a profile and a number, others the UUID of an instance.
+# A suffix of a UUID. HAMi appends a number, Cambricon a profile and a number, and others the UUID of an instance.
 _SUFFIX = r"-(?P<suffix>[\w.+-]{1,80})"
 
 
-def _patterns(*rows: tuple[str, Way]) -> _Patterns:
-    return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
+def _patterns(*rows: tuple[str, NameKind]) -> _Patterns:
+    return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), kind) for row, kind in rows)
 
 
-# NVIDIA's drivers before 470 name a MIG instance by card, GPU and compute instance.
+# NVIDIA's drivers before 470 name a MIG instance after its card, GPU instance and compute instance.
 _IDS_OF_ANY_VENDOR = (
     *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
     (re.compile(rf"(?P<name>{_UUID}){_SUFFIX}", re.ASCII), "uuid"),
     *_patterns((rf"(?P<name>{_BUS})", "bus_id")),
 )
 # The index of a card in the vendor's tool.
-_INDEX: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
+_INDEX: tuple[str, NameKind] = (rf"(?P<name>{_NUMBER})", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Family:
     resources: re.Pattern[str]  # names of resources that are always cards
     # Matches card ids in other resources, because network plugins use the same domains.
     card_ids: re.Pattern[str] | None = None
-    ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
+    ids: tuple[tuple[re.Pattern[str], NameKind], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ class AllocatedDevice:
     replica: str = ""  # the allocated part of a shared device
 
 
-def _family(vendor: str, domains: str, resources: str, *ids: tuple[str, Way], card_ids: str | None = None) -> _Family:
+def _family(
+    vendor: str, domains: str, resources: str, *ids: tuple[str, NameKind], card_ids: str | None = None
+) -> _Family:
     card_id_pattern = None if card_ids is None else re.compile(card_ids)
     return _Family(vendor, tuple(domains.split()), re.compile(resources), card_id_pattern, _patterns(*ids))
 
@@ -119,12 +121,12 @@ def is_wanted(resource: str, configured: Collection[str]) -> bool:
 def parse_device_id(
     resource: str, device: str, configured: Collection[str], render_nodes: Mapping[str, str]
 ) -> AllocatedDevice | None:
-    """Parse a device id. Return None for an unknown form."""
+    """Parse a device id. Return None for an unknown format."""
     family = _family_of(resource, configured)
-    for pattern, way in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
+    for pattern, kind in () if family is None else (*_IDS_OF_ANY_VENDOR, *family.ids):
         match = pattern.fullmatch(device)
         if match is not None and family is not None:
-            return _device_from_match(match, way, family.vendor, render_nodes)
+            return _device_of(match, kind, family.vendor, render_nodes)
     return None
 
 
@@ -154,11 +156,11 @@ def _resource_name(resource: str) -> str:
     return resource.partition("/")[2]
 
 
-def _device_from_match(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
+def _device_of(match: re.Match[str], kind: NameKind, vendor: str, render_nodes: Mapping[str, str]) -> AllocatedDevice:
     groups = {group: text for group, text in match.groupdict().items() if text is not None}
-    value = groups["name"].lower() if way == "bus_id" else groups["name"]
-    name = DeviceName(match.string, way, value, vendor, groups.get("instance", ""))
-    render_node = render_nodes.get(name.value) if way in ("bus_id", "render") else None
+    value = groups["name"].lower() if kind == "bus_id" else groups["name"]
+    name = DeviceName(match.string, kind, value, vendor, groups.get("instance", ""))
+    render_node = render_nodes.get(name.value) if kind in ("bus_id", "render") else None
     names: tuple[DeviceName, ...] = (name,)
     if render_node is not None:
         # Partitions have the address of their card, but separate render nodes.

@@ -9,12 +9,12 @@ from functools import partial
 from telemetry_parsers.bounds import MAX_CLAIMS, MAX_DEVICES, MAX_NAME_LENGTH
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
-from telemetry_parsers.ownership import Claim, DeviceName, Owner, Way
+from telemetry_parsers.ownership import Claim, DeviceName, NameKind, Owner
 from telemetry_parsers.text.answers import capped, failed, reader_failure
 from telemetry_parsers.text.lines import quote
 
 READER = "jobs"
-_NUMBER_WAYS: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
+_NUMBER_KINDS: Mapping[str, NameKind] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
 _FLUX_PREFIXES = "ƒf"
 _LATEST_SECONDS = 1e12
 # Device numbers from the kernel's devices.txt. 254 and 255 are NVIDIA's control devices.
@@ -40,7 +40,7 @@ def _parse_jobs(scheduler: str, capture: Capture) -> Report:
             claims += job_claims
     if len(claims) > MAX_CLAIMS:
         problems.append(Problem(scheduler, f"{len(claims)} claims reported; only {MAX_CLAIMS} are kept"))
-        claims.sort(key=lambda claim: claim.lives is False)  # so that jobs that have ended are dropped first
+        claims.sort(key=lambda claim: claim.lives is False)  # ended jobs last, because they are dropped first
     return Report(claims=tuple(claims[:MAX_CLAIMS]), problems=capped(problems), form="data")
 
 
@@ -52,16 +52,16 @@ def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
 
 
 def scheduler_of(job_id: str) -> str:
-    """Guess the scheduler from the form of a job id."""
+    """Guess the scheduler from the format of a job id."""
     if job_id.isascii() and job_id.isdigit():
         return "slurm"
     return "pbs" if "." in job_id else "flux"
 
 
-def device_name(text: str, number_way: Way) -> DeviceName:
-    """Create a device name from a UUID, or from a number of the kind `number_way`."""
+def device_name(text: str, number_kind: NameKind) -> DeviceName:
+    """Create a device name from a UUID or a number. `number_kind` tells what a number means, such as an index."""
     if text.isascii() and text.isdigit() and len(text) <= 4:
-        return DeviceName(text, number_way, str(int(text)))
+        return DeviceName(text, number_kind, str(int(text)))
     return DeviceName(text[:MAX_NAME_LENGTH], "uuid", text[:MAX_NAME_LENGTH])
 
 
@@ -85,7 +85,7 @@ def _claims_of_job(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
     lives = job.get("lives") if isinstance(job.get("lives"), bool) else None
     ended = _seconds_at(job, "ended")
     claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds_at(job, "started"), ended)
-    devices = [device_name(text, _NUMBER_WAYS[scheduler]) for text in _texts_at(job, "devices")]
+    devices = [device_name(text, _NUMBER_KINDS[scheduler]) for text in _texts_at(job, "devices")]
     devices += [device for text in _texts_at(job, "nodes") if (device := _name_from_device_number(text)) is not None]
     if not devices:
         yield claim

@@ -1,4 +1,4 @@
-"""Parses the job files per card that schedulers write for other exporters."""
+"""Parses files that map cards to jobs, which schedulers write for other exporters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse(capture: Capture) -> Report:
         return refusal
     folders = [output for output in capture.outputs if _text_at(output.data, "kind") in _CLAIM_PARSERS]
     if not folders:
-        return failed("not_understood", CALL, f"no folder of the kinds {' '.join(_CLAIM_PARSERS)}")
+        return failed("not_understood", CALL, f"the capture contains no job map folder ({', '.join(_CLAIM_PARSERS)})")
     problems: list[Problem] = []
     claims: list[Claim] = []
     for output in folders:

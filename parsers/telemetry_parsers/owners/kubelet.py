@@ -27,7 +27,7 @@ _Path = tuple[str, ...]
 
 
 def parse(capture: Capture) -> Report:
-    """Return the claims of all pods. The poll `allocatable` returns no claims, only problems."""
+    """Return the claims of all pods. For the poll `allocatable`, return only problems."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
@@ -56,7 +56,7 @@ def _report_on_pods(output: Output) -> Report:
 def _report_on_allocatable(output: Output) -> Report:
     data = mapping(output.data)
     if not isinstance(data.get("devices"), list):
-        return failed("not_understood", "allocatable", "there is no list of devices")
+        return failed("not_understood", "allocatable", "the list of devices is missing")
     node = _NodeData.from_data(data)
     problems: list[Problem] = []
     for device in objects(data["devices"]):
@@ -69,7 +69,7 @@ _PARSERS: Mapping[str, Callable[[Output], Report]] = {"pods": _report_on_pods, "
 
 @dataclass(frozen=True, slots=True)
 class _NodeData:
-    """What the reader adds to the kubelet's answer."""
+    """Data about the node that the reader adds to the kubelet's answer."""
 
     configured: frozenset[str] = frozenset()
     render_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def _by_path(plain: Plain, name_keys: tuple[str, ...], key: str, pattern: re.Pat
 
 
 def _living_uids(data: dict[str, Plain], uids: Mapping[_Path, list[str]]) -> frozenset[str] | None:
-    """Return the UIDs of pods that have a cgroup, or None if no known pod has one."""
+    """Return the UIDs of the pods with a cgroup, or None if none of the node's pods has a cgroup."""
     living = frozenset(uid for uid in items(data.get("living_pod_uids")) if isinstance(uid, str))
     return living if any(uid in living for pod_uids in uids.values() for uid in pod_uids) else None
 
@@ -131,7 +131,7 @@ def _claims_of_pod(pod: dict[str, Plain], node: _NodeData, problems: list[Proble
         ids = node.containers.get((namespace, name, container_name), [])
         keys = [f"podname:{owner.name}", *(f"container:{container_id}" for container_id in ids)]
         devices = list(_allocated_devices(container, node, problems))
-        # If only a process's pod is known, its container is the one with a device, or the only container.
+        # A process of which only the pod is known belongs to the pod's only container or to the container with a device.
         if devices or len(containers) == 1:
             keys += [f"pod:{uid}" for uid in living_uids or uids]
         for allocated in devices or [device_ids.AllocatedDevice(())]:
@@ -164,7 +164,7 @@ def _allocated_devices(
 def _parse_allocated_device(
     device: dict[str, Plain], key: str, node: _NodeData, problems: list[Problem]
 ) -> device_ids.AllocatedDevice | None:
-    """Return the names of a device, or None if it is not a card."""
+    """Return the possible names of an allocated device, or None if the device is not a card."""
     resource, text = device.get(key), device.get("device")
     if not isinstance(resource, str) or not isinstance(text, str) or not 0 < len(text) <= _MAX_ID_LENGTH:
         problems.append(Problem("devices", "a device without a resource name or an id"))
@@ -174,7 +174,7 @@ def _parse_allocated_device(
     allocated = device_ids.parse_device_id(resource, text, node.configured, node.render_nodes)
     if allocated is None:
         problems.append(
-            Problem(quote(resource), f"cannot find the card of {quote(text)}: the device id has an unknown form")
+            Problem(quote(resource), f"cannot find the card of {quote(text)}: the format of the device id is unknown")
         )
         return device_ids.AllocatedDevice((DeviceName(text, "uuid", text),))
     return allocated

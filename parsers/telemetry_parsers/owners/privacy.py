@@ -13,7 +13,7 @@ Exposure = Literal["name", "hash", "none"]
 _Category = Literal["users", "pods", "jobs"]
 # The number of hexadecimal digits of a hash. Among 10,000 names, the probability of a collision is 1 in 5 million.
 _DIGITS = 12
-# Maps each kind of owner to the setting for its names. Services are often named after a user.
+# Maps each kind of owner to the category of its names. Services are often named after a user.
 _KIND_CATEGORIES: Mapping[OwnerKind, _Category] = {
     "pod": "pods",
     "container": "pods",
@@ -71,7 +71,7 @@ class Privacy:
         )
 
     def hide_folders(self, device: MergedDevice) -> MergedDevice:
-        """Remove the folders in process names if users are hashed or hidden."""
+        """Remove the folders from process names if users are hashed or hidden."""
         if self.users == "name" or not any("/" in process.name for process in device.processes):
             return device
         return replace(device, processes=tuple(map(_without_folder, device.processes)))

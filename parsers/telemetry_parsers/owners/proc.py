@@ -41,7 +41,7 @@ def parse_clients(texts: Iterable[str]) -> Iterator[DriverClient]:
 
 
 def memory_by_card(clients: Iterable[DriverClient]) -> list[Plain]:
-    """Return the memory that the clients use on each card, where known."""
+    """Return the memory that the clients use on each card, without clients whose memory is unknown."""
     size_by_card: dict[str, int] = {}
     for client in clients:
         if client.memory_bytes is not None:
@@ -67,7 +67,7 @@ def _card_memory(fields: dict[str, str]) -> int | None:
 
 
 _CALL = "processes"
-# The reader always adds an output with this name, so an empty process list differs from a missing list.
+# The reader always adds an output with this name, so that an empty list differs from a missing list.
 _LIST_OUTPUT = "/proc"
 _MAX_PID = 1 << 22
 _MAX_NUMBER = 1e18
@@ -120,7 +120,7 @@ def _parse_task(data: Plain) -> Task | None:
 
 
 def _with_environment(task: Task, environment: Plain) -> Task:
-    """Add the job and the rank from environment variables to a task."""
+    """Return the task with the job and the rank from its environment variables."""
     if not isinstance(environment, dict):
         return task
     values = {name: value for name in environment if (value := _text(environment, name))}

@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Readings with these absences become problems, because the printed text is not a valid number.
+# Readings with these values become problems, because the printed text is not a valid number.
 REPORTED_ABSENCES = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # A function that takes (absent reading, printed text) and returns the text of the problem.
 Wording = Callable[[Reading, str], str]
@@ -38,7 +38,7 @@ def absence_reason(item: Reading) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """A report under construction on one text of a tool."""
+    """A report under construction, for one text that a tool printed."""
 
     vendor: str
     wording: Wording = problem_by_metric
@@ -57,7 +57,7 @@ class Draft:
     _devices: list[Device] = field(default_factory=list)
     # Maps a device's key in the text, such as an index or a bus address, to the device's position.
     _positions: dict[Hashable, int] = field(default_factory=dict)
-    # The readings of each device by key, and (device, key) of all readings in order.
+    # The readings of each device by key, and the (device, key) of all readings in the order in which they were added.
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 
@@ -118,7 +118,7 @@ class Draft:
             collection.clear()
 
     def describe(self, position: int, device: Device, facts: Mapping[str, str | None]) -> None:
-        """Fill in unknown fields of the device except its index, and add new facts."""
+        """Fill in unknown fields of the device, except the index, and add new facts."""
         previous = self._devices[position]
         added = {name: text for name, text in facts.items() if text is not None}
         device = combine_devices(previous, replace(device, index=None, facts=()))
@@ -139,7 +139,7 @@ class Draft:
                 self._store_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """Parse a printed text for a metric target. Return None if it gives no reading."""
+        """Return the value that a printed text has for a metric target, or None if it has none."""
         value = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if value is None else value
 
@@ -167,7 +167,7 @@ class Draft:
             readings[key] = item
 
     def replace_reading(self, item: Reading) -> None:
-        """Replace a reading that other readings of the device show to be wrong."""
+        """Replace a reading, for example because other readings of the device show that it is wrong."""
         self._readings[item.device or 0][item.metric, item.label] = item
 
     def has_reading(self, position: int, target: Target) -> bool:
@@ -201,7 +201,7 @@ class Draft:
     def report(self, form: Form = "text") -> Report:
         """Return the finished report."""
         if len(self._devices) > bounds.MAX_LISTED:
-            text = f"{len(self._devices)} devices in one output are more than any tool prints"
+            text = f"{len(self._devices)} devices in one output, which is more than any tool prints"
             return failed("not_understood", "text", text)
         version = (("tool_version", self.tool_version),) if self.tool_version else ()
         outcome: Outcome = "ok" if self._devices or version or self.facts else "no_devices"

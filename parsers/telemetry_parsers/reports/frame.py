@@ -1,4 +1,4 @@
-"""Parses the output of every tool with the first shape that fits."""
+"""Parses each tool's output with the first shape that fits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from telemetry_parsers.text.tool_marks import foreign_tool
 def report_on(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture, without shell prompts and notes."""
+    """Return one report on all outputs of a capture, ignoring shell prompts, typed commands and notes."""
     commands = _command_names(capture.request)
     outputs = tuple(_change_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
     return _report_on_runs(replace(capture, outputs=outputs), read, no_output, quiet_statuses)
@@ -37,7 +37,7 @@ def report_on(
 def _report_on_runs(
     capture: Capture, read: Callable[[Output], Report], no_output: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """Return one report on all outputs of a capture, with the command lines in the texts."""
+    """Return one report on all outputs of a capture, in which typed commands may separate the answers."""
     refusal = reader_failure(capture)
     if refusal is not None:
         return refusal
@@ -67,7 +67,7 @@ def _report_on_long_output(output: Output, tool: str) -> Report | None:
     count = output.text.count("\n") + output.stderr.count("\n")
     if count <= MAX_LINES:
         return None
-    return failed("not_understood", "text", f"{count} lines are more than {tool} prints")
+    return failed("not_understood", "text", f"{count} lines, which is more than {tool} prints")
 
 
 def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) -> Report | None:
@@ -79,7 +79,7 @@ def _report_on_silence(output: Output, printed: Sequence[Line], no_output: str) 
 
 
 def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Report | None:
-    """Return a report on a printed error or on another tool's output, or None."""
+    """Return a report if the output is another tool's or contains an error, else None."""
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
@@ -87,9 +87,9 @@ def _report_on_error(output: Output, printed: Sequence[Line], tool: Tool) -> Rep
 
 
 def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """Return the problem of a known error in these lines, or ()."""
+    """Return the problem for a known error in these lines, or no problem."""
     report = error_report(printed, None, errors)
-    # Unknown errors do not count, because some keys begin like an error: `Error Count`.
+    # Unknown errors are ignored, because some keys, such as `Error Count`, begin like an error.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
@@ -133,7 +133,7 @@ def _parse_output(output: Output, tool: Tool) -> Report:
 
 
 def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_AnswerReport]:
-    """Return the first answers that list a device, or else the first answers."""
+    """Return the first candidate's answers that list a device. If none do, return the first candidate's answers."""
     fallback: list[_AnswerReport] = []
     for printed in _candidate_texts(stdout, tool):
         answers = _parse_lines(printed, output, tool)
@@ -144,7 +144,7 @@ def _best_answers(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _candidate_texts(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
-    """Yield the lines with and without prefixes and commands, the likeliest form first."""
+    """Yield the lines with and without prefixes and typed commands, the most likely variant first."""
     bare = without_prefix(stdout)
     candidates = [stdout] if bare == stdout else [bare, stdout] if is_document(stdout, bare) else [stdout, bare]
     yield from candidates
@@ -166,7 +166,7 @@ def _parse_lines(printed: Sequence[Line], output: Output, tool: Tool) -> list[_A
 
 
 def _parse_parts(parts: Sequence[Run], output: Output, tool: Tool, ambiguity: str | None) -> Iterator[_AnswerReport]:
-    """Yield the answers to one command. An answer without index becomes the problem `ambiguity`."""
+    """Yield the answers to one command. If an answer does not name its device, yield the problem `ambiguity` instead."""
     for part in parts:
         answer = _parse_text(ToolText(part.lines, part.arguments, output), tool)
         if answer is not None and ambiguity and any(device.index is None for device in answer.report.devices):
@@ -215,7 +215,7 @@ def parser_of(
     tool: Tool,
     *polls: Poll,
     more_metrics: Iterable[str] = (),  # metrics that are not in the tool's tables, such as a row count
-    is_kept: Callable[[str, Reading], bool] | None = None,  # takes (poll name, reading); False drops the reading
+    is_kept: Callable[[str, Reading], bool] | None = None,  # takes a poll's name and a reading
 ) -> SourceParser:
     """Return the parser of a tool."""
     gives = dict.fromkeys((*_metric_keys([shape.tables for shape in tool.shapes]), *more_metrics))

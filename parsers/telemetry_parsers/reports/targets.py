@@ -53,13 +53,13 @@ _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]
 ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
 # A function that parses a text such as `x16`. The second argument is the unit in the key, if any.
 Read = Callable[[str, str], Value]
-# How other texts than the target's words are handled: parsed as a number, not understood, or ignored.
+# How texts that are not among the target's words are handled: parsed as a number, not understood, or ignored.
 OtherWords = Literal["number", "not understood", "ignored"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a printed text is stored, and how it is parsed."""
+    """The metric, field or fact that a printed text is stored as, and how the text is parsed."""
 
     kind: Literal["metric", "identity", "fact", "health"]
     key: str
@@ -120,7 +120,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """Return the value of the text, or None if it gives no reading."""
+    """Return the text's value for the target, or None if the text is ignored."""
     clean_text = " ".join(text.split())
     word_value = target.words.get(clean_text.lower())
     if word_value is not None:

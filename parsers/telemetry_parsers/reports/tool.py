@@ -39,16 +39,16 @@ class ToolText:
         return [*lines(self.output.text), *lines(self.output.stderr, "stderr")]
 
 
-# A function that returns whether it has read a text into the draft. False means that the text has another shape.
+# A function that reads a text into the draft. It returns False if the text has another shape.
 Reader = Callable[[ToolText, Draft], bool]
-# A function that replaces a report without devices.
+# A function that takes a report without devices, and returns the report that is used instead.
 Empty = Callable[[Report, ToolText, "Tool"], Report]
 # A function that returns a report on output in no known shape, or None if the output is unknown.
 Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
-    """Return a report on an empty list, which counts as an error or `no_devices`."""
+    """Return a failed report if the text contains an error or problems, else a report with the outcome `no_devices`."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)
@@ -59,7 +59,7 @@ def _must_list_devices(report: Report, text: ToolText, tool: Tool) -> Report:
 
 
 def must_be_complete(report: Report, text: ToolText, _tool: Tool) -> Report:
-    """Return `no_devices` for a complete list without devices, a failure for a truncated list."""
+    """Return the outcome `no_devices` for a complete list without devices, or a failure for a truncated list."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")
@@ -78,7 +78,7 @@ def accept_empty(report: Report, _text: ToolText, _tool: Tool) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One form of a tool's output. `empty` returns the report if no device is listed."""
+    """One format of a tool's output. If the output lists no device, `empty` determines the report."""
 
     read: Reader
     form: Form = "text"
@@ -106,7 +106,7 @@ def of_lines(
 def shape(
     is_mark: Callable[[Line, _Words], object], read: Callable[[Sequence[Line], _Words, Draft], None], words: _Words
 ) -> Shape:
-    """Return a shape that several tools share, for the `words` of one tool."""
+    """Return a shape that several tools share, with the `words` (keys, headings and targets) of one tool."""
     return of_lines(lambda line: is_mark(line, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
@@ -115,7 +115,7 @@ class DeviceTool:
     """A tool that reports one device per call."""
 
     command: str
-    unclear_problem: str  # the problem if one of several answers does not name its device
+    unclear_problem: str  # the problem's text if one of several answers does not name its device
     parts: Callable[[Run], Sequence[Run]]  # splits the output of one command into answers
     missing: Callable[[Run], Problem | None]  # returns the problem with a command that has no answer
 
@@ -142,10 +142,10 @@ class Tool:
     wording: Wording = problem_by_metric  # returns the problem text for a bad number
     quiet_statuses: frozenset[int] = frozenset()  # exit statuses that are ignored if there is output
     per_device: DeviceTool | None = None  # for a tool that reports one device per call
-    # True if other tools print the same shapes, so that their texts must be rejected first.
+    # Whether other tools' texts must be rejected before the shapes are tried, because they may have the same shapes.
     marks_first: bool = True
-    refusals: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked before `errors`
-    remnants: tuple[Refusal, ...] = ()  # texts printed instead of devices, checked after `errors`
+    refusals: tuple[Refusal, ...] = ()  # for texts without devices, tried before `errors`
+    remnants: tuple[Refusal, ...] = ()  # for texts without devices, tried after `errors`
     is_complaint: Callable[[str], bool] = _accept_any_line  # selects lines of stderr that are shown to the operator
     finish: Callable[[Report, Output], Report] = _unchanged
 
