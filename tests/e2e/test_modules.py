@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 from kits.fake_sysfs import Sysfs, mi210
 from kits.waiting import PATIENCE_SECONDS
 from kits.web_server import make_pki
-from telemetry_daemon.service.unused_imports import unused_imports_replaced
+from telemetry_daemon.service.unused_imports import replace_unused_imports
 
 # The daemon itself, which writes on SIGUSR1 what it has imported.
 PROGRAM = """
@@ -88,7 +88,7 @@ def test_daemon_works_with_all_imports(tmp_path: Path) -> None:
     program = """
 import contextlib, sys
 from telemetry_daemon.service import unused_imports
-unused_imports.unused_imports_replaced = contextlib.nullcontext
+unused_imports.replace_unused_imports = contextlib.nullcontext
 from telemetry_daemon.cli import main
 sys.exit(main())
 """
@@ -100,8 +100,8 @@ sys.exit(main())
 def test_replaced_modules_are_restored() -> None:
     program = """
 import sys
-from telemetry_daemon.service.unused_imports import unused_imports_replaced
-with unused_imports_replaced():
+from telemetry_daemon.service.unused_imports import replace_unused_imports
+with replace_unused_imports():
     import apscheduler.schedulers.background, asyncio
 assert asyncio.base_events.ssl is None
 import concurrent.futures.process, importlib.metadata, multiprocessing, ssl, tzlocal, zoneinfo
@@ -114,7 +114,7 @@ print(importlib.metadata.version("apscheduler") >= "3", ssl.OPENSSL_VERSION != "
 
 
 def test_earlier_imports_are_kept() -> None:
-    with unused_imports_replaced():
+    with replace_unused_imports():
         import ssl as within
     assert within is ssl
     assert sys.modules["ssl"] is ssl

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import ConfigCheck
-from telemetry_daemon.service.unused_imports import unused_imports_replaced
+from telemetry_daemon.service.unused_imports import replace_unused_imports
 
 EXAMPLES = {
     "telemetry serve": "Serve the metrics of this node.",
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = replace(inputs, environment={**_DEMO_ENVIRONMENT, **inputs.environment})
     check = ConfigCheck(inputs)
     # Import the daemon's modules while another process checks the configuration.
-    with unused_imports_replaced():
+    with replace_unused_imports():
         from telemetry_daemon.service.serving import Replacement, ReplayArguments, serve
     replacement = Replacement(arguments.demo, arguments.fault)
     if arguments.replay is not None:

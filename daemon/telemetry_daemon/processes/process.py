@@ -59,14 +59,14 @@ class Process:
             return True
 
     def signal(self, signal_number: int) -> None:
-        """Send a signal to the group, without waiting for the effect."""
+        """Send a signal to the group, without waiting for its effect."""
         if self._exit_info is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # all have exited, or none may be signalled
             os.killpg(self.pid, signal_number)
 
     def reap(self) -> ExitInfo:
-        """Wait for the exit, and return its status and CPU time."""
+        """Wait for the process to exit, and return its status and CPU time."""
         if self._exit_info is None:
             _, wait_status, usage = os.wait4(self.pid, 0)
             self._exit_info = ExitInfo(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)

@@ -31,7 +31,7 @@ class RequestHandler:
         self._readers: dict[str, LibraryReader] = {}
 
     def perform(self, request: dict[str, Plain]) -> Plain:
-        """Perform a serialized request of `worker_wire.py`, and return the serialized result."""
+        """Perform a request that `worker_wire.py` serialized, and return the serialized result."""
         if request["ask"]["kind"] == "read":
             return self._read_source(request["ask"])
         if self._parser_runner is None:
@@ -68,7 +68,7 @@ class RequestHandler:
         return [_library_output(str(call), answer) for call, answer in answers.items()]
 
     def _call_reader(self, target: str, function: Any, *arguments: Any) -> Any:
-        """Call a function of a reader, and close the reader after an exception."""
+        """Call a reader's function. If it raises an exception, close the reader."""
         try:
             return function(*arguments)
         except BaseException:

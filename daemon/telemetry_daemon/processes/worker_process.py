@@ -1,4 +1,4 @@
-"""One worker process, which receives a line and answers with a line or an error."""
+"""Exchanges lines with one worker process: sends a request, and receives the answer."""
 
 from __future__ import annotations
 

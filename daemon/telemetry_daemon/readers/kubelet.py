@@ -57,7 +57,7 @@ class KubeletReader(Reader):
         self._last_response: dict[str, tuple[bytes, list[Plain]]] = {}
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the kubelet lists all pods
-        """Return the response to the poll's call and the files about pods."""
+        """Return a capture with the kubelet's response and the node's files about pods."""
         start, cpu_start = ReadStart(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
@@ -112,7 +112,7 @@ class KubeletReader(Reader):
             if isinstance(response, bytes):
                 return response
             refusals.append(response)
-        missing_refusal = ReaderRefusal("missing", None, f"no socket of a kubelet found:  {' '.join(self._sockets)}")
+        missing_refusal = ReaderRefusal("missing", None, f"no kubelet socket found: {' '.join(self._sockets)}")
         raise next((refusal for refusal in refusals if refusal.state != "missing"), missing_refusal)
 
     def _fetch_from(self, path: str, method: str, deadline: float) -> bytes | ReaderRefusal:

@@ -132,8 +132,8 @@ class ToolLocks:
 
     def _holder_text(self, tool: str) -> str:
         for folder in self._folders:
-            with contextlib.suppress(OSError), OwnFolder.at(folder) as opened:  # the folder contains no lock
-                descriptor = opened.existing_lock_file(_file_name(tool))
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as lock_folder:  # the folder contains no lock
+                descriptor = lock_folder.existing_lock_file(_file_name(tool))
                 try:
                     return holder_text(descriptor)
                 finally:

@@ -87,4 +87,4 @@ def _distrust_reason(path: Path) -> str:
         # Some installers leave folders that root's group may write to.
         return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
-        return f"{path} cannot be checked:  {error.strerror or error}"
+        return f"{path} cannot be checked: {error.strerror or error}"

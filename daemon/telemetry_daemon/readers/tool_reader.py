@@ -19,10 +19,10 @@ from telemetry_daemon.readers.tool_results import (
     ChosenCommand,
     CommandLineChooser,
     diagnostic_output,
-    failed,
     failed_output,
     failure_of,
     launch_failure,
+    new_failure,
     output_of,
     stuck_failure,
 )
@@ -75,7 +75,7 @@ class _Leftover:
     is_cpu_counted: bool
 
     def failure(self) -> Failure:
-        """Return the failure of all polls until the process exits."""
+        """Return the failure that all polls have until the process exits."""
         return stuck_failure(self.planned.line, self.process.pid, time.monotonic() - self.started_at)
 
 
@@ -155,7 +155,7 @@ class CommandReader:
         request = poll.request
         if not isinstance(request, Command):
             text = f"{self._source}: a tool cannot answer a {type(request).__name__} request"
-            raise _PollFailedError(failed("internal", text))
+            raise _PollFailedError(new_failure("internal", text))
         if not self._read_lock.acquire(timeout=max(0.0, poll.deadline)):
             text = f"{self._source}: an earlier poll of this source has not finished"
             raise _PollFailedError(Failure("stuck", None, text))
@@ -201,14 +201,14 @@ class CommandReader:
 
     def _choose_command(self, request: Command) -> ChosenCommand:
         if not request.alternatives or not all(request.alternatives):
-            raise _PollFailedError(failed("internal", f"{self._source}: the poll has no command line"))
+            raise _PollFailedError(new_failure("internal", f"{self._source}: the poll has no command line"))
         search = self._tool_search(request)
         choice = self._chooser.choose(request, search.find)
         if choice is None:
             raise _PollFailedError(_not_found_failure(request, search))
         if choice.tool.distrust_reason:
             text = f"{choice.tool.path} is not run as root: {choice.tool.distrust_reason}"
-            raise _PollFailedError(failed("no_permission", text))
+            raise _PollFailedError(new_failure("no_permission", text))
         return choice
 
     def _missing_failure(self, request: Command) -> Failure | None:
@@ -227,7 +227,7 @@ class CommandReader:
             self._raise_if_closed()
             raise _PollFailedError(Failure("stuck", None, str(busy))) from busy
         except OSError as error:
-            raise _PollFailedError(failed("internal", f"{choice.tool.name} cannot be locked: {error}")) from error
+            raise _PollFailedError(new_failure("internal", f"{choice.tool.name} cannot be locked: {error}")) from error
 
     def _lock_name(self, choice: ChosenCommand) -> str:
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
@@ -266,7 +266,7 @@ class CommandReader:
             raise _PollFailedError(self._leftover.failure())
         if time.monotonic() >= results.ends_at:
             text = f"{planned_run.line}: the deadline of {results.deadline_seconds:g} s passed before it could start"
-            raise _PollFailedError(failed("timeout", text))
+            raise _PollFailedError(new_failure("timeout", text))
 
     def _start_tool(self, planned: _PlannedRun) -> Process:
         try:

@@ -18,7 +18,7 @@ _DIAGNOSTIC_BYTES = 64 << 10
 _REJECTED_SECONDS = 3600.0
 
 
-def failed(reason: Reason, text: str) -> Failure:
+def new_failure(reason: Reason, text: str) -> Failure:
     """Return a failure in the state `failed`."""
     return Failure("failed", reason, text)
 
@@ -29,14 +29,14 @@ def failure_of(run: RunResult, line: str, deadline: float, limits: RunLimits) ->
         status = run.exit_info.status if run.exit_info else None
         if status is None or status >= 0:
             return None
-        return failed("killed", f"{line} was killed by {signal_name(-status)}")
+        return new_failure("killed", f"{line} was killed by {signal_name(-status)}")
     if run.cause == "closed":
         return Failure("disabled", None, f"{line} was interrupted, because the reader was closed")
     if run.cause == "too_much_output":
         mebibytes = limits.output_bytes / (1 << 20)
-        return failed("too_much_output", f"{line} printed more than {mebibytes:g} MiB and was killed")
+        return new_failure("too_much_output", f"{line} printed more than {mebibytes:g} MiB and was killed")
     consequence = "killed" if run.is_group_gone else "left running"
-    return failed("timeout", f"{line} did not exit within {deadline:g} s and was {consequence}")
+    return new_failure("timeout", f"{line} did not exit within {deadline:g} s and was {consequence}")
 
 
 def stuck_failure(line: str, pid: int, seconds: float) -> Failure:
@@ -48,16 +48,16 @@ def launch_failure(error: Exception, path: str, *, exists: bool) -> Failure:
     """Return the failure of a tool that could not be started."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
-        return failed("no_permission", f"{text}; allow the service's user to execute it")
+        return new_failure("no_permission", f"{text}; allow the service's user to execute it")
     if isinstance(error, FileNotFoundError) and not exists:
         return Failure("missing", None, text)
     if isinstance(error, FileNotFoundError):
-        return failed("internal", f"{text}; the file exists, but its interpreter or loader does not")
+        return new_failure("internal", f"{text}; the file exists, but its interpreter or loader does not")
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
-        return failed("internal", f"{text}; the limit on processes and threads is reached: raise TasksMax=")
+        return new_failure("internal", f"{text}; the limit on processes and threads is reached: raise TasksMax=")
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
-        return failed("internal", f"{text}; it is neither a program for this machine nor a script that begins with #!")
-    return failed("internal", text)
+        return new_failure("internal", f"{text}; it is neither a program for this machine nor a script with a #! line")
+    return new_failure("internal", text)
 
 
 def output_of(run: RunResult, line: str, target: str) -> Output:
@@ -127,7 +127,7 @@ class CommandLineChooser:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Reject the line used last, and return whether another can be tried."""
+        """Reject the last used line, and return whether another can be tried."""
         rejected = self._rejected.get(request)
         if rejected is None:
             return False

@@ -61,8 +61,8 @@ class CaptureFeed:
             text = capture_line(capture)
         except CodecError as error:  # a plugin returned a value that JSON cannot represent
             if self._changes.changed((capture.source, capture.poll), str(error)):
-                facts = {"source": capture.source, "poll": capture.poll, "error": error}
-                log.warning("a capture cannot be recorded", extra=facts)
+                extra = {"source": capture.source, "poll": capture.poll, "error": error}
+                log.warning("a capture cannot be recorded", extra=extra)
             return
         line = CaptureLine(capture.source, capture.poll, capture.monotonic_time, text)
         with self._lock:

@@ -70,7 +70,7 @@ class Playback:
 
     def seek_and_rebuild(self) -> Iterator[PlacedCapture]:
         """Seek to the requested position, and return the captures after it."""
-        with self._store.frozen_view(), self._clock.stopped():
+        with self._store.frozen_view(), self._clock.hold():
             remaining = self._rebuild(self._clock.start_seek())
             while self._clock.is_interrupted() and not self._clock.is_over:
                 remaining = self._rebuild(self._clock.start_seek())

@@ -62,8 +62,8 @@ class PlaybackClock:
         self._set_motion(is_running=self._is_running, speed=speed)
 
     @contextlib.contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Stop the clock for the `with` block."""
+    def hold(self) -> Iterator[None]:
+        """Hold the clock for the duration of the `with` block."""
         with self._condition:
             self._anchor_at(self._position())
             self._is_held, self._limit = True, math.inf

@@ -1,4 +1,4 @@
-"""The arguments and the answer of each verb of the control socket."""
+"""The types of the arguments and answers of the control socket's verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads snapshots and histories from documents of daemons of any version."""
+"""Reads snapshots and histories from documents that a daemon of any version has sent."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ class CompatPages:
                     "a page in another exporter's format is not served", extra={"exporter": name, "error": error}
                 )
             elif error != self._errors.get(name):
-                facts = {"exporter": name, "address": ", ".join(servers.addresses[name])}
-                logger.info("serving a page in another exporter's format", extra=facts)
+                extra = {"exporter": name, "address": ", ".join(servers.addresses[name])}
+                logger.info("serving a page in another exporter's format", extra=extra)
         self._errors = errors
         self._on_change({name: not error for name, error in errors.items()})
 

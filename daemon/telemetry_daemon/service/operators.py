@@ -116,8 +116,8 @@ class MaintenanceRequestHandler:
             self._state.save()
         except OSError as error:
             if self._changes.changed("file", error.errno):
-                facts = {"path": str(self._state.path), "error": error}
-                log.warning("the maintenance cannot be saved and will be forgotten on restart", extra=facts)
+                extra = {"path": str(self._state.path), "error": error}
+                log.warning("the maintenance cannot be saved and will be forgotten on restart", extra=extra)
             return f"cannot write '{self._state.path}': {error.strerror or error}"
         self._changes.changed("file", None)
         return ""

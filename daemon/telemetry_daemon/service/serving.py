@@ -61,8 +61,8 @@ def serve(inputs: ConfigInputs, check: ConfigCheck, replacement: Replacement) ->
     log.setup(settings.log.level, settings.log.format)
     parser_set = load_parsers(checked_config.candidates)
     for failure in parser_set.failures:
-        facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
-        logger.warning("a plugin was not loaded", extra=facts)
+        extra = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
+        logger.warning("a plugin was not loaded", extra=extra)
     clock = Clock()
     capture_feed = CaptureFeed()
     node = _create_node(replacement, parser_set, clock, capture_feed)

@@ -51,8 +51,8 @@ WITHOUT_ASYNCIO: StandIns = {**_STAND_INS, "asyncio": {"iscoroutinefunction": is
 
 
 @contextmanager
-def unused_imports_replaced(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
-    """Replace unused modules by stand-ins within this context."""
+def replace_unused_imports(stand_ins: StandIns = _STAND_INS) -> Iterator[None]:
+    """Replace unused modules with stand-ins within this context."""
     inserted = {name: _create_module(name, content) for name, content in stand_ins.items() if name not in sys.modules}
     sys.modules.update(inserted)  # type: ignore[arg-type]  # None is the documented marker for a missing module
     try:

@@ -71,7 +71,7 @@ def owners_parser() -> SourceParser:
 
 
 def simulated_parser(capture: Capture) -> SourceParser | None:
-    """Return the parser for a capture of the simulator, or None for other captures."""
+    """Return the parser for a simulated capture, or None for other captures."""
     if not isinstance(capture.request, Library) or capture.request.reader != READER:
         return None
     if capture.source == SCHEDULER:

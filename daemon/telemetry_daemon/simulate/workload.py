@@ -123,7 +123,7 @@ class Workload:
             self._start_job(pattern, count, now, usable)
 
     def train_everywhere(self, now: float, until: float) -> None:
-        """Start a training job on all cards, or extend it."""
+        """Start a training job on all cards, or extend the running one."""
         cards = tuple(range(len(self.jobs)))
         job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
         if job is None:

@@ -175,8 +175,8 @@ def _key_in_directory(directory: Path) -> bytes:
             return _read_stored_key(folder) or _create_key(folder)
     except OSError as error:
         # Without a saved key, the hashes change at each start.
-        facts = {"path": str(directory / KEY_FILE_NAME), "error": error}
-        log.warning("the hash key cannot be saved: the hashes will change at the next start", extra=facts)
+        extra = {"path": str(directory / KEY_FILE_NAME), "error": error}
+        log.warning("the hash key cannot be saved: the hashes will change at the next start", extra=extra)
         return os.urandom(_NEW_KEY_BYTES)
 
 

@@ -72,8 +72,8 @@ def load(path: Path, now: float = _LONG_AGO) -> StoredDevices:
     usable_devices = [identity for identity in content.devices if identity.model or identity.lost_since is not None]
     kept_devices = presence.keep_most_seen(usable_devices)
     if len(kept_devices) < len(usable_devices):
-        facts = {"path": str(path), "devices": len(usable_devices), "kept": len(kept_devices)}
-        log.warning("too many recorded devices: those reported in the fewest polls are forgotten", extra=facts)
+        extra = {"path": str(path), "devices": len(usable_devices), "kept": len(kept_devices)}
+        log.warning("too many recorded devices: those reported in the fewest polls are forgotten", extra=extra)
     return replace(content, devices=tuple(kept_devices)).filtered(lambda _: True)
 
 
@@ -116,8 +116,8 @@ class DevicesFileWriter:
             save(self._path, stored)
         except OSError as error:
             if self._changes.changed("file", error.errno):
-                facts = {"path": str(self._path), "error": error}
-                log.warning("the devices cannot be saved and will be forgotten at a restart", extra=facts)
+                extra = {"path": str(self._path), "error": error}
+                log.warning("the devices cannot be saved and will be forgotten at a restart", extra=extra)
             return
         self._changes.changed("file", None)
         self.stored = stored

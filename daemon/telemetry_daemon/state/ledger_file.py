@@ -96,8 +96,8 @@ class LedgerFile:
             self._write(saved)
         except OSError as error:
             if self._changes.changed("files", error.errno):
-                facts = {"path": str(self._folder), "error": error}
-                log.warning("the ledger cannot be saved", extra=facts)
+                extra = {"path": str(self._folder), "error": error}
+                log.warning("the ledger cannot be saved", extra=extra)
         else:
             self._changes.changed("files", None)
         finally:

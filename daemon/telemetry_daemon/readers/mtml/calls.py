@@ -1,4 +1,4 @@
-"""Tables of the calls of each tier."""
+"""Tables of the calls that each tier makes."""
 
 from __future__ import annotations
 

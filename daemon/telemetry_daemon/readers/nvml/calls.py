@@ -1,4 +1,4 @@
-"""Tables of the calls of each tier, with fallbacks for old drivers."""
+"""Tables of the calls that each tier makes, with fallbacks for old drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls on one GPU for each tier, its identity, and its fans."""
+"""Reads one GPU: its identity, its fans, and the values of each tier."""
 
 from __future__ import annotations
 

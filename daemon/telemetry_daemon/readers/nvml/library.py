@@ -89,5 +89,5 @@ class Nvml(Binding):
 
 
 def handle_address(handle: Any) -> int:
-    """Return the address that identifies a handle, which is not hashable."""
+    """Return the address that identifies a handle, because handles are not hashable."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
