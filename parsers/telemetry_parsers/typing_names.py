@@ -1,4 +1,4 @@
-"""Names of `typing` for annotations, because `typing` needs 0.5 MiB in each worker."""
+"""Replaces `typing` for annotations, because importing `typing` costs 0.5 MiB in each worker."""
 
 TYPE_CHECKING = False
 

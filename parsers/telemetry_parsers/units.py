@@ -108,8 +108,8 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     return value if isinstance(value, Absent) else value * factor[0] / factor[1]
 
 
-def spelled(unit: str, units: Units) -> str | None:
-    """Return the key of `units` that equals the unit except for case, or None."""
+def find_unit(unit: str, units: Units) -> str | None:
+    """Return the key of `units` that equals `unit` except for case, or None."""
     if unit in units:
         return unit
     return next((name for name in units if name.lower() == unit.lower()), None)

@@ -28,7 +28,7 @@ class Card:
     cap_watts: float
     graphics_mhz: tuple[int, int]  # (lowest, highest) clock; `memory_mhz` has the same form
     memory_mhz: tuple[int, int]
-    full_load_celsius: float  # of the die; `slowdown_celsius` is of the die, too
+    full_load_celsius: float  # die temperature, as is `slowdown_celsius`
     slowdown_celsius: float
     pcie_generation: int
     links: int = 0

@@ -145,7 +145,7 @@ def _parse_number(target: Target, clean_text: str, unit: str) -> Value:
     allowed_units = _UNITS_OF_METRIC.get(target.key) or _UNITS[BY_KEY[target.key].unit]
     if not unit:
         return units.quantity(clean_text, allowed_units, target.unit)
-    unit_name = units.spelled(unit, allowed_units)
+    unit_name = units.find_unit(unit, allowed_units)
     return _absence_in_text(clean_text) if unit_name is None else units.quantity(clean_text, allowed_units, unit_name)
 
 

@@ -91,7 +91,7 @@ def read_broken_json(text: str) -> Listing | None:
 
 
 def _read_documents(text: str) -> _ParsedDocuments | None:
-    """Merge all documents in a string, and report contradictions."""
+    """Merge all documents in a string, and report cards whose values differ between documents."""
     listing = Listing()
     surrounding_texts: list[str] = []
     offset = 0
@@ -111,7 +111,7 @@ def _read_documents(text: str) -> _ParsedDocuments | None:
         contradicted_cards |= dict.fromkeys(_add_document(scanner.members, earlier_texts, listing))
     for index in contradicted_cards:
         listing.add_problem(
-            f"card {index}", "the card is reported a second time with other values; the first values are kept"
+            f"card {index}", "the card is reported a second time with different values; the first values are kept"
         )
     if not surrounding_texts:
         return None
@@ -166,7 +166,7 @@ def _unquote(token: str) -> str:
 def _add_document(
     members: list[tuple[str, list[tuple[str, str]]]], earlier_texts: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Add a document to the listing. Yield each card that earlier documents contradict."""
+    """Add a document to the listing. Yield the index of each card whose values differ from earlier documents."""
     indices: set[int] = set()
     for name, pairs in members:
         match = _CARD.match(name)

@@ -113,7 +113,7 @@ def _create_device(
         vendor=vendor_of(card.texts) or default_vendor,
         index=card.index,
         model=_model_name(card),
-        # On BW cards, hy-smi prints the serial number instead, which is not unique.
+        # On BW cards, hy-smi prints the serial number as the unique id, although it is not unique.
         uuid=uuid if uuid != serial else None,
         bus_id=card.bus,
         partition=partition_name,
@@ -178,7 +178,7 @@ def _partitions_by_function(cards: Sequence[_Card], uuid_groups: Iterable[Sequen
     return partitions
 
 
-# A card that does not answer has none of these metrics.
+# A card that does not answer has no readings of these metrics.
 _BASIC_METRICS = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _MIN_BASIC_METRICS = 2
 # For a card that does not answer, the tool prints these metrics as zeros.

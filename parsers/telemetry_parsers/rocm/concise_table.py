@@ -220,7 +220,7 @@ class _Table:
 
 
 def read_concise_tables(lines: Sequence[Line], default_sensor: str) -> Listing | None:
-    """Read all concise tables into a listing, or return None."""
+    """Read all concise tables into a listing, or return None if there are no tables."""
     table: _Table | None = None
     listing = Listing()
     has_table = False
@@ -310,7 +310,7 @@ def _resembles_row(line: Line, table: _Table) -> bool:
 
 
 def _read_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Read a row. Return False if the line is not one."""
+    """Read a row. Return False if the line is not a row."""
     cells = _split_row(line.text, table.headings)
     if not cells or "" in cells:
         return False

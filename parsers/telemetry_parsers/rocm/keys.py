@@ -97,7 +97,7 @@ _TARGETS: Mapping[str, tuple[Target, ...]] = {
     "accumulated energy": (special("energy_joules_total", values.joules),),
     # Keys from the tables of `--showpagesinfo`.
     "retired pages": only("retired_pages", "all"),
-    "pending pages": (special("retired_pages_pending", values.is_any_bit_set),),
+    "pending pages": (special("retired_pages_pending", values.nonzero_flag),),
     "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
     **saved.TARGETS,
 }

@@ -1,4 +1,4 @@
-"""The common form of all rocm-smi and hy-smi output: printed keys and texts, grouped by card."""
+"""The form into which all output of rocm-smi and hy-smi is converted: printed keys and texts, grouped by card."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Listing:
         return self.cards.setdefault(index, [])
 
     def add_problem(self, where: str, text: str) -> None:
-        """Add a problem."""
+        """Report a problem at this position of the output."""
         self.problems.append(Problem(where, text))
 
 

@@ -91,7 +91,7 @@ ERRORS = (
         "hfm link status: wait", "failed", "driver_gone", "the links between the cards are not up: see hymgr.service"
     ),
     ErrorText("hfm link status: link failed", "failed", "driver_gone", "the links between the cards failed: see dmesg"),
-    ErrorText("rsmi_init", "failed", "driver_gone", "see dmesg; the driver did not answer"),
+    ErrorText("rsmi_init", "failed", "driver_gone", "the driver did not answer: see dmesg"),
     ErrorText(
         "smi returned 8", "failed", "driver_gone", "the library failed: check the driver, /dev/kfd and user groups"
     ),

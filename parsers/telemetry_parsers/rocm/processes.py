@@ -1,4 +1,4 @@
-"""Reads the processes on each card from AMD's or Hygon's list."""
+"""Reads the lists of processes that rocm-smi and hy-smi print."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _ProcessCards:
 
 @dataclass(slots=True)
 class AmdProcessList:
-    """AMD's processes, and the lines that show that a list is incomplete."""
+    """The processes that rocm-smi lists, and lines that show that the list is incomplete."""
 
     processes: dict[int, _ProcessCards] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class AmdProcessList:
 
 
 def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
-    """Return AMD's list of processes and cards, or None if the text has none."""
+    """Return rocm-smi's list of processes and their cards, or None if the text has no such list."""
     amd_list = AmdProcessList()
     process: _ProcessCards | None = None
     for line in lines:
@@ -59,7 +59,7 @@ def amd_list_in(lines: Sequence[Line]) -> AmdProcessList | None:
             process = _continue_list(process, line, amd_list)
         elif line.ended:
             _read_other_line(line, amd_list)
-    # Without processes and without the message that there are none, the list is missing.
+    # If neither processes nor the message that there are none follow the title, the list is missing.
     amd_list.stray_line = amd_list.stray_line or amd_list.open_title
     return amd_list if amd_list.processes or amd_list.is_complete or amd_list.open_title is not None else None
 
@@ -98,11 +98,11 @@ def _read_name_row(row: re.Match[str], amd_list: AmdProcessList) -> None:
 
 
 def read_amd_list(lines: Sequence[Line], draft: Draft) -> bool:
-    """Add AMD's processes to the draft. Return False if the text has no list."""
+    """Add the processes that rocm-smi lists to the draft. Return False if the text has no list."""
     amd_list = amd_list_in(lines)
     if amd_list is None:
         return False
-    # If the length of the card list is not the printed count, the list is truncated.
+    # If the number of listed cards differs from the printed count, the list is truncated.
     complete = [process for process in amd_list.processes.values() if len(process.cards) == process.card_count]
     draft.processes.extend(
         _to_process(draft.device(card), process, amd_list.names) for process in complete for card in process.cards
@@ -164,7 +164,7 @@ def is_hygon_list(lines: Sequence[Line]) -> bool:
 
 
 def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
-    """Add Hygon's processes to the draft."""
+    """Add the processes that hy-smi lists to the draft."""
     hygon_list = _hygon_list_in(lines)
     pairs: set[tuple[int, int]] = set()
     repeated_pids = dict.fromkeys(entry.pid for entry in hygon_list.entries if not _add_process(entry, pairs, draft))
@@ -172,7 +172,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
         draft.add_problem(f"PID {pid}", listed_twice("the process"))
     if hygon_list.stray_line is not None:
         draft.add_problem(
-            hygon_list.stray_line.where, f"a line without its process: {quote(hygon_list.stray_line.text)}"
+            hygon_list.stray_line.where, f"the process of this line is missing: {quote(hygon_list.stray_line.text)}"
         )
     elif hygon_list.entries and not hygon_list.is_complete:
         draft.add_problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
@@ -237,6 +237,6 @@ def _used_bytes(values: Mapping[str, str]) -> float | None:
     for key, text in values.items():
         match = _USED.match(key)
         if match is not None:
-            used = units.quantity(text, units.BYTES, units.spelled(match[1], units.BYTES))
+            used = units.quantity(text, units.BYTES, units.find_unit(match[1], units.BYTES))
             return None if isinstance(used, Absent) or used < 0 else used
     return None

@@ -41,8 +41,8 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "jpeg_activity": (values.highest_of(metric("engine_utilization_ratio", "jpeg")),),
     "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
     "energy_accumulator": (special("energy_joules_total", values.joules),),
-    "throttle_status": (special("throttled", values.is_any_bit_set, "any"),),
-    "indep_throttle_status": (special("throttled", values.is_any_bit_set, "any"),),
+    "throttle_status": (special("throttled", values.nonzero_flag, "any"),),
+    "indep_throttle_status": (special("throttled", values.nonzero_flag, "any"),),
     "pcie_replay_count_acc": only("pcie_replays_total"),
     "pcie_nak_sent_count_acc": only("pcie_errors_total", "nak_sent"),
     "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
@@ -113,7 +113,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
             entries = listing.system if row[1] is None else listing.ensure_card(int(row[1]))
             entries.extend(_row_entries(line, headings, listing))
         elif headings and line.text.lstrip().startswith(","):
-            listing.add_problem(line.where, f"a row that belongs to no card: {quote(line.text)}")
+            listing.add_problem(line.where, f"the row does not name a card: {quote(line.text)}")
         if not line.ended and headings:
             listing.add_problem(line.where, "the text ends inside this row; more cards may be missing")
     return listing if headings or listing.system else None

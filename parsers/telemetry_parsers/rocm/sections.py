@@ -132,7 +132,7 @@ def read_tables(lines: Sequence[Line]) -> Listing | None:
                     )
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
-            listing.add_problem(line.where, "a table without its card")
+            listing.add_problem(line.where, "the table does not name its card")
             has_table = True
     if table is not None:
         listing.add_problem("text", "the text ends inside a card's table")

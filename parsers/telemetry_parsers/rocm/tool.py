@@ -175,7 +175,7 @@ def _shape_of_other_tool(variant: ToolVariant) -> Shape:
 
 
 def _read_processes(text: ToolText, draft: Draft) -> bool:
-    """Read AMD's or Hygon's list of processes. Return False if the output has none."""
+    """Read the list of processes that rocm-smi or hy-smi prints. Return False if the output has no list."""
     lines = text.lines
     if not processes.read_amd_list(lines, draft):
         if not is_hygon_list(lines):
@@ -200,7 +200,7 @@ def _first_match(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
 
 
 def _make_other_tool_refuser(variant: ToolVariant) -> Refusal:
-    """Return a function that rejects messages of the other tool."""
+    """Return a function that refuses messages of the other tool."""
 
     def refuse(output: Output, printed_lines: Sequence[Line]) -> Report | None:
         if not variant.is_from_other_tool(ToolText(lines(f"{output.text}\n{output.stderr}"))):
@@ -226,7 +226,7 @@ def _report_on_remnant(output: Output, lines: Sequence[Line], tool: str) -> Repo
         return Report("no_devices", problems=(Problem(first_line.where, f"{tool} lists no devices"),))
     if not _is_bare_row(first_line):
         return None
-    text = "rows of a table without its headings, which name the columns; save the whole output"
+    text = "the headings of the table are missing, so its columns are unknown; save the whole output"
     reason: Reason = "exit_status" if output.status else "not_understood"
     return failed(reason, first_line.where, f"{text}: {quote(first_line.text)}")
 

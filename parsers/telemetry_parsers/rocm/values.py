@@ -56,14 +56,14 @@ def joules(text: str, unit: str) -> Value:
     return value if isinstance(value, Absent) else units.zero_as_unsupported(value / 65_536)
 
 
-def is_any_bit_set(text: str, unit: str) -> Value:
+def nonzero_flag(text: str, unit: str) -> Value:
     """Return 1 if any bit of the status is set, else 0."""
     value = Absent.NOT_UNDERSTOOD if unit else units.number(text)
     return value if isinstance(value, Absent) else float(value != 0.0)
 
 
 def link_generation(text: str, _unit: str) -> Value:
-    """Return the generation of a link such as `1 (16.0GT/s x16)`."""
+    """Return the PCIe generation of a link such as `1 (16.0GT/s x16)`."""
     match = _LINK.match(text)
     return units.pcie_generation(match[1]) if match else _absence_in(text)
 

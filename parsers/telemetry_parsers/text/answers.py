@@ -1,4 +1,4 @@
-"""Reports on failures, the error texts that reveal failures, and problem texts that several tools share."""
+"""Failure reports, texts that reveal failures, and messages that the parsers of several tools share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def not_understood(text: str) -> str:
 
 def value_without_key(text: str) -> str:
     """Return the message that a value has no key in front of it."""
-    return f"a value without its key: {quote(text)}"
+    return f"the key of this value is missing: {quote(text)}"
 
 
 def wrong_cells(text: str) -> str:
     """Return the message that a row does not fit the headings."""
-    return f"does not fit the headings: {quote(text)}"
+    return f"the row does not fit the headings: {quote(text)}"
 
 
 def not_a_row(text: str, table: str = "the table") -> str:
@@ -99,7 +99,7 @@ def failed(reason: Reason, where: str, text: str) -> Report:
 def failed_midway(report: Report, status: int) -> Report:
     """Return a failed report for a tool that exited inside its device list."""
     reason: Reason = "killed" if status < 0 else "exit_status"
-    problem = Problem("exit status", f"exit status {status} inside the list of devices")
+    problem = Problem("exit status", f"exit status {status}: the tool ended inside its list of devices")
     return Report("failed", reason, problems=(problem, *report.problems), facts=report.facts)
 
 

@@ -1,4 +1,4 @@
-"""Removes echoes, such as prompts, commands and line prefixes, from an output."""
+"""Removes echoes, such as prompts, commands and line prefixes, from a tool's output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def without_prefix(lines: Sequence[Line]) -> list[Line]:
 
 
 def is_document(lines: Sequence[Line], bare: Sequence[Line]) -> bool:
-    """Return whether removing the prefix, which gave `bare`, uncovered a line that begins a document."""
+    """Return whether any line of `bare`, from which a prefix was removed, certainly begins a document."""
     changed = (after.text for before, after in zip(lines, bare, strict=True) if before.text != after.text)
     return any(_BEGINS_A_DOCUMENT.match(text) for text in changed)
 
@@ -88,12 +88,12 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """Return the text without notes of ssh, kubectl and sudo."""
+    """Return the text without the messages of ssh, kubectl and sudo."""
     return _remove_echoes(text, _is_note, ())
 
 
 def without_echoes(text: str, commands: Collection[str]) -> str:
-    """Remove notes, prompts and echoes of these commands from the text."""
+    """Remove prompts, echoes of these commands, and the messages of ssh, kubectl and sudo from the text."""
     used_commands = [command for command in commands if command in text]
     return _remove_echoes(
         text, lambda row: _is_note(row) or _echoed_command(row, used_commands) is not None, used_commands

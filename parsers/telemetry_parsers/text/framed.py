@@ -184,12 +184,12 @@ class _TableReader:
 
 def _truncated_cell(text: str) -> Cell:
     """Return a truncated cell without its last word: `9%  133MiB(163` becomes `9%  133MiB(`."""
-    head, last_word = text.rstrip(), ""
-    if head == text:
-        start = max(head.rfind(blank) for blank in " \t") + 1
-        head, last_word = head[:start], head[start:]
+    complete_words, last_word = text.rstrip(), ""
+    if complete_words == text:
+        start = max(text.rfind(blank) for blank in " \t") + 1
+        complete_words, last_word = text[:start], text[start:]
     complete_part = last_word[: max(last_word.rfind("("), last_word.rfind(")")) + 1]
-    return Cell((head + complete_part).strip(), whole=False)
+    return Cell((complete_words + complete_part).strip(), whole=False)
 
 
 def _split_at_gaps(text: str) -> list[str]:
@@ -256,7 +256,7 @@ def _is_complete(texts: Mapping[str, str], headings: Sequence[str], shape: Table
 
 
 def _assign_words(words: Sequence[str], headings: Sequence[str], shape: TableShape) -> dict[str, str] | None:
-    """Map each heading to its words, or return None if they do not fit."""
+    """Map each heading to its words, or return None if the words do not fit the headings."""
     free_positions = [position for position, name in enumerate(headings) if name not in shape.words]
     has_enough_words = len(words) >= len(headings) if free_positions else len(words) == len(headings)
     if len(free_positions) > 1 or not has_enough_words or not shape.headings.issuperset(headings):

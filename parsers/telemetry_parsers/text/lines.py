@@ -1,4 +1,4 @@
-"""Lines of text, quotes for problems, and bus addresses."""
+"""Splits text into lines, shortens quoted text for messages, and parses bus addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line:
 
     @property
     def where(self) -> str:
-        """Return the position of this line, such as `line 7`, for problems."""
+        """Return this line's position, such as `line 7`, for use in a message."""
         return f"{self.stream} line {self.number}".strip()
 
 

@@ -21,7 +21,7 @@ _FOLDERS = (
     "/opt/dtk*/bin",
 )
 _CORE = "--showid --showproductname --showuniqueid --showserial --showbus --showtemp --showpower --showuse"
-# Unlike -b and --showhcuutil, none of these flags samples over an interval.
+# -b and --showhcuutil are omitted, because they sample over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmeminfo vram --showclocks --showperflevel"
 # AMD's tool rejects --showmemavailable before it wakes a card, and the command is then not called again.
 _FLAGS = (f"{_USUAL} --showmemavailable --json", f"{_USUAL} --json", f"{_CORE} --json", "")

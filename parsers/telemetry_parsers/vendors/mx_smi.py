@@ -213,7 +213,7 @@ def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line,
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):
-        draft.add_problem(line.where, f"a slice of an unlisted GPU: {quote(line.text)}")
+        draft.add_problem(line.where, f"the GPU of this slice is not listed: {quote(line.text)}")
         return
     slice_device = draft.device((gpu, slice_number))
     draft.set_partition(slice_device, parent, str(slice_number))

@@ -27,7 +27,7 @@ ASCEND = Vendor(
         DeviceNodes(
             ("/dev/davinci_manager", "/dev/davinci[0-9]*"),
             ("devdrv-cdev", "vdevdrv-cdev", "davinci*", "devmm_svm", "hisi_hdc"),
-            "devdrv-cdev is the driver of davinci0 …, vdevdrv-cdev that of virtual NPUs",
+            "devdrv-cdev drives davinci0 …; vdevdrv-cdev drives virtual NPUs",
         ),
     ),
     permissions="the driver's group, `HwHiAiUser` by default",

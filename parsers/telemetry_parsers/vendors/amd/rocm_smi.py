@@ -22,7 +22,7 @@ GIVES = (
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 _CORE = "--showbus --showuniqueid --showproductname --showtemp --showpower --showuse"
-# Unlike -b, none of these flags samples over an interval.
+# -b is omitted, because it samples over an interval.
 _USUAL = f"{_CORE} --showmaxpower --showmemuse --showmeminfo vram gtt --showclocks --showfan --showperflevel"
 _READINGS = f"{_USUAL} --showenergycounter"
 _PIDS = "--showbus --showpids --showpidgpus"
@@ -30,7 +30,7 @@ _FACTS = "--showbus --showuniqueid --showserial --showid --showvbios --showdrive
 
 
 def _command(*flag_alternatives: str) -> Command:
-    """Return a command that tries these strings of flags in order."""
+    """Return a command that tries each of these flag strings in order."""
     lines = tuple((TOOL, *flags.split()) for flags in flag_alternatives)
     return Command(lines, env=PRIVATE_LOCKS_ENV, folders=_FOLDERS)
 

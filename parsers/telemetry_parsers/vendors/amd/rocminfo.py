@@ -253,7 +253,7 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 
 def _read_agents(text: ToolText, draft: Draft) -> bool:
-    """Add the accelerators among the agents. Return False without agents."""
+    """Add the accelerators among the agents. Return False if there are no agents."""
     listing = _read_listing(text.lines)
     if not listing.agents:
         return False

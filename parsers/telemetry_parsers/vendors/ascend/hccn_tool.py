@@ -55,7 +55,7 @@ METRICS_BY_FLAG: Mapping[str, str] = {
 _KEYS_WITH_FLAPS = frozenset({"current time", "link change records", "link down count"})
 _FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 _PORT_KEY = "port_id"
-# Titles of lists, in which lines with other keys are not reported as unknown.
+# Titles of lists. Lines with unknown keys below these titles are not reported.
 _LIST_TITLES = ("link change records", _STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")
 _IGNORED_KEYS = frozenset(
     {
@@ -78,7 +78,7 @@ ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A port, identified by its die and its number, each empty if unknown."""
+    """A port with its die and number, which are empty if unknown."""
 
     die: str = ""
     number: str = ""
@@ -186,7 +186,7 @@ class _AnswerReader:
             self.draft.add_unknown(key)
 
     def _read_port(self, value: str) -> None:
-        """Read the port in `port_id: 4`, or `0x4` in the output about bit errors."""
+        """Read the port number, printed as `port_id: 4` or, in the output about bit errors, as `port_id: 0x4`."""
         self.is_understood = True
         port_number = value.lower().removeprefix("0x")
         if _NUMBER.match(port_number) and not self.port.number:

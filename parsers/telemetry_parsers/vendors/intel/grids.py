@@ -194,7 +194,7 @@ def _read_labelled_line(grid: _GridState, label: str, text: str, line: Line) -> 
         grid.label, grid.label_where = label, line.where
     elif not label and not _continues_value(grid.texts, text):
         grid.texts.append(_INVALID_VALUE)
-        grid.draft.add_problem(line.where, f"a value without its label: {quote(line.text)}")
+        grid.draft.add_problem(line.where, f"the label of this value is missing: {quote(line.text)}")
     grid.texts.append(text)
 
 
@@ -253,7 +253,7 @@ def _position_of(grid: _GridState, tile: str, device: int) -> int:
 
 
 def _number_in(text: str) -> str | None:
-    """Return the device's number or the highest of its engines, or None for other text."""
+    """Return the device's number or the highest number among its engines, or None for other text."""
     device_text = text.partition(";")[0].strip()
     current = _CURRENT_VALUE.match(text)
     if current is not None or ":" not in device_text:

@@ -42,7 +42,7 @@ def add_process(item: _JsonObject, draft: Draft) -> None:
     """Add a process of `ps -j` to the draft."""
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
-        draft.add_problem("JSON", f"a process without a device or a pid: {quote(str(item)[:200])}")
+        draft.add_problem("JSON", f"the process has no device or no PID: {quote(str(item)[:200])}")
         return
     memory = process_bytes(str(item.get("mem_size", "")))
     process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)

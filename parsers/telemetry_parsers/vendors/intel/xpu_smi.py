@@ -27,7 +27,7 @@ _JsonObject = dict[str, Any]
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Read all JSON documents in the text into the draft. Return False without a document."""
+    """Read all JSON documents in the text into the draft. Return False if there is no document."""
     joined_text = text.joined
     if not any(mark in joined_text for mark in _JSON_MARKS):
         return False
@@ -64,7 +64,7 @@ def _read_document(document: _JsonObject, newest_samples: dict[str, _JsonObject]
 def _read_device(item: _JsonObject, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
     if index is None or draft.has_device(index):
-        draft.add_problem("JSON", f"a device without a unique number: {quote(str(item)[:200])}")
+        draft.add_problem("JSON", f"the device has no unique number: {quote(str(item)[:200])}")
         return
     device = draft.device(index)
     for name, value in item.items():

@@ -106,7 +106,7 @@ def _read_line(output: _QueryOutput, section: str, line: Line) -> None:
 
 
 def read_json(text: ToolText, draft: Draft) -> bool:
-    """Add the cards in all documents of `-q --json`. Return False without a document."""
+    """Add the cards in all documents of `-q --json`. Return False if there is no document."""
     output = _QueryOutput(draft, answer_count=0)
     joined_text = text.joined
     json = find_documents(joined_text)

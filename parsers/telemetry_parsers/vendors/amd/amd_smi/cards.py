@@ -139,7 +139,7 @@ def _join_cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _blocks_of_partition(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """Return the partition's blocks, or None. An empty name matches the only partition."""
+    """Return the partition's blocks, or None. If there is only one partition, an empty name matches any name."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other_name, blocks = next(iter(partitions.items()))

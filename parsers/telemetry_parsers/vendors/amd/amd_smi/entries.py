@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """The entries of one device. If the block is truncated, its last entry is at `open_path`."""
+    """The entries of one device. `open_path` is the path after which entries may be missing, if any."""
 
     kind: str
     index: int | None
@@ -66,7 +66,7 @@ def printed_text(text: str | None) -> str | None:
 
 
 def link_generation(text: str, _unit: str = "") -> Value:
-    """Return the generation of a link at a speed such as `32 GT/s`."""
+    """Return the PCIe generation of a link at a speed such as `32 GT/s`."""
     if not text.endswith("GT/s"):
         return units.placeholder(text) or Absent.NOT_UNDERSTOOD
     return units.pcie_generation(text.removesuffix("GT/s"))
@@ -79,7 +79,7 @@ def bytes_per_second(text: str, _unit: str = "") -> Value:
     return units.placeholder(number_text) or value if isinstance(value, Absent) else value * 125_000
 
 
-def is_above_zero(text: str, _unit: str = "") -> Value:
+def positive_flag(text: str, _unit: str = "") -> Value:
     """Return 1 if a share of time is above 0 %, else 0."""
     value = units.quantity(text, units.RATIO, "%")
     return value if isinstance(value, Absent) else float(value > 0.0)

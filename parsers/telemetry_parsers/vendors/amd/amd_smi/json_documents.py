@@ -104,7 +104,7 @@ def error_message(text: str) -> str | None:
 
 
 def _add_document(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add the blocks of a document. Return False if it is not from amd-smi."""
+    """Add the blocks of a document. Return False if the document is not from amd-smi."""
     if isinstance(value, list):
         results = [_add_item(blocks, draft, item) for item in value]
         return any(results) or not results

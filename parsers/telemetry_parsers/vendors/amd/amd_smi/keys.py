@@ -15,8 +15,8 @@ from telemetry_parsers.vendors.amd.amd_smi.entries import (
     THROTTLED,
     Path,
     bytes_per_second,
-    is_above_zero,
     link_generation,
+    positive_flag,
 )
 
 
@@ -91,7 +91,7 @@ _MONITOR_TARGETS = {
     "pcie_replay": metric("pcie_replays_total"),
     "pcie_bw": special("pcie_bandwidth_bytes_per_second", bytes_per_second),
     "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
-    **{column: special("throttled", is_above_zero, reason) for column, reason in _REASONS_BY_COLUMN.items()},
+    **{column: special("throttled", positive_flag, reason) for column, reason in _REASONS_BY_COLUMN.items()},
     # CSV prints some of these values in MB and others in GB, so a number without a unit is not read.
     "gtt_used": metric("memory_gtt_used_bytes"),
     "gtt_total": metric("memory_gtt_total_bytes"),

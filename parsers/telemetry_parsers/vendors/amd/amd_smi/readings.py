@@ -1,4 +1,4 @@
-"""The readings, links, processes and retired pages of one card."""
+"""Adds the readings, links, processes and retired pages of one card to a draft."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read_processes(draft: Draft, device: int, block: Block) -> None:
 
 
 def _process_groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
-    """Return each process's texts by key path, and the message that replaces the list or None."""
+    """Return each process's texts by key path, and the message that replaces the list, if any."""
     groups: list[dict[Path, str]] = []
     message: str | None = None
     for entry in block.entries:

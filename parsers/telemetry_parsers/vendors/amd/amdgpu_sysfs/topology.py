@@ -56,7 +56,7 @@ class _RawNode:
 
     @property
     def function(self) -> int:
-        """Return the PCI function or, from the location's highest bits, the partition number."""
+        """Return the partition number in the location's highest bits or, if it is 0, the PCI function."""
         location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 

@@ -107,9 +107,9 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
     return tree
 
 
-def is_card_folder(name: str) -> bool:
+def is_card_folder(path: str) -> bool:
     """Return whether a path is the folder of a card."""
-    match = _DRM.match(name) or _PCI.match(name)
+    match = _DRM.match(path) or _PCI.match(path)
     return match is not None and match[3] is None
 
 
@@ -134,7 +134,7 @@ def _add_file(tree: Tree, output: Output) -> None:
 
 def _add_card_file(tree: Tree, output: Output) -> bool:
     """Store a file of a card. Return False for any other file."""
-    drm = _DRM.match(output.name) if "/device" in output.name else None  # most names are PCI paths, so this is faster
+    drm = _DRM.match(output.name) if "/device" in output.name else None  # a fast check; most names are PCI paths
     pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
         _store_file(_card_files(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)

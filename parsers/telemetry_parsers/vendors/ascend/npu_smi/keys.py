@@ -189,7 +189,7 @@ RATED_POWER = "rated power dissipation"
 
 @dataclass(frozen=True, slots=True)
 class EndKey:
-    """A key that may be the last one of an answer that has the key `requires` and no key `excludes`."""
+    """A key that may be an answer's last key if the answer has the key `requires`, but not `excludes`."""
 
     key: str
     requires: str = ""
@@ -197,7 +197,7 @@ class EndKey:
 
 
 # An answer is complete if it ends with one of these keys, or with a chip's name below the chip's lines.
-# Answers about a 950, which has no chips, begin with the card. The comments name the queries (`-t`).
+# Answers about a 950, which has no chips, begin with the card. The comments name the `-t` queries.
 END_KEYS_OF_CARDS: tuple[EndKey, ...] = (
     *map(EndKey, ("aicube usage rate", "npu real-time power", "error information", *ECC_ENABLED_KEYS)),
     *map(EndKey, ("hbm manufacturer id", "hbm double bit next-isolated pages count", "retry count", *_LINK_ERRORS)),

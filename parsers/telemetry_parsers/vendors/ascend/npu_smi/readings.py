@@ -77,7 +77,7 @@ def mapping_headings(line: Line) -> tuple[str, ...]:
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """Return the cells of a row of numbers and a name, or None for any other line."""
+    """Return the cells of a row that consists of numbers and a name, or None for any other line."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *number_texts, name = words or [""]
     if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):

@@ -36,7 +36,7 @@ _TEXT_FACTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# NumaNodeId is the node of the GPU's own memory (Grace), MemoryAffinity the NUMA node nearest to the card.
+# NumaNodeId is the node of the GPU's own memory (Grace). MemoryAffinity contains the NUMA node nearest to the card.
 _NUMBER_FACTS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY_CALL = "MemoryAffinity.1.0"
 # Compute capabilities of GPUs that share a chip with a CPU: Tegra, Orin, Thor, GB10.

@@ -248,7 +248,7 @@ def read_links(answer: Plain, readings: DeviceDraft) -> None:
         return
     links = {link: mapping(answers) for link, answers in results_by_link.items() if link in _LINK_NUMBERS}
     if len(links) < len(results_by_link):
-        readings.add_problem("NVLink: a link without a valid number")
+        readings.add_problem("NVLink: a link has no valid number")
     for link, answers in links.items():
         for name in answers.keys() - _LINK_FIELDS:
             readings.draft.add_unknown(f"link {name}")
@@ -305,7 +305,7 @@ _InstanceKey = tuple[str | None, str | None, str | None]
 
 
 def read_events(answer: Plain, draft: Draft) -> None:
-    """Add each event to the draft, for its MIG instance or its GPU."""
+    """Add the events to the draft. Each event belongs to a MIG instance or a GPU."""
     if not items(answer):
         return
     positions: dict[_InstanceKey, int] = {}

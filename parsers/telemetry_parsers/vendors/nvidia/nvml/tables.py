@@ -1,4 +1,4 @@
-"""Maps NVML calls, fields and GPM metrics to readings, and error codes to absences."""
+"""Maps NVML calls, fields and GPM metrics to readings, and error codes to `Absent` values."""
 
 from __future__ import annotations
 
