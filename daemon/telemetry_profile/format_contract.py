@@ -16,13 +16,13 @@ Work = Literal["compute", "communication", "copy", "fused", "wait"]
 Clock = Literal["unix", "boot", "none"]
 # How kernels are assigned to steps: by launches or by the host's clock. "" means that the tool states the step.
 StepBasis = Literal["launch", "host", ""]
-# The file states FLOPs, or the shapes of matrix operators give a lower bound.
+# Where FLOPs come from: the file states them, or the shapes of matrix operators give a lower bound.
 Basis = Literal["told", "shapes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card as the profiler identifies it. `index` counts the job's devices, not the node's."""
+    """The card as the profiler identifies it. `index` is its number among the job's devices, not the node's."""
 
     index: int | None = None
     model: str = ""
@@ -89,7 +89,7 @@ class Kernel:
     occupancy_ratio: float | None = None  # the profiler's estimate from the launch shape, not a measurement
 
     def plus(self, other: Kernel) -> Kernel:
-        """Return the kernel with the executions of both."""
+        """Return a kernel that combines the executions of both."""
         longest = max(self, other, key=lambda kernel: -1 if kernel.longest_ns is None else kernel.longest_ns)
         longest_ns = None if None in (self.longest_ns, other.longest_ns) else longest.longest_ns
         calls, total_ns = self.calls + other.calls, self.total_ns + other.total_ns

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=DTYPES,
         metavar="D",
         default="",
-        help="data type of the matrix work, such as bf16, for the share of the peak",
+        help="data type of the matrix work, such as bf16, which selects the peak to compare with",
     )
     parser.add_argument(
         "--begin",

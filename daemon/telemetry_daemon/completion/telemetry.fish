@@ -103,7 +103,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from jobs' -F -d 'a jobs.jsonl 
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l format -x -a 'table json' -d 'output format (default: table)'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l flops-per-step -x -d 'floating-point operations of one step on one card, such as 2.1e14'
-complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -a 'fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' -d 'data type of the matrix work, such as bf16, for the share of the peak'
+complete -c telemetry -n '__fish_seen_subcommand_from profile' -l dtype -x -a 'fp64 fp32 tf32 bf16 fp16 fp8 fp6 fp4 int8 int4' -d 'data type of the matrix work, such as bf16, which selects the peak to compare with'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l begin -x -d 'time of the first activity, such as 2026-11-01T12:00:00Z, for files without a time of day'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l recording -r -F -d 'a recording of the node at the same time, made with `telemetry record`'
 complete -c telemetry -n '__fish_seen_subcommand_from profile' -l prometheus -x -d 'a Prometheus server that scraped the node, such as http://prometheus:9090'

@@ -52,7 +52,7 @@ class OpenEvents:
         return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
 
     def with_event(self, code: str, wall_time: float) -> OpenEvents:
-        """Return these events with this event added, or its time updated."""
+        """Return these open events with an event added, or with its time updated."""
         times = self.last_times | {code: wall_time}
         return replace(self, codes=tuple(times), times=tuple(times.values()))
 
@@ -61,7 +61,7 @@ class OpenEvents:
         return "" in (boot, self.boot) or boot == self.boot
 
     def is_repaired(self, binding: int | None, counters: _Counters) -> bool:
-        """Return whether the card was bound again, or its counters restarted."""
+        """Return whether the driver was bound to the card again, or the card's counters restarted."""
         if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
             return True
         values = ((counters.get((count.metric, count.label, count.source)), count.least) for count in self.counts)
@@ -102,7 +102,7 @@ class Events:
             for event in self._open.values()
         }
         self._ongoing: dict[_Poll, frozenset[tuple[str, str]]] = {}
-        # When a removed source returns, its ongoing events are not counted again.
+        # The polls of removed sources. If a source returns, its ongoing events are not counted again.
         self._removed: set[_Poll] = set()
         self._newest_devices: dict[str, MergedDevice] = {}
 
@@ -209,7 +209,7 @@ class Events:
         return self._machine.binding_of(device.bus_id) if device is not None and device.bus_id else None
 
     def _card_counters(self, device_id: str) -> _Counters:
-        """Return the counters of a device's card, also for a partition."""
+        """Return the counters of a device or, for a partition, the counters of its card."""
         device = self._newest_devices.get(device_id)
         card = self._newest_devices.get(device.parent or device_id) if device is not None else None
         return {

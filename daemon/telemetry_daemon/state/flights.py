@@ -10,7 +10,7 @@ from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_parsers.dataclass import dataclass
 
 MAX_BYTES = 100 << 20
-# The daemon lists the files every ten seconds.
+# The limit is low, because the daemon lists the files every ten seconds.
 MAX_FILES = 500
 FOLDER_MODE = 0o700
 _TIME = "%Y%m%dT%H%M%SZ"
@@ -54,7 +54,7 @@ def list_flights(state_directory: str) -> tuple[FlightFile, ...]:
 def remove_oldest(path: Path, folder: OwnFolder, written: str, max_bytes: int = MAX_BYTES) -> None:
     """Remove the oldest files, except the file `written`, until the limits are met. Raises OSError."""
     bytes_left = max_bytes
-    # After the clock was set back, an older file may have a newer name.
+    # `written` comes first, because an older file may have a newer name after the clock was set back.
     flights = sorted(_newest_first(path, folder), key=lambda flight: flight.name != written)
     for index, flight in enumerate(flights):
         bytes_left -= flight.size_bytes

@@ -63,7 +63,7 @@ def result_of(capture: Capture, report: Report | None, pci_count: int) -> PollRe
         return PollResult("ok")
     if report.outcome == "no_devices":
         if pci_count:
-            return PollResult("failed", "driver_gone", f"lists no device although {pci_count} are on the PCI bus")
+            return PollResult("failed", "driver_gone", f"lists no devices, although {pci_count} are on the PCI bus")
         return PollResult("no_devices", None, detail)
     if report.outcome == "not_mine":
         return PollResult("not_mine", None, detail)
@@ -120,7 +120,7 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def list_end_times(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Map each source whose most frequent device list has failed or expired to the time when it did."""
+    """Map each source whose most frequent device list has failed or expired to the time of this failure or expiry."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
         previous = most_frequent.get(health.source)
@@ -209,7 +209,7 @@ class SourceFacts:
 
     @classmethod
     def from_parser(cls, parser: Parser) -> SourceFacts:
-        """Return the facts that a parser declares."""
+        """Return what the store needs to know about a parser's source."""
         lists_devices = any(poll.lists_devices for poll in parser.polls)
         return cls(parser.name, parser.vendor, parser.gives, lists_devices)
 
@@ -234,7 +234,7 @@ class StatusCache:
         self._cache: Mapping[str, tuple[StatusInput, tuple[bool, ...], SourceStatus]] = {}
 
     def update(self, inputs: Iterable[StatusInput], now: float) -> tuple[SourceStatus, ...]:
-        """Return each source's status, as the same object if it is unchanged."""
+        """Return the status of each source. An unchanged status is the same object as before."""
         self._cache = {status_input.source: self._status(status_input, now) for status_input in inputs}
         return tuple(status for _, _, status in self._cache.values())
 

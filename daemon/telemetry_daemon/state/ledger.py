@@ -36,7 +36,7 @@ _REMEMBERED_END_SECONDS = 300.0
 _NO_END = (-math.inf, -math.inf)
 # Unallocated use has no end, so its record is completed once a day.
 _DAY_SECONDS = 86_400.0
-# An owner that is reported this soon after the start is assumed to be older than the daemon.
+# An owner that is reported this soon after the daemon's start is assumed to be older than the daemon.
 _START_SECONDS = 15.0
 
 

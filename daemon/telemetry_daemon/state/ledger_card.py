@@ -39,7 +39,7 @@ class LedgerCard(Generic[_Holder]):
         self.unallocated = unallocated
         self.seen_until = now
         self.shares: Mapping[_Holder, float] = {}
-        # Use before the card was seen or returned is not counted.
+        # Use is counted from the time when the card was first seen, or seen again after an absence.
         self._counted_from = self._settled_until = now
         self._timeline: Timeline[_Holder] = Timeline()
         self._curves: dict[str, array[float]] = {}
@@ -133,7 +133,7 @@ class LedgerCard(Generic[_Holder]):
                 self.add_segment(ENERGY_ESTIMATED, missed_segment)
 
     def add_event(self, time: float, code: str) -> None:
-        """Add an event, no earlier than the end of the settled time."""
+        """Add an event at this time or, if that is already settled, at the end of the settled time."""
         self._events.append((max(time, self._settled_until), code))
 
     def set_shares(self, shares: Mapping[_Holder, float]) -> None:

@@ -131,7 +131,7 @@ class Entry:
             self.gaps.append(Gap(start, end, seconds))
 
     def cut_gap(self, end: float) -> None:
-        """Shorten the last gap to end by this Unix time."""
+        """Shorten the last gap so that it ends by this Unix time."""
         gap = self.gaps[-1] if self.gaps else None
         if gap is not None and gap.end > end:
             self.gaps[-1] = Gap(gap.start, max(gap.start, end), max(0.0, min(gap.seconds, end - gap.start)))
@@ -141,7 +141,7 @@ class Entry:
         return self.last_seen if is_absent else None
 
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
-        """Return the job record. `recent` is unsettled use by device id, which the record includes."""
+        """Return the job record. It includes `recent`, the unsettled use by device id."""
         card_shares = [_to_card_share(use, recent.get(use.id, Tally())) for use in self.card_uses.values()]
         cards = tuple(card for card in card_shares if card.seconds or card.readings or card.events)
         return JobRecord(

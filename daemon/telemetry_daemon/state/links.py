@@ -34,7 +34,7 @@ class Links:
         self._taken: dict[str, list[float]] = {}
 
     def update(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
-        """Record new results. Map each device that has some to its lost links."""
+        """Record new link states. Map each device that has new states to its lost links."""
         lost_links = {}
         for device in devices:
             readings = Readings.of(device.readings)

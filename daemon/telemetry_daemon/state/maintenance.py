@@ -51,7 +51,7 @@ class _Announcement:
 
 
 class MaintenanceState:
-    """Holds the announced maintenance and stores it."""
+    """The announced maintenance, which is stored across restarts."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self.path = path

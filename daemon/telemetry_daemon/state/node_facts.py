@@ -21,7 +21,7 @@ class NodeFacts:
         self._ranks = NodeRanks()
         self._peaks: PeakFinder | None = PeakFinder()
         self._maintenance: Callable[[], Maintenance] | None = None
-        # Access requires the lock.
+        # Guarded by the lock.
         self.daemon_samples: dict[str, tuple[Sample, ...]] = {}
 
     def set_daemon_metric(self, metric: str, samples: tuple[Sample, ...]) -> None:

@@ -92,7 +92,7 @@ def _read_in_child(settings: RankSettings, names: Collection[str]) -> LocalRanks
 def _parse_local_ranks(settings: RankSettings, names: Collection[str], content: bytes) -> LocalRanks:
     table = read_rank_table(_decode_text(content))
     if table.status != COMPLETED:
-        return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
+        return LocalRanks(NodeRanks(), f"version {table.version}, status {table.status}: the ranks are not used yet")
     rows = ranks_of(table, names, settings.server)
     if len(rows) > _MAX_CHIPS:
         raise RankTableError(f"lists {len(rows)} chips of this node; a node has at most {_MAX_CHIPS}")
@@ -144,7 +144,7 @@ def error_text(error: Exception) -> str:
 
 
 class RankTableWatcher:
-    """Reads the rank table when the file, the settings or the names have changed."""
+    """Reads the rank table when the file, the settings or the node's names have changed."""
 
     def __init__(
         self,
@@ -194,6 +194,6 @@ def _file_state(path: str) -> tuple[int, int, int, int] | None:
         return None
     try:
         status = Path(path).stat()
-    except OSError:  # the attempt to open the file reports the reason
+    except OSError:  # opening the file will report the reason
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

@@ -112,7 +112,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_inventories(self, polls: Mapping[PollKey, str]) -> None:
-        """Hold back a vendor's new devices until its first polls end."""
+        """Hold back each vendor's new devices until the vendor's first polls have ended."""
         with self._lock:
             self._state.awaited = dict(polls)
             self._state.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS

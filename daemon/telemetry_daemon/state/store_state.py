@@ -68,7 +68,7 @@ class StoreState:
         self.merge = replace(self.merge, identities=shift_losses(self.merge.identities, since_start, step))
 
     def current_reports(self, now: float) -> list[CheckedReport]:
-        """Return the reports without outdated device lists."""
+        """Return all reports except outdated device lists."""
         ended = list_end_times(self.healths.values(), now)
         return [
             checked
@@ -104,7 +104,7 @@ class StoreState:
             vendor=facts.vendor,
             gives=facts.gives,
             lists_devices=poll.lists_devices,
-            # A poll that takes longer than its interval starts again only after its end.
+            # A poll that takes longer than its interval is repeated only after it has ended.
             interval=max(interval, capture.seconds),
             taken=capture.monotonic_time,
             expires=expiry_time(capture.monotonic_time, interval, capture.seconds),

@@ -40,7 +40,7 @@ class SignalledError(KeyboardInterrupt):
 
 
 def raise_on_signals() -> None:
-    """Raise SignalledError on a signal that ends the command."""
+    """Let signals that end the command raise SignalledError."""
     for signal_number in _ENDING_SIGNALS:
         if signal.getsignal(signal_number) is not signal.SIG_IGN:  # `nohup` ignores SIGHUP
             signal.signal(signal_number, _raise_signalled_error)

@@ -26,7 +26,7 @@ class ProcessReader:
         self._previous: dict[int, tuple[float, float]] = {}
 
     def read(self, start_times: Mapping[int, float]) -> Mapping[int, RunningProcess]:
-        """Return those of these processes that still run, by PID. `start_times` maps PIDs to Unix times."""
+        """Return the processes that are still running, by PID. `start_times` maps the PIDs to Unix times."""
         running, previous, self._previous = {}, self._previous, {}
         now = time.time()
         boot_time = now - float(proc_text(f"{self._proc}/uptime").split()[0])

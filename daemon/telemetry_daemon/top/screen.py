@@ -246,7 +246,7 @@ class _Waker:
         for descriptor, events in poll.poll(1e3 * seconds):
             if descriptor == sys.stdin.fileno() and events & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
                 raise SignalledError(signal.SIGHUP)
-        with contextlib.suppress(BlockingIOError):  # nothing woke the screen
+        with contextlib.suppress(BlockingIOError):  # `wake` was not called
             os.read(self._read_end, 1 << 16)
 
 

@@ -25,12 +25,12 @@ class Caller:
 
 
 def host_of(peer: object) -> str:
-    """Return the client's name for log lines, from the result of `getpeername`."""
+    """Return the client's name for log lines. `peer` is the result of `getpeername`."""
     return str(peer[0]) if isinstance(peer, tuple) else "a local client"
 
 
 def client_of(peer: object) -> str:
-    """Return the client's name for limits, from the result of `getpeername`."""
+    """Return the client's name for limits. `peer` is the result of `getpeername`."""
     if not isinstance(peer, tuple):
         return LOCAL_CLIENT
     address = ip_address(str(peer[0]))
@@ -47,7 +47,7 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 class TokenBucket:
-    """A bucket of `burst` tokens that regains a token per interval."""
+    """A bucket of `burst` tokens that regains one token per interval."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -69,7 +69,7 @@ class TokenBucket:
         return True
 
     def take(self, now: float) -> None:
-        """Take a whole token or, if less than one is left, that fraction."""
+        """Take one token or, if less than one is left, the rest."""
         self._missing_tokens = min(self._burst, self.missing_tokens(now) + 1.0)
 
 
@@ -109,7 +109,7 @@ class RateLimits:
 
 
 class RateLimitedLogger:
-    """Logs at most one warning a minute, with the number of omitted warnings."""
+    """Logs at most one warning per minute, with the number of warnings omitted since the last one."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger

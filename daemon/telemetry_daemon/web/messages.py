@@ -56,7 +56,7 @@ class Response:
             return ""
 
 
-# A handler responds without waiting for a tool.
+# A handler responds without waiting for a vendor's tool.
 Handler = Callable[[Request], Response]
 
 
@@ -70,7 +70,7 @@ NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
 
 @dataclass(frozen=True, slots=True)
 class ReceivedData:
-    """Decoded bytes of a client, and a `reply` to send back."""
+    """Decrypted bytes from a client, and a `reply` to send back."""
 
     data: bytes
     reply: bytes = b""

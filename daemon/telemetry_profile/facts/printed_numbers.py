@@ -12,7 +12,7 @@ _WHOLE = re.compile(r"\s*-?\d{1,19}\s*$", re.ASCII)
 
 
 def nanoseconds(printed: str, unit: int) -> int | None:
-    """Convert a printed number in a unit to nanoseconds, or return None."""
+    """Convert a printed number in a unit to nanoseconds. Return None for other text."""
     if _WHOLE.match(printed):
         return _none_if_too_large(int(printed) * unit)
     try:

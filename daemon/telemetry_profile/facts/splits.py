@@ -14,7 +14,7 @@ from telemetry_profile.format_contract import FirstCollective, Gap, Split, Work
 _UNUSUAL_FACTOR = 2  # a first collective is unusual if it takes more than this many times as long as any other
 # A long gap has at least this share of the span and this length, so that a single host call causes none.
 _MIN_GAP_SHARE, _MIN_GAP_NS = 0.05, 1_000_000
-_MIN_LAUNCHED = 0.5  # if the launches of less work are known, the host's clock assigns work to steps
+_MIN_LAUNCHED = 0.5  # if launches are known for less of the work, the host's clock assigns it to steps
 
 
 class Splitter:
@@ -69,7 +69,7 @@ class Splitter:
         for piece_begin, piece_end in zip(edges[::2], edges[1::2], strict=True):
             if piece_end > piece_begin:
                 total_split = total_split.plus(self.split(piece_begin, piece_end))
-        # A gap may be long for a piece but not for the whole time.
+        # Gaps are not counted, because a gap may be long for a piece but not for the whole time.
         return replace(total_split, gaps=0, gap_ns=0)
 
 

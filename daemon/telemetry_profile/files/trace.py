@@ -65,7 +65,7 @@ def _start_reader(choose: ChooseReader, sample: TraceSample) -> TraceReader | No
 
 
 def _pass_key(name: str, value: Any, keys: dict[str, Any], reader: TraceReader | None) -> None:
-    """Pass a key to the reader, or keep it until one is chosen."""
+    """Pass a key to the reader, or keep it in `keys` while no reader is chosen."""
     if reader is not None:
         reader.read_key(name, value)
     elif len(keys) < _MAX_KEYS:

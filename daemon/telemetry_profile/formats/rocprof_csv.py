@@ -93,7 +93,7 @@ def _add_row(row: Row, begin: int, length: int, timeline: Timeline) -> str:
 
 
 def _copy_card(row: Row) -> str:
-    """Return the one of a copy's two agents that is the card."""
+    """Return the agent that is the card: the target or, for a copy to the host, the source."""
     ends = (row.text("target"), row.text("source"))
     return ends[1] if row.text("name").upper().endswith(("DEVICE_TO_HOST", "DTOH")) else ends[0]
 

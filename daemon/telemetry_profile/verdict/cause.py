@@ -129,7 +129,7 @@ class _CauseRow(NamedTuple):
 
 
 def _idle_excluding_data_wait(evidence: Evidence, *, in_gaps: bool) -> float | None:
-    """Return the idle share in or outside long gaps, without the wait for data."""
+    """Return the idle share without the wait for data, either inside or outside long gaps."""
     idle = evidence.ratio("idle_ns")
     if idle is None:
         return None
@@ -299,12 +299,12 @@ def _verdict_without_cause(evidence: Evidence, profile: Profile) -> Verdict:
     if compute is not None:
         share = f"{human.percent(compute)} {evidence.share_suffix}"
         if evidence.total("idle_ns") is None:
-            return Verdict("unknown", f"kernels run {share}; the file does not contain other activity", compute)
+            return Verdict("unknown", f"kernels run {share}; the file contains no other activity", compute)
         return Verdict("compute", f"the card computes {share}", compute)
     if any(rank_step.member.device.kernels for rank_step in evidence.ranks):
         if evidence.total("span_ns"):
             return Verdict("unknown", "the files do not show the work of the card in each step")
-        return Verdict("unknown", "the file has only sums of kernels, and not the time between them")
+        return Verdict("unknown", "the file contains only sums of kernels, and not the time between kernels")
     if profile.calls:
         return Verdict("unknown", "the file contains only host calls, and no work of a card")
     return Verdict("unknown", "the file contains no work of a card")

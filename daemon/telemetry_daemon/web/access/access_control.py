@@ -217,7 +217,7 @@ class FileWatch:
         return tuple(self._stamps)
 
     def has_changed(self) -> bool:
-        """Return whether a file has changed, and no file has changed very recently."""
+        """Return whether a file has changed, and all changes are old enough to be complete."""
         # A half-written file may be valid: an empty web configuration allows all clients.
         stamps = {file: _stamp(file) for file in self._stamps}
         return stamps != self._stamps and all(_is_settled(stamp) for stamp in stamps.values())

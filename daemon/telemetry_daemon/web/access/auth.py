@@ -51,7 +51,7 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _PendingCheck:
-    """A password check with the functions that receive its result, by caller."""
+    """A password check, and for each caller the function that receives the result."""
 
     attempt: _Attempt
     client: str
@@ -111,7 +111,7 @@ class BasicAuth:
             self._enqueue(attempt, caller, callback)
 
     def forget(self, caller: Caller) -> None:
-        """Drop the callback of a caller that has left."""
+        """Drop the callback of a caller that has disconnected."""
         for check in self._pending_checks():
             check.callbacks.pop(caller, None)
 

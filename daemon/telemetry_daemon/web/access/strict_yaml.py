@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping in a YAML file, which is empty if the file does not contain it."""
+    """A mapping in a YAML file. It is empty if the file does not contain it."""
 
     file: str
     path: str = ""
@@ -48,12 +48,12 @@ class Table:
         return tuple(name for name, _, _ in self.entries)
 
     def text(self, key: str) -> str:
-        """Return the key's value as a string, empty if it is absent or null."""
+        """Return the key's value as a string, or "" if it is absent or null."""
         node = self._node(key)
         return "" if node is None else self._text_of(key, node)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return the key's list of strings, empty if it is absent or null."""
+        """Return the key's list of strings, or () if it is absent or null."""
         node = self._typed_node(key, yaml.SequenceNode, "a list")
         return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
 
@@ -76,7 +76,7 @@ class Table:
         return int(text)
 
     def table(self, key: str) -> Table:
-        """Return the key's nested mapping, empty if it is absent or null."""
+        """Return the key's nested mapping, or an empty one if it is absent or null."""
         node = self._typed_node(key, yaml.MappingNode, "a mapping of keys to values")
         return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
 
@@ -102,7 +102,7 @@ class Table:
 
 
 def read_table(file: str, content: bytes) -> Table:
-    """Return the top-level mapping of the file, empty for an empty file."""
+    """Return the top-level mapping of the file, or an empty one for an empty file."""
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -63,7 +63,7 @@ def make_client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject]
 
 
 def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
-    """Return the subject's alternative names in the peer's certificate."""
+    """Return the subject alternative names of the peer's certificate."""
     certificate = tls.getpeercert() or {}
     name_types = {"DNS", "email", "IP Address", "URI"}
     names = certificate.get("subjectAltName", ())

@@ -34,7 +34,7 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# Go and Python always enable these suites for TLS 1.3.
+# These suites are accepted but not configured, because Go and Python always enable them for TLS 1.3.
 TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 CURVES: Mapping[str, str] = {
     "CurveP256": "prime256v1",
@@ -130,7 +130,7 @@ def read_small_file(file: str, description: str) -> bytes:
         return read_file(file, MAX_FILE_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise WebConfigError(f"{file}: cannot read {description}: {reason}; check path and permissions") from error
+        raise WebConfigError(f"{file}: cannot read {description}: {reason}; check the path and permissions") from error
 
 
 def _read_tls(table: Table, folder: Path) -> TlsConfig | None:

@@ -41,7 +41,7 @@ class HttpConversation:
         self._is_head_request = False
 
     def receive(self, data: bytes) -> None:
-        """Accept received bytes, which are empty at the end of the input."""
+        """Accept received bytes, or b"" at the end of the input."""
         self._http.receive_data(data)
 
     @property

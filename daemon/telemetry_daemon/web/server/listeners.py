@@ -92,7 +92,7 @@ def _describe_port_conflict(text: str, address: TcpAddress) -> str:
 
 
 def is_listening_at(listeners: Iterable[Listener], local_address: object) -> bool:
-    """Return whether a listener accepts connections to this address, which `getsockname` returned."""
+    """Return whether a listener accepts connections to this local address."""
     return any(_accepts(listener.socket.getsockname(), local_address) for listener in listeners)
 
 
@@ -175,7 +175,7 @@ def _open_socket(family: int, sockaddr: tuple[object, ...], old_listeners: list[
 def _listen_beside(
     listening_socket: socket.socket, sockaddr: tuple[object, ...], old_listeners: list[Listener]
 ) -> None:
-    """Bind and listen, if necessary beside an old listener."""
+    """Bind and listen, even on a port that an old listener still uses."""
     try:
         listening_socket.bind(sockaddr)
         listening_socket.listen(BACKLOG)
