@@ -69,7 +69,7 @@ def main() -> None:
     limits = extent(__doc__ or "")
     tables.print_machine()
     rows = [[case, *measured(config, write, limits)] for case, (config, write) in CASES.items()]
-    tables.print_table(("steps", "CPU, ms/s", "RSS of the first process, MiB", "series of steps"), rows)
+    tables.print_table(("steps", "CPU, ms/s", "RSS of the main process, MiB", "series of steps"), rows)
 
 
 def measured(config: str, write: Write | None, limits: Extent) -> list[str]:

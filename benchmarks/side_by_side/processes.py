@@ -16,7 +16,7 @@ _GONE = (FileNotFoundError, ProcessLookupError)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident memory in MiB: of the first process, and of all. `pss` divides shared pages among the processes that share them."""
+    """Resident memory in MiB: of the main process, and of all. `pss` divides shared pages among the processes that share them."""
 
     first: float
     rss: float
