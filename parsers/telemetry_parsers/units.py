@@ -128,7 +128,7 @@ def pcie_generation(speed: str) -> Value:
     return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 
 
-def whole(text: str) -> int | None:
+def integer(text: str) -> int | None:
     """Parse a non-negative integer, such as an index or a PID."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

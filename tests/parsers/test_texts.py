@@ -162,7 +162,7 @@ def test_blanks_and_placeholders_are_no_text() -> None:
 
 def test_whole() -> None:
     for text, value in [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)]:  # fmt: skip
-        assert units.whole(text) == value
+        assert units.integer(text) == value
 
 
 @given(st.text(max_size=80), st.sampled_from(ALL_UNITS), st.sampled_from((None, "%", "W", "MiB", "")))

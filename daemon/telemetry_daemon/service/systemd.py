@@ -6,7 +6,7 @@ import os
 import socket
 import time
 
-from telemetry_parsers.units import whole
+from telemetry_parsers.units import integer
 
 _SEND_TIMEOUT_SECONDS = 1.0
 
@@ -49,5 +49,5 @@ def notify(*assignments: str) -> bool:
 
 def watchdog_interval() -> float | None:
     """Return the seconds between calls of `report_alive`, or None without a watchdog."""
-    pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
+    pid, microseconds = os.environ.get("WATCHDOG_PID", ""), integer(os.environ.get("WATCHDOG_USEC", ""))
     return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

@@ -142,7 +142,7 @@ def _create_reader(columns: tuple[Column, ...]) -> CellReader:
 
 def _with_units(texts: list[str]) -> list[str]:
     """Append the second value's unit to the first, for a pair such as `858` and `65536 MiB`."""
-    if len(texts) == 2 and units.whole(texts[0]) is not None:
+    if len(texts) == 2 and units.integer(texts[0]) is not None:
         unit = _UNIT.search(texts[1])
         return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]
     return texts

@@ -146,7 +146,7 @@ def _read_header(draft: Draft, shape: CardListShape, key_and_value: Sequence[str
         return None
     name, text = _normalize_key(key_and_value[0], shape), key_and_value[1].strip()
     if name == shape.count_key:
-        return units.whole(text)
+        return units.integer(text)
     fact = shape.header_facts.get(name)
     if fact is not None and units.placeholder(text) is None:
         if fact == "driver":
@@ -176,7 +176,7 @@ def _read_value(draft: Draft, device: int, shape: CardListShape, key: Key, text:
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
         draft.store(device, targets, text, line.where)
-    elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
+    elif name.endswith("error") and units.integer(text) is None and units.placeholder(text) is None:
         draft.add_problem(line.where, f"{quote(name)}: {quote(text)}")
     elif section not in shape.ignored_sections and key not in shape.ignored and ("*", name) not in shape.ignored:
         draft.add_unknown(f"{section}/{name}".removeprefix("/"))

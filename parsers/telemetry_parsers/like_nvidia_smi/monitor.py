@@ -78,7 +78,7 @@ def _report_unknown(headings: Sequence[Sequence[str]], shape: MonitorShape, draf
 def _read_row(line: Line, headings: Sequence[Sequence[str]], shape: MonitorShape, draft: Draft) -> None:
     names, units_below = headings
     words = _split_words(line.text[:_MAX_LINE_LENGTH])
-    index = units.whole(words[0])
+    index = units.integer(words[0])
     if len(words) != len(names) or len(names) != len(units_below) or index is None:
         draft.add_problem(line.where, wrong_cells(line.text))
     else:
@@ -136,7 +136,7 @@ def read_query(lines: Sequence[Line], query: QueryShape, draft: Draft) -> None:
         elif headings and line.text.strip():
             _store_newest_row(draft, headings, line, newest_rows)
     for card, (line, headings, cells) in newest_rows.items():
-        index = units.whole(card)
+        index = units.integer(card)
         device = draft.device(card if index is None else index)
         for (name, unit), cell in zip(headings, cells, strict=True):
             target = query.fields.get(name)

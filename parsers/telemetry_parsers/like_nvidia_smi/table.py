@@ -272,7 +272,7 @@ def _index_in(cells: Iterable[TargetTexts]) -> int | None:
     for cell in cells:
         for targets, text in cell:
             if any(target.kind == "identity" and target.key == "index" for target in targets):
-                return units.whole(text)
+                return units.integer(text)
     return None
 
 

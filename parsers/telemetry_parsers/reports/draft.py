@@ -241,7 +241,7 @@ class Draft:
         if identifier is None or getattr(self._devices[position], key) is not None:
             return
         if key == "index":
-            self._devices[position] = replace(self._devices[position], index=units.whole(identifier))
+            self._devices[position] = replace(self._devices[position], index=units.integer(identifier))
             return
         if key == "bus_id":
             address = bus_address(with_domain(identifier))

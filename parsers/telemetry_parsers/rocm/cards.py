@@ -157,7 +157,7 @@ def _partitions_by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
     partitions: dict[int, _Partition] = {}
     parent: int | None = None
     for position, card in enumerate(cards):
-        partition_number = units.whole(card.identity_text("partition") or "")
+        partition_number = units.integer(card.identity_text("partition") or "")
         if not partition_number:
             parent = position if partition_number == 0 else None
             continue

@@ -179,5 +179,5 @@ def is_ignored(key: Key, text: str) -> bool:
 def is_level_only(key: Key, text: str) -> bool:
     """Return whether the text of a clock or fan is just a level number."""
     if key.name == "fan level":
-        return units.whole(text) is not None
-    return key.name.endswith("clock level") and (units.whole(text) is not None or text.strip() == "S")
+        return units.integer(text) is not None
+    return key.name.endswith("clock level") and (units.integer(text) is not None or text.strip() == "S")

@@ -185,7 +185,7 @@ def read_hygon_list(lines: Sequence[Line], draft: Draft) -> None:
 
 def _add_process(entry: _HygonProcess, listed_pairs: set[tuple[int, int]], draft: Draft) -> bool:
     """Add a process for each of its cards. Return False for a duplicate."""
-    indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
+    indices = [units.integer(text) for text in _QUOTED.findall(entry.cards)]
     buses = _QUOTED.findall(entry.values.get("pci bus", ""))
     # The printed memory of a process on several cards is a sum, which is not stored.
     used = _used_bytes(entry.values) if len(indices) == 1 else None

@@ -144,10 +144,10 @@ class _TableReader:
         self._add_headings(self._split_row(line))
 
     def _add_headings(self, row: _Row) -> None:
-        cells = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
-        self.headings.append(cells)
+        names_by_cell = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
+        self.headings.append(names_by_cell)
         if row.line.ended:
-            names = (name for cell in cells for name in cell if name not in self.shape.headings)
+            names = (name for cell_names in names_by_cell for name in cell_names if name not in self.shape.headings)
             self.unknown.update(dict.fromkeys(names))
 
     def _starts_record(self, row: _Row) -> bool:

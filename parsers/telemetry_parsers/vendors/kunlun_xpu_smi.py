@@ -143,7 +143,7 @@ def _read_field_rows(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _read_fields(fields: Sequence[str], line: Line, draft: Draft) -> None:
-    index = units.whole(fields[2])
+    index = units.integer(fields[2])
     if index is None or draft.has_device(index):
         draft.add_problem(line.where, listed_twice(f"card {fields[2]}"))
         return

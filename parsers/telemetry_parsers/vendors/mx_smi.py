@@ -209,7 +209,7 @@ def _read_slices(lines: Sequence[Line], draft: Draft) -> None:
 def _read_slice(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
     pairs = [pair for cell in read_cells for pair in cell or ()]
-    ids = {target.key: units.whole(text) for targets, text in pairs for target in targets if target.kind == "identity"}
+    ids = {target.key: units.integer(text) for group, text in pairs for target in group if target.kind == "identity"}
     gpu, slice_number = ids.get("index"), ids.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_number is None or None in read_cells or len(cells) != len(readers):

@@ -299,7 +299,7 @@ def _store_values(agent: Agent, device: int, draft: Draft) -> None:
         else:
             draft.store(device, (target,), value.text, value.line.where)
     address = agent.text("bdfid")
-    if units.whole(address) != 0 and address and _bus_id(address) is None:
+    if units.integer(address) != 0 and address and _bus_id(address) is None:
         draft.add_problem(agent.values["bdfid"].line.where, f'BDFID: "{quote(address)}" is not a bus address')
 
 
@@ -313,7 +313,7 @@ def _parse_size(text: str, _unit: str) -> Value:
 
 def _bus_id(text: str) -> str | None:
     """Return bus, device and function of a BDFID, or None if it is 0 or invalid."""
-    location = units.whole(text)
+    location = units.integer(text)
     if location is None or not 0 < location <= 0xFFFF:
         return None
     return f"{location >> 8:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"

@@ -109,7 +109,7 @@ _DEVICE_KEY = "device"
 def answers_in(run: Run) -> list[Run]:
     """Split the output of a run by device."""
     answers: list[list[Line]] = [[]]
-    device = units.whole(run.value_of("-i"))
+    device = units.integer(run.value_of("-i"))
     for line in run.lines:
         prefix = _DEVICE_PREFIX.match(line.text)
         if prefix is not None and device is not None and int(prefix[1]) != device:
@@ -123,7 +123,7 @@ def _read_answer(text: ToolText, draft: Draft) -> bool:
     """Add the readings of one device. Return False if no line is from this tool."""
     command = text.command_of(TOOL)
     port = Port(_text_if_number(command.value_of("-u")), _text_if_number(command.value_of("-p")))
-    answer = _AnswerReader(draft, units.whole(command.value_of("-i") or text.output.target), port)
+    answer = _AnswerReader(draft, units.integer(command.value_of("-i") or text.output.target), port)
     _read_tables(answer, text.lines)
     for line in text.lines:
         answer.read_line(line)
@@ -133,7 +133,7 @@ def _read_answer(text: ToolText, draft: Draft) -> bool:
 
 
 def _text_if_number(text: str) -> str:
-    return text if units.whole(text) is not None else ""
+    return text if units.integer(text) is not None else ""
 
 
 @dataclass(slots=True)

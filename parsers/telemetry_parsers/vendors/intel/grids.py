@@ -129,7 +129,7 @@ def _grid_kind(cells: Sequence[str]) -> str:
     title = _TITLES.get(cells[-1].lower(), "")
     if title and cells[0].lower() in ("device id", "device type"):
         return title
-    return "labelled" if cells[0].lower() == "device id" and units.whole(cells[1]) is not None else ""
+    return "labelled" if cells[0].lower() == "device id" and units.integer(cells[1]) is not None else ""
 
 
 def _start_grid(grid: _GridState, cells: Sequence[str]) -> None:
@@ -144,7 +144,7 @@ def _read_description(grid: _GridState, cells: Sequence[str], line: Line) -> Non
     """Read a line of `discovery` or `config`."""
     printed_index = cells[-2] if len(cells) > 1 else ""
     if printed_index:
-        index = units.whole(printed_index)
+        index = units.integer(printed_index)
         grid.device, grid.section, grid.last_key = (None if index is None else grid.draft.device(index)), "", ""
         grid.is_ignoring = False
     elif grid.is_after_rule and any(cells):

@@ -54,7 +54,7 @@ def _keep_newest_row(draft: Draft, headings: Sequence[str], line: Line, newest_r
 
 
 def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cells: Sequence[str], line: Line) -> None:
-    device_number = units.whole(index)
+    device_number = units.integer(index)
     if device_number is not None and not tile and any(split_label(name)[0] == _TILE for name in headings):
         draft.add_problem(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
@@ -62,7 +62,7 @@ def _read_row(draft: Draft, index: str, tile: str, headings: Sequence[str], cell
         draft.add_problem(line.where, f"not a device number: {quote(index)}")
         return
     device = draft.device(device_number)
-    if units.whole(tile) is not None:
+    if units.integer(tile) is not None:
         parent, device = device, draft.device((device_number, tile))
         draft.set_partition(device, parent, tile)
     for target, cell in _cells_by_target(headings, cells):

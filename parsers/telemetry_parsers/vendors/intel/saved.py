@@ -40,7 +40,7 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
 
 def add_process(item: _JsonObject, draft: Draft) -> None:
     """Add a process of `ps -j` to the draft."""
-    index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
+    index, pid = units.integer(str(item.get("device_id", ""))), units.integer(str(item.get("process_id", "")))
     if index is None or pid is None:
         draft.add_problem("JSON", f"the process has no device or no PID: {quote(str(item)[:200])}")
         return
@@ -52,7 +52,7 @@ def add_process(item: _JsonObject, draft: Draft) -> None:
 
 def add_stats(stats: _JsonObject, draft: Draft) -> None:
     """Add the counters and engines of a device and its tiles to the draft."""
-    index = units.whole(str(stats.get("device_id", "")))
+    index = units.integer(str(stats.get("device_id", "")))
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(str(stats.get('device_id')))}")
         return
@@ -61,7 +61,7 @@ def add_stats(stats: _JsonObject, draft: Draft) -> None:
     _store_engines(stats.get("engine_util"), device, draft)
     for tile in objects_in(stats.get("tile_level")):
         name = str(tile.get("tile_id", ""))
-        if units.whole(name) is not None:
+        if units.integer(name) is not None:
             tile_device = draft.device((index, name))
             draft.set_partition(tile_device, device, name)
             _store_counters(tile.get("data_list"), tile_device, draft)
@@ -101,7 +101,7 @@ def _store_engines(engines_by_kind: Any, device: int, draft: Draft) -> None:
 
 def add_sample(index_text: str, sample: _JsonObject, draft: Draft) -> None:
     """Add the readings in a line of `dump -j` to the draft."""
-    index = units.whole(index_text)
+    index = units.integer(index_text)
     if index is None:
         draft.add_problem("JSON", f"not a device number: {quote(index_text)}")
         return

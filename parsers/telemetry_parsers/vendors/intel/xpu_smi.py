@@ -62,7 +62,7 @@ def _read_document(document: _JsonObject, newest_samples: dict[str, _JsonObject]
 
 
 def _read_device(item: _JsonObject, draft: Draft) -> None:
-    index = units.whole(str(item.get("device_id", "")))
+    index = units.integer(str(item.get("device_id", "")))
     if index is None or draft.has_device(index):
         draft.add_problem("JSON", f"the device has no unique number: {quote(str(item)[:200])}")
         return

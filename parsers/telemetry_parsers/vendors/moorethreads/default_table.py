@@ -163,7 +163,7 @@ def _parse_row(text: str) -> _ProcessRow | None:
     words = text.split(maxsplit=2)
     if len(words) < 3:
         return None
-    index, pid = units.whole(words[0]), units.whole(words[1])
+    index, pid = units.integer(words[0]), units.integer(words[1])
     *names, memory = words[2].rsplit(maxsplit=1)
     used = units.quantity(memory, units.BYTES)
     if index is None or pid is None or used is Absent.NOT_UNDERSTOOD or used is Absent.IMPLAUSIBLE:

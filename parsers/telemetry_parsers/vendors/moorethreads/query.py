@@ -158,7 +158,7 @@ def _read_cards(output: _QueryOutput) -> list[_Card]:
 
 def _check_count(output: _QueryOutput, card_count: int) -> None:
     """Report a wrong card count in the header."""
-    count = units.whole(output.header.get(_COUNT_KEY, ""))
+    count = units.integer(output.header.get(_COUNT_KEY, ""))
     if count is not None and count != card_count and (output.answer_count == 1 or count > card_count):
         output.draft.is_open = True
         output.draft.add_problem("Attached GPUs", wrong_count(count, card_count))
@@ -191,7 +191,7 @@ def _add_keys(output: _QueryOutput, first_answer: _Card, card: _Card, *, is_know
 def _create_device(card: _Card) -> Device:
     return Device(
         vendor=VENDOR,
-        index=units.whole(card.first_text(("", "index")) or ""),
+        index=units.integer(card.first_text(("", "index")) or ""),
         model=card.first_text(("", "product name")),
         uuid=card.first_text(("", "gpu uuid")),
         bus_id=bus_address(card.first_text(("pci", "bus id"), ("pci", "pci/bus id")) or ""),
@@ -222,7 +222,7 @@ def _read_card(draft: Draft, device: int, card: _Card) -> None:
         elif target is None and not _is_fan(key):
             _report_unknown(card, draft, key)
     fans = {f"{card.where} {key[1]}": text for key, text in text_by_key.items() if _is_fan(key)}
-    _store_fastest_fan(draft, device, fans, units.whole(text_by_key.get(FAN_COUNT_KEY, "")))
+    _store_fastest_fan(draft, device, fans, units.integer(text_by_key.get(FAN_COUNT_KEY, "")))
 
 
 def _report_unknown(card: _Card, draft: Draft, key: Key) -> None:

@@ -25,7 +25,7 @@ _NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
 def _devices_of(blocks: Sequence[Block]) -> list[Device]:
-    partition_numbers = [units.whole(_partition_text(block)) for block in blocks]
+    partition_numbers = [units.integer(_partition_text(block)) for block in blocks]
     first_partition_by_slot: dict[str | None, int] = {}
     devices: list[Device] = []
     previous_card: int | None = None

@@ -176,7 +176,7 @@ def _device_in(item: Plain) -> tuple[str, Plain] | None:
 
 
 def _build_block(kind: str, printed_index: Plain, item: Plain) -> Block:
-    index = units.whole(printed_index) if isinstance(printed_index, str) and len(printed_index) < 6 else None
+    index = units.integer(printed_index) if isinstance(printed_index, str) and len(printed_index) < 6 else None
     block = Block(kind, index, f"{kind} {quote(str(printed_index))}")
     if kind == "gpu" and isinstance(item, dict):
         _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _MAX_DEPTH)

@@ -58,7 +58,7 @@ def _parse_links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]
         if entry.path[:-1] == path:
             links.setdefault(entry.group, {})[entry.path[-1]] = entry.text
     for link in links.values():
-        neighbour_index = units.whole(link.get("gpu", ""))
+        neighbour_index = units.integer(link.get("gpu", ""))
         if neighbour_index is not None and neighbour_index != block.index:
             yield f"gpu{neighbour_index}", link
 
@@ -116,7 +116,7 @@ def _process_count(block: Block, message: str | None, read_count: int, listed_co
 
 
 def _parse_process(device: int, texts: Mapping[Path, str]) -> Process | None:
-    pid, name = units.whole(texts.get(("pid",), "")), printed_text(texts.get(("name",))) or ""
+    pid, name = units.integer(texts.get(("pid",), "")), printed_text(texts.get(("name",))) or ""
     return None if pid is None else Process(device, pid, name, _process_memory(texts))
 
 

@@ -105,7 +105,7 @@ class _CsvParser:
         except csv.Error:  # not valid CSV; the caller reports the line
             return False
         row = dict(zip(self._names, cells, strict=False))
-        index = units.whole(row.get("gpu", "").removeprefix("GPU"))
+        index = units.integer(row.get("gpu", "").removeprefix("GPU"))
         if not line.ended or len(cells) != len(self._names) or index is None or "" in self._names:
             return False
         self._group += 1

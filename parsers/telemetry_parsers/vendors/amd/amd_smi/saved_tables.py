@@ -106,7 +106,7 @@ class _TableParser:
         if len(cells) != len(self._headings):
             return False
         row = dict(zip(self._headings, cells, strict=True))
-        index = units.whole(row["GPU"])
+        index = units.integer(row["GPU"])
         if index is None:
             return False
         block = Block("gpu", index, f"GPU {index}")
@@ -124,7 +124,7 @@ class _TableParser:
         """Read a row such as `0  my app  2022  0.0 B …`, beginning at its end."""
         words = line.text.split(maxsplit=_MAX_WORDS)
         name_index = self._headings.index("NAME") if "NAME" in self._headings else 0
-        index = units.whole(words[self._headings.index("GPU")]) if len(words) > name_index else None
+        index = units.integer(words[self._headings.index("GPU")]) if len(words) > name_index else None
         if index is None:
             return False
         headings = self._headings[name_index + 1 :]
@@ -133,7 +133,7 @@ class _TableParser:
             self._block_of_card(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
             return True
         for start in range(max(name_index + 1, len(words) - 2 * len(headings)), len(words)):
-            cells = _join_cells(words[start:]) if units.whole(words[start]) is not None else []
+            cells = _join_cells(words[start:]) if units.integer(words[start]) is not None else []
             if len(cells) == len(headings):
                 name = " ".join(words[name_index:start])
                 self._add_process(index, name, dict(zip(headings, cells, strict=True)), line)
@@ -288,7 +288,7 @@ def _parse_process(line: Line, headings: Sequence[str], draft: Draft) -> Process
     text = line.text.strip("| \t")
     # Rows of cards have bars between their cells.
     words = text.split(maxsplit=_MAX_WORDS) if line.ended and "|" not in text else []
-    index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
+    index, pid = (units.integer(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
     rows = ((name_end, _join_cells(words[name_end:])) for name_end in range(3, len(words)))
     name_end, cells = next(((name_end, cells) for name_end, cells in rows if len(cells) == len(headings)), (0, []))

@@ -195,7 +195,7 @@ def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
     for key, entry in counts:
         if not entry.text:
             answer.draft.add_problem(entry.line.where, f"{key} has no value")
-        if units.whole(entry.text):
+        if units.integer(entry.text):
             for slot in answer.all_chips():
                 answer.draft.add_event(chip_at(answer.draft, slot), "chip_fault", quote(f"{key}: {entry.text}"))
 
@@ -224,7 +224,7 @@ def _store_identity(draft: Draft, device: int, block: Block) -> None:
 def _totals_in(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
     for line in lines:
         name, _, value = line.text.partition(":")
-        count = units.whole(value)
+        count = units.integer(value)
         if line.ended and count is not None and split_key(name)[0] in keys.TOTAL_KEYS:
             yield line, count
 

@@ -96,7 +96,7 @@ def read_chips(lines: Sequence[Line], draft: Draft) -> None:
 def _may_omit_processes(lines: Sequence[Line], version: str | None) -> bool:
     """Return whether this version of the tool may print no process table for these chips."""
     has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
-    major = units.whole((version or "").partition(".")[0])
+    major = units.integer((version or "").partition(".")[0])
     return not has_hbm or (major is not None and major < _PROCESSES_SINCE)
 
 
@@ -197,7 +197,7 @@ def _store_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
 
 
 def _cell_number(cells: Mapping[str, Cell], *headings: str) -> int | None:
-    return next((units.whole(cells[heading].text) for heading in headings if heading in cells), None)
+    return next((units.integer(cells[heading].text) for heading in headings if heading in cells), None)
 
 
 def _cell_text(cells: Mapping[str, Cell], heading: str) -> str | None:
@@ -273,7 +273,6 @@ def _read_processes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
-    """Read a line that is not a row."""
     no_process_match = _NO_PROCESSES.match(line.text.strip().strip("|").strip()) if line.ended else None
     if no_process_match is not None:
         tally.idle_cards.add(int(no_process_match[1]))
@@ -284,15 +283,15 @@ def _read_other_line(draft: Draft, line: Line, tally: _ProcessCounts) -> None:
 
 def _read_row(draft: Draft, record: Record, tally: _ProcessCounts, slots: frozenset[Slot], *, is_closed: bool) -> None:
     cells = {heading: value.text for heading, value in record.values.items()}
-    card = units.whole(cells.get("npu", cells.get("npu id", "")))
-    pid = units.whole(cells.get("process id", ""))
+    card = units.integer(cells.get("npu", cells.get("npu id", "")))
+    pid = units.integer(cells.get("process id", ""))
     if not record.line.ended:
         return
     if card is None or pid is None or record.misfits:
         tally.absence = Absent.NOT_UNDERSTOOD
         draft.add_problem(record.line.where, not_a_row(record.line.text, PROCESS_TABLE))
         return
-    slot = Slot(card, units.whole(cells.get("chip", "")))
+    slot = Slot(card, units.integer(cells.get("chip", "")))
     if slots and slot not in slots:
         tally.unlisted_cards.setdefault(card, record.line)
         return

@@ -94,7 +94,7 @@ def _read_blocks(text: ToolText, draft: Draft) -> bool:
 def _requested_slot(text: ToolText) -> Slot:
     """Return the card and the chip that the command line requests."""
     command = text.command_of(TOOL)
-    return Slot(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
+    return Slot(units.integer(command.value_of("-i") or text.output.target), units.integer(command.value_of("-c")))
 
 
 def _read_version(text: ToolText, draft: Draft) -> bool:

@@ -80,7 +80,7 @@ def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
     """Return the cells of a row that consists of numbers and a name, or None for any other line."""
     words = line.text.split(maxsplit=len(headings) - 1)
     *number_texts, name = words or [""]
-    if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
+    if len(words) != len(headings) or units.integer(words[0]) is None or _is_number(name.split()[0]):
         return None
     if headings[-1] != _NAME or not all(map(_is_number, number_texts)):
         return None
@@ -88,12 +88,12 @@ def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
 
 
 def _is_number(word: str) -> bool:
-    return word == "-" or units.whole(word) is not None
+    return word == "-" or units.integer(word) is not None
 
 
 def _add_mapped_chip(draft: Draft, row: Mapping[str, str]) -> str | None:
-    slot = Slot(units.whole(row["npu id"]), units.whole(row["chip id"]))
-    logic_id, physical_id = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
+    slot = Slot(units.integer(row["npu id"]), units.integer(row["chip id"]))
+    logic_id, physical_id = units.integer(row.get("chip logic id", "")), units.integer(row.get("chip phy-id", ""))
     if slot.chip is None or (logic_id is None and physical_id is None):
         return None
     device = chip_at(draft, slot)

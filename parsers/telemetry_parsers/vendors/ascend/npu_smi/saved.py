@@ -49,10 +49,11 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
         if not words or watch_headings(line) or not line.ended:
             continue
         cells = dict(zip(headings, words, strict=False))
-        if not headings or len(words) != len(headings) or units.whole(cells[_CARD_HEADING]) is None:
+        card = units.integer(cells.get(_CARD_HEADING, ""))
+        if card is None or len(words) != len(headings):
             draft.add_problem(line.where, not_a_row(line.text, "watch"))
         else:
-            last_rows[Slot(units.whole(cells[_CARD_HEADING]), units.whole(cells.get(_CHIP_HEADING, "")))] = line, cells
+            last_rows[Slot(card, units.integer(cells.get(_CHIP_HEADING, "")))] = line, cells
     if not last_rows:
         draft.add_problem(lines[-1].where, "the output of `npu-smi info watch` does not name a chip")
     for slot, (line, cells) in last_rows.items():

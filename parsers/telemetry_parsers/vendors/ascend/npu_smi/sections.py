@@ -172,7 +172,7 @@ def _read_line(cards: list[Card], line: Line, problems: list[Problem]) -> None:
         problems.append(Problem(line.where, quote(line.text)))
         cards[-1].paragraphs[-1].append(_ChipFailure(line))
     elif key == keys.CARD_KEY:
-        cards.append(Card(units.whole(value), line.where, is_named=True))
+        cards.append(Card(units.integer(value), line.where, is_named=True))
     elif key == keys.COUNT_KEY:
         _store_count(cards, line, value, problems)
     elif key:
@@ -183,7 +183,7 @@ def _read_line(cards: list[Card], line: Line, problems: list[Problem]) -> None:
 
 def _store_value(card: Card, key: str, entry: Entry) -> None:
     if key == keys.CHIP_KEY:
-        card.paragraphs[-1].append(PartLine(entry.line, units.whole(entry.text)))
+        card.paragraphs[-1].append(PartLine(entry.line, units.integer(entry.text)))
     elif key == keys.NAME_KEY and entry.text.lower() in keys.OTHER_PARTS:
         card.paragraphs[-1].append(PartLine(entry.line, is_other_part=True))
     elif key not in keys.TOTAL_KEYS:
@@ -193,7 +193,7 @@ def _store_value(card: Card, key: str, entry: Entry) -> None:
 def _store_count(cards: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
     if cards[-1].chip_count is not None:
         cards.append(Card(where=line.where))
-    cards[-1].chip_count = units.whole(value)
+    cards[-1].chip_count = units.integer(value)
     if cards[-1].chip_count is None:
         problems.append(Problem(line.where, f"not a valid number of chips: {quote(line.text)}"))
 
@@ -204,7 +204,7 @@ def _store_process(card: Card, line: Line, problems: list[Problem]) -> None:
     lower = text.lower()
     starts = [lower.find(word) for word in _PROCESS_KEYS]
     ends = [start + len(word) for start, word in zip(starts, _PROCESS_KEYS, strict=True)]
-    pid = units.whole(text[ends[0] : starts[1]])
+    pid = units.integer(text[ends[0] : starts[1]])
     if pid is None or -1 in starts or starts != sorted(starts):
         problems.append(Problem(line.where, f"not a valid process: {quote(text)}"))
         return
