@@ -127,6 +127,10 @@ def _report_without_gpus(unopened_gpus: list[Plain], report: Report) -> Report:
     return Report("failed", reason, problems=report.problems or (Problem("gpus", problem),), facts=report.facts)
 
 
+# The usual scrape interval. With 10 s, a third of GPM's averages would never be scraped.
+_EXPENSIVE_POLL_SECONDS = 15.0
+
+
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
     """Return a poll. Every poll opens all GPUs, so it wakes sleeping GPUs."""
     return Poll(name, Library(SOURCE, (name,)), tier, interval, deadline, lists_devices, wakes=True)
@@ -139,9 +143,9 @@ PARSER = SourceParser(
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
-        _poll(COUNTERS, "fast", 10.0, 10.0, lists_devices=False),
+        _poll(COUNTERS, "fast", _EXPENSIVE_POLL_SECONDS, 10.0, lists_devices=False),
         # GPM and DCGM use the same counters. With a separate poll, users of DCGM can disable only GPM.
-        _poll("gpm", "fast", 10.0, 10.0, lists_devices=False),
+        _poll("gpm", "fast", _EXPENSIVE_POLL_SECONDS, 10.0, lists_devices=False),
         _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
         _poll("links", "slow", 60.0, 20.0, lists_devices=False),
         _poll("processes", "slow", 60.0, 20.0, lists_devices=False),
