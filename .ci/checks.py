@@ -116,7 +116,7 @@ def silent_swallows(file: File) -> Iterator[str]:
 
 
 def old_words(commit_range: str, checkout: Path) -> Iterator[str]:
-    """Report old words in the lines that these commits added, with the standard words."""
+    """Report old words in the lines that these commits added. docs/architecture.md, "Words", has the standard words."""
     name, number = "", 0
     changes = _git(checkout, "diff", "--unified=0", "--no-color", commit_range, "--", "*.py", "*.md") or ""
     for line in changes.splitlines():
